@@ -1,0 +1,1 @@
+"""Conversations: values, no storage yet and no model."""

@@ -1,0 +1,49 @@
+"""The command line: parses, composes the parts, and turns every failure into a sentence and an exit code.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a command needs is imported, when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from app.cli.parser import build_parser
+from app.errors import AppError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: Arguments without the program's name; None takes the process's own.
+
+    Returns:
+        The exit code.
+    """
+    _use_utf8()
+    args = build_parser().parse_args(argv)
+    try:
+        if args.command == "run":
+            from app.cli.run import run
+
+            return run(args)
+        from app.cli.chat import chat
+
+        return chat(args)
+    except AppError as error:
+        print(f"tandem: {error.message}", file=sys.stderr)  # noqa: T201
+        if error.hint:
+            print(f"        {error.hint}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _use_utf8() -> None:
+    """Answers hold any character; a console of another encoding shows a mark instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8" if not stream.isatty() else None, errors="replace")

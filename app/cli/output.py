@@ -1,0 +1,90 @@
+"""Writing to a terminal or a pipe: answers, a status line that goes away, nothing that a model could abuse."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TextIO
+
+from app.engine.text import Segment
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CLEAR_LINE = "\r\x1b[K"
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+def printable(text: str) -> str:
+    """The text without control characters, so that a model cannot steer the terminal."""
+    return _CONTROLS.sub("", text)
+
+
+class StatusLine:
+    """One line on standard error that overwrites itself; silent where nobody watches."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        """Replace the line, on a terminal only."""
+        if self._live and text != self._shown:
+            self._stream.write(_CLEAR_LINE + text)
+            self._stream.flush()
+            self._shown = text
+
+    def clear(self) -> None:
+        if self._shown:
+            self._stream.write(_CLEAR_LINE)
+            self._stream.flush()
+            self._shown = ""
+
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
+        self.clear()
+        self._stream.write(printable(text) + "\n")
+        self._stream.flush()
+
+
+class AnswerPrinter:
+    """Streams the answer to one stream and the model's thinking to the other."""
+
+    def __init__(self, answer: TextIO, thinking: TextIO) -> None:
+        self._answer = answer
+        self._thinking = thinking
+        self._safe = answer.isatty()
+        self._style = (_DIM, _RESET) if thinking.isatty() and not os.environ.get("NO_COLOR") else ("", "")
+        self._began = False
+        self._was_thinking = False
+        self._last = ""
+
+    def print(self, segments: Sequence[Segment]) -> None:
+        """Write what can be shown now."""
+        for segment in segments:
+            if segment.reasoning:
+                self._was_thinking = True
+                on, off = self._style
+                self._thinking.write(f"{on}{printable(segment.text)}{off}")
+            else:
+                self._print_answer(segment.text)
+        self._answer.flush()
+        self._thinking.flush()
+
+    def _print_answer(self, text: str) -> None:
+        if not self._began:
+            text = text.lstrip()
+            if not text:
+                return
+            self._began = True
+            if self._was_thinking:
+                self._thinking.write("\n\n")
+                self._thinking.flush()
+        self._answer.write(printable(text) if self._safe else text)
+        self._last = text[-1:]
+
+    def end(self) -> None:
+        """Finish the last line."""
+        if self._last != "\n":
+            self._answer.write("\n")
+        self._answer.flush()

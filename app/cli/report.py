@@ -1,0 +1,76 @@
+"""The numbers of one answer: a line for people and an object for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.engine.types import FinishReason
+from app.events import Finished, ModelInfo, PairInfo
+
+_MS = 1e-6
+
+
+def summary(event: Finished, pair: PairInfo) -> str:
+    """One line: tokens, time, speed, and what drafting did. Only what was measured is said."""
+    stats = event.stats
+    line = f"{stats.predicted_n} tokens in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
+    if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
+        line += f"; accepted {stats.acceptance_rate:.0%}, {stats.mean_accepted_length:.1f} per check"
+    elif event.plan.drafter == "none":
+        line += "; no draft"
+    endings = {
+        FinishReason.LENGTH: "; cut at --max-tokens",
+        FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full (--ctx)",
+        FinishReason.CANCELLED: "; stopped",
+    }
+    return line + endings.get(event.reason, "")
+
+
+def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
+    """The answer with every number; `timings` uses llama-server's names."""
+    stats = event.stats
+    prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
+    params = event.plan.draft_params
+    return {
+        "text": event.text,
+        "reasoning": event.reasoning,
+        "finish_reason": event.reason.value,
+        "seed": event.plan.seed,
+        "notices": notices,
+        "timings": {
+            "cache_n": stats.cache_n,
+            "prompt_n": stats.prompt_n,
+            "prompt_ms": prompt_ns * _MS,
+            "prompt_per_second": stats.prompt_per_second,
+            "predicted_n": stats.predicted_n,
+            "predicted_ms": stats.predicted_ns * _MS,
+            "predicted_per_second": stats.predicted_per_second,
+            "draft_n": stats.draft_n,
+            "draft_n_accepted": stats.draft_n_accepted,
+            "first_token_ms": stats.first_token_ns * _MS,
+        },
+        "speculation": {
+            "mode": "fixed" if params is not None else "off",
+            "drafter": event.plan.drafter,
+            "n_max": params.n_max if params is not None else None,
+            "n_min": params.n_min if params is not None else None,
+            "p_min": params.p_min if params is not None else None,
+            "verify_steps": stats.verify_steps,
+            "mean_accepted_length": stats.mean_accepted_length,
+            "accepted_by_position": stats.accepted_by_position,
+            "draft_ms": stats.draft_ns * _MS,
+            "verify_ms": stats.verify_ns * _MS,
+            "overhead_ms": stats.overhead_ns * _MS,
+        },
+        "models": {"target": _model(pair.target), "draft": _model(pair.draft) if pair.draft else None},
+    }
+
+
+def _model(info: ModelInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "file": info.file,
+        "quantisation": info.quantisation,
+        "size": info.size_bytes,
+        "vocabulary": info.n_vocab,
+    }

@@ -1,0 +1,154 @@
+"""`tandem run`: one prompt in, one answer out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from app.chat.message import Message, Role
+from app.cli import INTERRUPTED
+from app.cli.options import Options, loader, read_options
+from app.cli.output import AnswerPrinter, StatusLine
+from app.cli.report import as_json, summary
+from app.engine.types import FinishReason
+from app.errors import AppError, UsageError
+from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, PairInfo, PromptProgressed, StepCompleted
+from app.llama.cancel import CancelFlag
+from app.responder import AnswerRequest
+from app.worker import EngineWorker
+
+_POLL_S = 0.2
+"""Windows hands Ctrl+C to Python only between two waits."""
+_BROKEN_PIPE = 1
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer one prompt; see the module."""
+    options = read_options(args)
+    prompt = _read_prompt(args)
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(events.put, CancelFlag())
+    worker.load(loader(options))
+    worker.answer(
+        AnswerRequest(
+            messages=options.conversation(Message(Role.USER, prompt)),
+            sampling=options.pair.sampling,
+            drafting=options.drafting,
+            max_tokens=options.max_tokens,
+            stops=options.stops,
+        )
+    )
+    try:
+        with _cancel_on_interrupt(worker.cancel):
+            return _Listener(options, as_one_object="json" in args).listen(events)
+    except BrokenPipeError:
+        # Whoever read the answer has gone; Python would complain again when it flushes at exit.
+        sys.stdout = None
+        return _BROKEN_PIPE
+    finally:
+        worker.close()
+
+
+class _Listener:
+    """Follows the events of one answer and writes what they mean."""
+
+    def __init__(self, options: Options, *, as_one_object: bool) -> None:
+        self._options = options
+        self._as_one_object = as_one_object
+        self._status = StatusLine(sys.stderr)
+        self._printer = AnswerPrinter(sys.stdout, sys.stderr)
+        self._pair: PairInfo | None = None
+        self._notices: list[str] = []
+
+    def listen(self, events: queue.SimpleQueue[Event]) -> int:
+        """Read events until the answer has ended; returns the exit code."""
+        while True:
+            try:
+                event = events.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            match event:
+                case LoadProgress(what, share):
+                    self._status.show(f"Loading the {what} model {share:4.0%}")
+                case Loaded(pair):
+                    self._pair = pair
+                case Notice(text):
+                    self._notices.append(text)
+                    self._status.say(text)
+                case PromptProgressed(drafting=drafting, done=done, total=total):
+                    self._status.show(
+                        f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}"
+                    )
+                case StepCompleted(segments=segments):
+                    if not self._as_one_object:
+                        self._status.clear()
+                        self._printer.print(segments)
+                case Finished():
+                    return self._finish(event)
+                case Failed(error=error):
+                    self._status.clear()
+                    if error.message == "Loading was stopped.":
+                        return INTERRUPTED
+                    raise error
+
+    def _finish(self, event: Finished) -> int:
+        self._status.clear()
+        assert self._pair is not None
+        if self._as_one_object:
+            print(json.dumps(as_json(event, self._pair, self._notices), ensure_ascii=False))  # noqa: T201
+        else:
+            self._printer.end()
+        self._status.say(summary(event, self._pair))
+        return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
+
+
+def _read_prompt(args: argparse.Namespace) -> str:
+    """The prompt from the argument, a file, or standard input.
+
+    Raises:
+        UsageError: None was given, two were, or it is empty.
+        AppError: The file cannot be read.
+    """
+    text: str | None = getattr(args, "prompt", None)
+    file: Path | None = getattr(args, "prompt_file", None)
+    if (text is None) == (file is None):
+        raise UsageError(
+            "Give one prompt: as an argument, with --prompt-file, or - to read it from standard input.",
+            'For example: tandem run "Why is the sky blue?"',
+        )
+    try:
+        if file is not None:
+            text = file.read_text(encoding="utf-8")
+        elif text == "-":
+            text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{file or 'Standard input'} is not UTF-8 text.", "Give a text, not a binary file.") from None
+    except OSError as error:
+        raise AppError(f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions.") from error
+    assert text is not None
+    if not text.strip():
+        raise UsageError("The prompt is empty.")
+    return text
+
+
+@contextmanager
+def _cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
+    """Turn the first Ctrl+C into a cancel; the second is Python's own again."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def on_interrupt(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        cancel()
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

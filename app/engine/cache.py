@@ -1,0 +1,100 @@
+"""What a model has in its KV cache, token by token, and how a new prompt reuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.engine.interfaces import Cancelled, Logits, TokenModel
+from app.errors import Interrupted
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many leading tokens two sequences share."""
+    n = min(len(a), len(b))
+    if a[:n] == b[:n]:
+        return n
+    return next(i for i in range(n) if a[i] != b[i])
+
+
+class TokenCache:
+    """A model together with the tokens it has evaluated.
+
+    The invariant is `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one.
+    """
+
+    def __init__(self, model: TokenModel) -> None:
+        self._model = model
+        self._tokens: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The evaluated tokens, first position first."""
+        return self._tokens
+
+    @property
+    def n_ctx(self) -> int:
+        return self._model.n_ctx
+
+    @property
+    def native_ns(self) -> int:
+        return self._model.native_ns
+
+    def logits(self, row: int) -> Logits:
+        """The logits of one output row of the last evaluation."""
+        return self._model.logits(row)
+
+    def reuse(self, prompt: Sequence[int]) -> int:
+        """Cut the cache back to what it shares with a new prompt.
+
+        The last prompt token is always evaluated anew, because its logits choose the first token.
+
+        Returns:
+            Prompt tokens that need no evaluation.
+        """
+        return self.rollback(common_prefix(self._tokens, prompt[:-1]))
+
+    def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Evaluate any number of tokens in chunks, with logits for the last one only.
+
+        Yields:
+            Tokens in the cache after each chunk.
+
+        Raises:
+            Interrupted: Cancelled between two chunks or inside one; what was evaluated stays.
+        """
+        size = self._model.n_batch
+        for start in range(0, len(tokens), size):
+            if cancelled():
+                raise Interrupted
+            self.evaluate(tokens[start : start + size], n_outputs=int(start + size >= len(tokens)))
+            yield len(self._tokens)
+
+    def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
+        """Evaluate one batch, with logits for its last `n_outputs` tokens."""
+        try:
+            self._model.decode(tokens, n_outputs)
+        except BaseException:
+            # A failed or cut batch may have left some of its tokens behind; the library is the one to know.
+            self._tokens.extend(tokens)
+            del self._tokens[self._model.n_past :]
+            raise
+        self._tokens.extend(tokens)
+
+    def rollback(self, length: int) -> int:
+        """Forget everything after the first `length` tokens.
+
+        A model whose state cannot be cut (a recurrent one) forgets everything instead.
+
+        Returns:
+            Tokens that are left.
+        """
+        if length < len(self._tokens):
+            if self._model.truncate(length):
+                del self._tokens[length:]
+            else:
+                self._model.clear()
+                self._tokens.clear()
+        return len(self._tokens)

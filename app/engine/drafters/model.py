@@ -1,0 +1,70 @@
+"""Drafting with a small model of the same vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from app.engine.cache import TokenCache, common_prefix
+from app.engine.interfaces import Cancelled, DraftPolicy
+from app.engine.probability import most_probable
+from app.engine.types import NO_DRAFT, Draft
+
+
+class ModelDrafter:
+    """Greedy drafts from a draft model that keeps its own cache.
+
+    The draft model never sees the verify batch: what it computed while drafting stays in its cache as far as it was
+    accepted. Let a round start with `n` tokens and draft `k`, of which the target accepts `a`. The drafted tokens but
+    the last were evaluated here, so after `accept` the cache holds exactly `n + min(a, k - 1)` tokens, and the next
+    round has one token to catch up with, or two when everything was accepted.
+
+    Args:
+        cache: The draft model's own cache.
+        n_vocab: Ids that draft and target share; rows are cut to it, because padded vocabularies differ in size.
+        is_end: Whether an id ends an answer; nothing is drafted after it.
+    """
+
+    name = "model"
+
+    def __init__(self, cache: TokenCache, n_vocab: int, is_end: Callable[[int], bool]) -> None:
+        self.cache = cache
+        self._n_vocab = n_vocab
+        self._is_end = is_end
+        self._n_before_draft = 0
+
+    @property
+    def native_ns(self) -> int:
+        return self.cache.native_ns
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Bring the cache up to all but the last token, which the first draft evaluates."""
+        known = self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))
+        if known:
+            yield known
+        yield from self.cache.process(tokens[known:-1], cancelled)
+
+    def draft(self, tokens: Sequence[int], limit: int, policy: DraftPolicy) -> Draft:
+        """Propose tokens one by one until the policy, the limit, an end token or the context says stop."""
+        self._n_before_draft = len(tokens)
+        # The last drafted token is never evaluated here, so it needs no cell.
+        limit = min(limit, self.cache.n_ctx - len(tokens) + 1)
+        if limit <= 0:
+            return NO_DRAFT
+        for _ in self.cache.process(tokens[len(self.cache) :], cancelled=lambda: False):
+            pass
+        drafted: list[int] = []
+        probabilities: list[float] = []
+        while True:
+            token, probability = most_probable(self.cache.logits(0)[: self._n_vocab])
+            if not policy.take(len(drafted), probability):
+                break
+            drafted.append(token)
+            probabilities.append(probability)
+            if len(drafted) == limit or self._is_end(token):
+                break
+            self.cache.evaluate((token,), n_outputs=1)
+        return Draft(tuple(drafted), tuple(probabilities))
+
+    def accept(self, n_accepted: int) -> None:
+        """Keep what was evaluated and accepted, forget the rest."""
+        self.cache.rollback(min(len(self.cache), self._n_before_draft + n_accepted))

@@ -1,0 +1,207 @@
+"""One answer: prompt processing, then rounds of draft, verify, accept, roll back.
+
+The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out, and everything else
+(models, sampler, clock, the user's cancel) is handed to it behind `app.engine.interfaces`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from app.engine.cache import TokenCache
+from app.engine.drafters.none import NoDrafter
+from app.engine.interfaces import Cancelled, Clock, Drafter, DraftPolicy, Sampler
+from app.engine.stats import GenerationStats
+from app.engine.types import (
+    NO_DRAFT,
+    Draft,
+    DraftLost,
+    FinishReason,
+    GenerationEvent,
+    Origin,
+    PromptProgress,
+    Step,
+)
+from app.engine.verify import Observe, verify
+from app.errors import AppError, ContextOverflowError, Interrupted
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one answer needs besides the models.
+
+    Attributes:
+        prompt: Token ids, at least one.
+        is_end: Whether an id ends the answer; such a token is emitted, counted, and never drafted past.
+        max_tokens: Most tokens to generate; None for as many as the context holds.
+        observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
+        cancelled: Read between decodes.
+    """
+
+    prompt: Sequence[int]
+    is_end: Callable[[int], bool]
+    max_tokens: int | None
+    observe: Observe
+    cancelled: Cancelled
+
+
+class Generator:
+    """Generates one answer. Iterate over `run`, then read `finish` and `stats`.
+
+    Whatever happens, also when the iteration is abandoned, both caches stay consistent: the next answer starts from
+    the common prefix with what they really hold.
+
+    Args:
+        target: The big model's cache.
+        drafter: Where drafts come from; it is dropped for the rest of the answer if it fails.
+        policy: How far to draft.
+        sampler: Chooses from the target's logits.
+        clock: Monotonic nanoseconds.
+    """
+
+    def __init__(
+        self,
+        target: TokenCache,
+        drafter: Drafter,
+        policy: DraftPolicy,
+        sampler: Sampler,
+        clock: Clock = time.perf_counter_ns,
+    ) -> None:
+        self._target = target
+        self._drafter = drafter
+        self._policy = policy
+        self._sampler = sampler
+        self._clock = clock
+        self._timed = (target, drafter, sampler)
+        self.stats = GenerationStats()
+        self.finish: FinishReason | None = None
+
+    def run(self, request: Request) -> Iterator[GenerationEvent]:
+        """Generate until something ends the answer.
+
+        Raises:
+            ContextOverflowError: The prompt does not fit; nothing was evaluated.
+            DecodeError: The target failed. A failing drafter is an event instead.
+        """
+        sequence = list(request.prompt)
+        if len(sequence) > self._target.n_ctx:
+            raise ContextOverflowError(
+                f"The prompt has {len(sequence):,} tokens and the context holds {self._target.n_ctx:,}.",
+                "Shorten it, start a new conversation, or ask for a longer context (--ctx).",
+            )
+        try:
+            yield from self._first_token(sequence, request)
+            if self.finish is None:
+                yield from self._feed_drafter(sequence, request)
+                yield from self._rounds(sequence, request)
+        except Interrupted:
+            self.finish = FinishReason.CANCELLED
+
+    def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+        """Evaluate what the cache does not hold, and choose the first token from the last row."""
+        started = self._clock()
+        stats = self.stats
+        stats.cache_n = self._target.reuse(sequence)
+        self._sampler.begin(sequence)
+        yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
+        for done in self._target.process(sequence[stats.cache_n :], request.cancelled):
+            stats.prompt_n = done - stats.cache_n
+            stats.prompt_ns = self._clock() - started
+            yield PromptProgress(drafting=False, done=done, total=len(sequence))
+        first = self._choose(sequence, NO_DRAFT, request)
+        stats.first_token_ns = self._clock() - started
+        yield first
+
+    def _feed_drafter(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+        """Let the drafter process the prompt, after the first token so that nobody waits for it twice."""
+        if self._policy.limit() <= 0:
+            return
+        started = self._clock()
+        try:
+            for done in self._drafter.begin(sequence, request.cancelled):
+                self.stats.draft_prompt_ns = self._clock() - started
+                yield PromptProgress(drafting=True, done=done, total=len(sequence))
+        except AppError as error:
+            yield self._drop_drafter(error)
+
+    def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+        """Rounds of draft, verify, accept and roll back, until the answer ends."""
+        stats, target = self.stats, self._target
+        started, native_before = self._clock(), self._native_ns()
+        while self.finish is None:
+            if request.cancelled():
+                raise Interrupted
+            if len(sequence) > target.n_ctx:
+                self.finish = FinishReason.CONTEXT
+                return
+            limit = self._draft_limit(sequence, request)
+            draft = NO_DRAFT
+            try:
+                if limit > 0:
+                    draft = self._draft(sequence, limit)
+            except AppError as error:
+                yield self._drop_drafter(error)
+                limit = 0
+            n_before = len(sequence)
+            self._evaluate(sequence, draft, request)
+            step = self._choose(sequence, draft, request)
+            target.rollback(n_before + step.n_accepted)
+            if limit > 0:
+                self._drafter.accept(step.n_accepted)
+            stats.observe_step(len(draft), step.n_accepted)
+            stats.predicted_ns = self._clock() - started
+            stats.native_ns = self._native_ns() - native_before
+            yield replace(step, stats=stats.snapshot())
+
+    def _draft_limit(self, sequence: list[int], request: Request) -> int:
+        """Most tokens worth drafting, by policy, room in the context and what is left of the answer."""
+        room = self._target.n_ctx - len(sequence)
+        if request.max_tokens is not None:
+            # One token of every round is the target's own.
+            room = min(room, request.max_tokens - self.stats.predicted_n - 1)
+        return min(self._policy.limit(), room)
+
+    def _draft(self, sequence: list[int], limit: int) -> Draft:
+        started = self._clock()
+        drafted = self._drafter.draft(sequence, limit, self._policy)
+        self.stats.draft_ns += self._clock() - started
+        return drafted.first(self._policy.n_submit(drafted))
+
+    def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
+        """Evaluate the last token and the draft in one batch, with logits for every row."""
+        started = self._clock()
+        *behind, last = sequence[len(self._target) :]
+        # Only a target that could not be cut has anything behind: it starts again from an empty cache.
+        for _ in self._target.process(behind, request.cancelled):
+            pass
+        self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
+        self.stats.verify_ns += self._clock() - started
+
+    def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
+        """Let the target choose at every row that is reached, and append what it chose."""
+        started = self._clock()
+        verification = verify(draft.tokens, self._sampler.sample, self._observer(request))
+        self.stats.sample_ns += self._clock() - started
+        self.finish = verification.finish
+        sequence.extend(verification.tokens)
+        return Step(verification.tokens, verification.n_accepted, draft, self.stats.snapshot())
+
+    def _observer(self, request: Request) -> Observe:
+        def observe(token: int, origin: Origin) -> FinishReason | None:
+            self.stats.predicted_n += 1
+            # The caller sees every token, the end token too, before the reasons are weighed.
+            wanted = request.observe(token, origin)
+            if wanted is not None or request.is_end(token):
+                return wanted or FinishReason.STOP
+            return FinishReason.LENGTH if self.stats.predicted_n == request.max_tokens else None
+
+        return observe
+
+    def _drop_drafter(self, error: AppError) -> DraftLost:
+        self._drafter = NoDrafter()
+        return DraftLost(error.message)
+
+    def _native_ns(self) -> int:
+        return sum(part.native_ns for part in self._timed)

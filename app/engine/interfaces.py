@@ -1,0 +1,109 @@
+"""What the engine asks of the world. The native library and the scripted fakes of the tests both answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine.types import Draft
+
+Logits = NDArray[np.float32]
+"""One row of raw logits, shape (n_vocab,)."""
+
+Cancelled = Callable[[], bool]
+"""Whether the user asked to stop; read between decodes."""
+
+Clock = Callable[[], int]
+"""A monotonic clock in nanoseconds."""
+
+
+class TokenModel(Protocol):
+    """A language model with one sequence in its KV cache."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens that fit into the cache."""
+
+    @property
+    def n_batch(self) -> int:
+        """Most tokens that one `decode` takes."""
+
+    @property
+    def n_past(self) -> int:
+        """Tokens that the cache holds now."""
+
+    @property
+    def native_ns(self) -> int:
+        """Nanoseconds spent inside native calls so far."""
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
+
+        Raises:
+            DecodeError: The batch was refused or failed; `n_past` tells what is left.
+            Interrupted: A cancel cut the batch short; `n_past` tells what is left.
+        """
+
+    def logits(self, row: int) -> Logits:
+        """The logits of one output of the last decode, 0 being the first; valid until the next decode."""
+
+    def truncate(self, n_past: int) -> bool:
+        """Keep the first `n_past` tokens; False if this kind of model cannot be cut there."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+
+
+class Sampler(Protocol):
+    """Chooses tokens from the target's logits. It holds the state that penalties and random draws need."""
+
+    @property
+    def native_ns(self) -> int:
+        """Nanoseconds spent inside native calls so far."""
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        """Start an answer: forget earlier ones and let the penalties see the end of the prompt."""
+
+    def sample(self, row: int) -> int:
+        """Choose from one output row of the target's last decode, and count the choice as emitted.
+
+        Rows must be taken in order and only as far as the choices are kept, so that the state is the one
+        that plain decoding would have.
+        """
+
+
+class DraftPolicy(Protocol):
+    """Decides how far to draft and how much of it to submit: two decisions, because drafting also informs."""
+
+    def limit(self) -> int:
+        """Most tokens worth drafting this round; 0 for a plain step."""
+
+    def take(self, depth: int, probability: float) -> bool:
+        """Whether the candidate at `depth` (0 first) should join the draft, asked before it is taken."""
+
+    def n_submit(self, draft: Draft) -> int:
+        """How many of the drafted tokens to let the target check."""
+
+
+class Drafter(Protocol):
+    """Anything that proposes the next tokens: a draft model, a look-up, nothing."""
+
+    @property
+    def name(self) -> str:
+        """A word for people: "model", "none"."""
+
+    @property
+    def native_ns(self) -> int:
+        """Nanoseconds spent inside native calls so far."""
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Catch up with the sequence so far. Yields how many of its tokens are done after each chunk."""
+
+    def draft(self, tokens: Sequence[int], limit: int, policy: DraftPolicy) -> Draft:
+        """Propose up to `limit` tokens that follow `tokens`."""
+
+    def accept(self, n_accepted: int) -> None:
+        """Learn how many tokens of the last draft the target kept."""

@@ -1,0 +1,90 @@
+"""Counters of one answer, with every rate derived from them.
+
+Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings` where it has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+
+def _rate(count: int, nanoseconds: int) -> float:
+    return count * 1e9 / nanoseconds if nanoseconds > 0 else 0.0
+
+
+@dataclass(slots=True)
+class GenerationStats:
+    """What happened during one answer, counted as it happens.
+
+    Prompt time is both models' prompt processing, up to the first token's logits for the target and up to the
+    first draft for the draft model; generation time is everything after the first token, apart from the draft's
+    prompt processing. llama-server counts the same way, so rates under the same names can be compared.
+    """
+
+    cache_n: int = 0
+    """Prompt tokens that the target's cache already held."""
+    prompt_n: int = 0
+    """Prompt tokens that the target evaluated."""
+    predicted_n: int = 0
+    """Tokens generated, an end token included."""
+    draft_n: int = 0
+    """Drafted tokens that were submitted."""
+    draft_n_accepted: int = 0
+    verify_steps: int = 0
+    """Rounds of the target after the first token, with or without a draft."""
+    drafted_steps: int = 0
+    """Rounds that submitted at least one drafted token."""
+    accepted_by_position: list[int] = field(default_factory=list)
+    """How often the draft token at each depth was accepted."""
+    prompt_ns: int = 0
+    draft_prompt_ns: int = 0
+    first_token_ns: int = 0
+    """From the start of the answer to its first token."""
+    predicted_ns: int = 0
+    draft_ns: int = 0
+    verify_ns: int = 0
+    sample_ns: int = 0
+    native_ns: int = 0
+    """The part of the generation time that was spent inside native calls."""
+
+    def observe_step(self, n_drafted: int, n_accepted: int) -> None:
+        """Count one verify round."""
+        self.verify_steps += 1
+        if n_drafted:
+            self.drafted_steps += 1
+            self.draft_n += n_drafted
+            self.draft_n_accepted += n_accepted
+            short = n_accepted - len(self.accepted_by_position)
+            self.accepted_by_position.extend([0] * short)
+            for position in range(n_accepted):
+                self.accepted_by_position[position] += 1
+
+    def snapshot(self) -> GenerationStats:
+        """A copy that later rounds do not change."""
+        return replace(self, accepted_by_position=list(self.accepted_by_position))
+
+    @property
+    def prompt_per_second(self) -> float:
+        return _rate(self.prompt_n, self.prompt_ns + self.draft_prompt_ns)
+
+    @property
+    def predicted_per_second(self) -> float:
+        return _rate(self.predicted_n, self.predicted_ns)
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted drafted tokens over drafted ones; None before anything was drafted."""
+        return self.draft_n_accepted / self.draft_n if self.draft_n else None
+
+    @property
+    def mean_accepted_length(self) -> float | None:
+        """Tokens emitted per verify round, the target's own token included; None before the first round.
+
+        The first token of an answer comes out of the prompt, not out of a verify round.
+        """
+        return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
+
+    @property
+    def overhead_ns(self) -> int:
+        """Generation time outside native calls."""
+        return max(0, self.predicted_ns - self.native_ns)

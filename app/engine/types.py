@@ -1,0 +1,182 @@
+"""The values that the engine takes and gives. Token ids are plain ints throughout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from app.engine.stats import GenerationStats
+from app.errors import UsageError
+
+
+class Origin(Enum):
+    """Who wrote a token first."""
+
+    DRAFT = "draft"
+    """Drafted, and accepted because the target chose the same."""
+    TARGET = "target"
+    """The target's own: at a mismatch, after a fully accepted draft, or without one."""
+
+
+class FinishReason(Enum):
+    """Why an answer ended."""
+
+    STOP = "stop"
+    """An end token or a stop string."""
+    LENGTH = "length"
+    """The requested number of tokens."""
+    CONTEXT = "context"
+    """No room left in the context."""
+    CANCELLED = "cancelled"
+    """The user stopped it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftParams:
+    """Fixed drafting parameters, in llama.cpp's terms.
+
+    Attributes:
+        n_max: Most tokens drafted in one round; 0 drafts nothing.
+        n_min: A draft shorter than this is not submitted.
+        p_min: A candidate less probable than this is not drafted. What the probability is taken over
+            is defined in `app.engine.probability`.
+    """
+
+    n_max: int = 7
+    n_min: int = 0
+    p_min: float = 0.6
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_max <= 64:
+            raise UsageError(f"n_max is {self.n_max}; it must lie between 0 and 64.")
+        if not 0 <= self.n_min <= self.n_max:
+            raise UsageError(f"n_min is {self.n_min}; it must lie between 0 and n_max ({self.n_max}).")
+        if not 0.0 <= self.p_min <= 1.0:
+            raise UsageError(f"p_min is {self.p_min}; it must lie between 0 and 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """The target's sampler chain, with llama.cpp's names, order and defaults.
+
+    The order of the chain is llama.cpp's: penalties, top-k, typical, top-p, min-p, temperature, draw.
+
+    Attributes:
+        temperature: 0 always takes the most probable token.
+        top_k: Keep the k most probable; 0 keeps all.
+        top_p: Keep the smallest set with this much probability; 1 keeps all.
+        min_p: Keep what has at least this share of the top token's probability; 0 keeps all.
+        typical_p: Locally typical sampling; 1 keeps all.
+        repeat_penalty: Divides the logit of a token seen in the last `repeat_last_n`; 1 does nothing.
+        frequency_penalty: Subtracted once per occurrence; 0 does nothing.
+        presence_penalty: Subtracted once if it occurred; 0 does nothing.
+        repeat_last_n: Tokens the penalties look back over.
+        seed: Of the random draw; None takes a fresh one for every answer.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    repeat_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repeat_last_n: int = 64
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds: dict[str, tuple[float, float]] = {
+            "temperature": (0.0, 100.0),
+            "top_k": (0, 1_000_000),
+            "top_p": (0.0, 1.0),
+            "min_p": (0.0, 1.0),
+            "typical_p": (0.0, 1.0),
+            "repeat_penalty": (0.01, 100.0),
+            "frequency_penalty": (-100.0, 100.0),
+            "presence_penalty": (-100.0, 100.0),
+            "repeat_last_n": (0, 65_536),
+            "seed": (0, 0xFFFFFFFE),
+        }
+        for field in fields(self):
+            value = getattr(self, field.name)
+            low, high = bounds[field.name]
+            if value is not None and not (math.isfinite(value) and low <= value <= high):
+                raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the choice is the largest logit, with nothing that changes logits before it."""
+        return self.temperature == 0 and not self.has_penalties
+
+    @property
+    def has_penalties(self) -> bool:
+        """Whether what was said before changes the logits."""
+        changed = self.repeat_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
+        return changed and self.repeat_last_n > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a drafter proposes for the positions after the last token.
+
+    Attributes:
+        tokens: The proposal, first position first.
+        probabilities: The drafter's confidence in each, same length, each in (0, 1].
+    """
+
+    tokens: tuple[int, ...] = ()
+    probabilities: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def first(self, n: int) -> Draft:
+        """The draft cut to its first n tokens."""
+        return Draft(self.tokens[:n], self.probabilities[:n])
+
+
+NO_DRAFT = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """Prompt tokens evaluated so far by one of the two models.
+
+    Attributes:
+        drafting: True for the draft model, False for the target.
+        done: Tokens evaluated or reused so far.
+        total: Tokens of the prompt.
+    """
+
+    drafting: bool
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One verify round: what was drafted and what the target made of it.
+
+    Attributes:
+        tokens: The tokens emitted, the accepted ones first.
+        n_accepted: How many of them are accepted draft tokens.
+        draft: What was submitted.
+        stats: The counters after this round.
+    """
+
+    tokens: tuple[int, ...]
+    n_accepted: int
+    draft: Draft
+    stats: GenerationStats
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLost:
+    """Drafting failed and the answer goes on without it."""
+
+    reason: str
+
+
+GenerationEvent = PromptProgress | Step | DraftLost

@@ -1,0 +1,49 @@
+"""Acceptance: the rule that makes drafting lossless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.engine.types import FinishReason, Origin
+
+Observe = Callable[[int, Origin], FinishReason | None]
+"""Told every emitted token in order; a reason ends the answer with that token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of one submitted draft.
+
+    Attributes:
+        tokens: The emitted tokens: the accepted ones, then the target's own unless the answer ended before it.
+        n_accepted: How many of them were drafted.
+        finish: Why the answer ended here, if it did.
+    """
+
+    tokens: tuple[int, ...]
+    n_accepted: int
+    finish: FinishReason | None
+
+
+def verify(draft: Sequence[int], sample: Callable[[int], int], observe: Observe) -> Verification:
+    """Sample the target at every position and keep going while it agrees with the draft.
+
+    Row i holds the target's logits after the i-th drafted token (row 0: after the last token before the draft).
+    Only rows that are reached are sampled, so a stateful sampler sees exactly the tokens that plain decoding would
+    have shown it, and the emitted tokens have exactly the target's distribution whatever was drafted. The rule is
+    llama.cpp's (`common_sampler_sample_and_accept_n`).
+    """
+    tokens: list[int] = []
+    n_accepted = 0
+    for row in range(len(draft) + 1):
+        token = sample(row)
+        matches = row < len(draft) and token == draft[row]
+        n_accepted += matches
+        tokens.append(token)
+        finish = observe(token, Origin.DRAFT if matches else Origin.TARGET)
+        if finish is not None:
+            return Verification(tuple(tokens), n_accepted, finish)
+        if not matches:
+            break
+    return Verification(tuple(tokens), n_accepted, None)

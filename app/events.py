@@ -1,0 +1,140 @@
+"""What the worker tells the world: frozen values that cross from its thread to whoever listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment
+from app.engine.types import DraftParams, FinishReason
+from app.errors import AppError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A loaded model, as people and scripts want it named.
+
+    Attributes:
+        name: The model's own name.
+        file: File name.
+        quantisation: llama.cpp's name of the file type.
+        size_bytes: Bytes of its tensors.
+        n_vocab: Tokens of its vocabulary.
+    """
+
+    name: str
+    file: str
+    quantisation: str
+    size_bytes: int
+    n_vocab: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairInfo:
+    """What is loaded.
+
+    Attributes:
+        target: The big model.
+        draft: The small one, or None.
+        n_ctx: Context length in tokens.
+        device: Where the layers are, as a short phrase.
+    """
+
+    target: ModelInfo
+    draft: ModelInfo | None
+    n_ctx: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlan:
+    """How one answer is being made, as `--json` reports it.
+
+    Attributes:
+        drafter: "model" or "none".
+        draft_params: The parameters in force; None without drafting.
+        seed: Of the random draw; None for a greedy answer.
+    """
+
+    drafter: str
+    draft_params: DraftParams | None
+    seed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """One of the two models is being read."""
+
+    what: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The pair can be talked to."""
+
+    pair: PairInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should know and that stops nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgressed:
+    """Prompt tokens evaluated so far, by the draft model if `drafting`, else by the target."""
+
+    request: int
+    drafting: bool
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompleted:
+    """One verify round.
+
+    Attributes:
+        request: The answer it belongs to.
+        segments: Text that can be shown now, in order, with its origin.
+        stats: The counters after this round.
+    """
+
+    request: int
+    segments: tuple[Segment, ...]
+    stats: GenerationStats
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An answer has ended, by itself or because it was stopped.
+
+    Attributes:
+        request: The answer.
+        reason: Why it ended.
+        text: The whole answer, without reasoning.
+        reasoning: The model's thinking.
+        stats: Final counters.
+        plan: How it was made.
+    """
+
+    request: int
+    reason: FinishReason
+    text: str
+    reasoning: str
+    stats: GenerationStats
+    plan: AnswerPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something asked for could not be done. `request` is None when it was the loading."""
+
+    request: int | None
+    error: AppError
+
+
+Event = LoadProgress | Loaded | Notice | PromptProgressed | StepCompleted | Finished | Failed

@@ -1,0 +1,52 @@
+"""A cancel flag that llama.cpp can read by itself in the middle of a decode."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import sys
+import threading
+from typing import Any
+
+
+class CancelFlag:
+    """Set from any thread, read by Python between decodes and by llama.cpp inside them.
+
+    llama.cpp asks its abort callback before every graph node. A Python callback would take the interpreter lock a
+    thousand times per token, so the callback is the C library's `strlen` and its argument a two-byte string: empty
+    means go on, one character means stop. Where `strlen` cannot be found the flag works between decodes only.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._text = ctypes.create_string_buffer(2)
+
+    def set(self) -> None:
+        """Ask to stop."""
+        self._event.set()
+        self._text[0] = b"!"
+
+    def clear(self) -> None:
+        """Forget an earlier request."""
+        self._text[0] = b"\0"
+        self._event.clear()
+
+    def __call__(self) -> bool:
+        return self._event.is_set()
+
+    @property
+    def address(self) -> int:
+        """Where the string lies; valid as long as this object lives."""
+        return ctypes.addressof(self._text)
+
+
+def strlen_callback(callback_type: Any) -> Any | None:
+    """`strlen` as an abort callback of the given type, or None if it does not behave like one here."""
+    try:
+        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
+        callback = ctypes.cast(library.strlen, callback_type)
+        stop, go_on = ctypes.create_string_buffer(b"!"), ctypes.create_string_buffer(b"")
+        works = callback(ctypes.addressof(stop)) and not callback(ctypes.addressof(go_on))
+    except (OSError, AttributeError, TypeError, ctypes.ArgumentError):
+        return None
+    return callback if works else None

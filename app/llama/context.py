@@ -1,0 +1,225 @@
+"""A context: one sequence in a KV cache, batches in, logits rows out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.engine.interfaces import Logits
+from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
+from app.llama import library
+from app.llama.cancel import CancelFlag, strlen_callback
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams
+
+_SEQUENCE = 0
+_NO_SLOT, _ABORTED = 1, 2
+
+
+class Context:
+    """Owns one native context and is the only way to it; implements `app.engine.interfaces.TokenModel`.
+
+    Positions are kept here, so they can be neither skipped, repeated nor sent twice; batches are cut to what the
+    context takes; logits are only read for rows that were asked for; a second thread is refused, not interleaved.
+
+    Args:
+        model: Stays loaded at least as long as this.
+        params: Validated by their type.
+        cancel: Read by llama.cpp itself in the middle of a decode, on the CPU backend.
+
+    Raises:
+        ModelLoadError: llama.cpp could not make the context, most often for want of memory.
+    """
+
+    def __init__(self, model: Model, params: ContextParams, cancel: CancelFlag | None = None) -> None:
+        self._model = model
+        self._lock = threading.Lock()
+        self._native_ns = 0
+        self._outputs = (0, 0)
+        self._handle: Any = self._create(params)
+        model.adopt(self)
+        # Read back: llama.cpp rounds what it is asked for.
+        self._n_ctx = int(native.llama_n_ctx(self._handle))
+        self._n_batch = int(native.llama_n_batch(self._handle))
+        self._memory = native.llama_get_memory(self._handle)
+        self._batch = native.llama_batch_init(self._n_batch, 0, 1)
+        self._tokens = np.ctypeslib.as_array(self._batch.token, (self._n_batch,))
+        self._positions = np.ctypeslib.as_array(self._batch.pos, (self._n_batch,))
+        self._flags = np.ctypeslib.as_array(self._batch.logits, (self._n_batch,))
+        for i in range(self._n_batch):
+            self._batch.n_seq_id[i] = 1
+            self._batch.seq_id[i][0] = _SEQUENCE
+        self._n_past = 0
+        self._cancel = cancel
+        self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
+        if cancel is not None and self._abort_callback is not None:
+            native.llama_set_abort_callback(self._handle, self._abort_callback, cancel.address)
+
+    def _create(self, params: ContextParams) -> Any:
+        raw = native.llama_context_default_params()
+        raw.n_ctx = params.n_ctx
+        raw.n_batch = min(params.n_batch, params.n_ctx)
+        raw.n_ubatch = raw.n_batch
+        raw.n_outputs_max = self._n_outputs = min(params.n_outputs, raw.n_batch)
+        raw.n_seq_max = 1
+        raw.n_threads = params.n_threads
+        raw.n_threads_batch = params.n_threads_batch
+        raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
+        raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
+        # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
+        raw.swa_full = True
+        raw.no_perf = True
+        library.clear_errors()
+        handle = native.llama_init_from_model(self._model.handle, raw)
+        if not handle:
+            reason = library.last_errors() or "no reason was given"
+            raise ModelLoadError(
+                f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
+                "Ask for a shorter context (--ctx); the cache of a long one may not fit into memory.",
+            )
+        return handle
+
+    # app.engine.interfaces.TokenModel
+
+    @property
+    def n_ctx(self) -> int:
+        return self._n_ctx
+
+    @property
+    def n_batch(self) -> int:
+        return self._n_batch
+
+    @property
+    def n_past(self) -> int:
+        return self._n_past
+
+    @property
+    def native_ns(self) -> int:
+        return self._native_ns
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        """Append tokens to the cache; see `TokenModel.decode`.
+
+        Raises:
+            UsageError: An argument that llama.cpp would abort on or misread: no tokens, more than `n_batch`,
+                an id outside the vocabulary, more outputs than tokens.
+            DecodeError: The context is full, or llama.cpp failed.
+            Interrupted: The cancel flag was set meanwhile.
+        """
+        n = len(tokens)
+        if not 0 < n <= self._n_batch:
+            raise UsageError(f"A batch of {n} tokens was asked for; 1 to {self._n_batch} are possible.")
+        if not 0 <= n_outputs <= min(n, self._n_outputs):
+            raise UsageError(f"{n_outputs} outputs were asked for; {min(n, self._n_outputs)} are possible.")
+        self._model.check_tokens(tokens)
+        if self._n_past + n > self._n_ctx:
+            raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
+        with self._exclusive() as handle:
+            self._tokens[:n] = tokens
+            self._positions[:n] = np.arange(self._n_past, self._n_past + n)
+            self._flags[: n - n_outputs] = 0
+            self._flags[n - n_outputs : n] = 1
+            self._batch.n_tokens = n
+            library.clear_errors()
+            started = time.perf_counter_ns()
+            code = native.llama_decode(handle, self._batch)
+            self._native_ns += time.perf_counter_ns() - started
+            if code == 0:
+                self._n_past += n
+                self._outputs = (n - n_outputs, n)
+                return
+            self._outputs = (0, 0)
+            self._n_past = int(native.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+        self._raise(code)
+
+    def logits(self, row: int) -> Logits:
+        """A view of one output row of the last decode; it is overwritten by the next."""
+        with self._exclusive() as handle:
+            started = time.perf_counter_ns()
+            pointer = native.llama_get_logits_ith(handle, self.batch_index(row))
+            self._native_ns += time.perf_counter_ns() - started
+            if not pointer:
+                raise DecodeError("llama.cpp has no logits for that row.")
+            return np.ctypeslib.as_array(pointer, (self._model.n_vocab,))
+
+    def truncate(self, n_past: int) -> bool:
+        """Keep the first `n_past` tokens, if this kind of model can."""
+        if not 0 <= n_past <= self._n_past:
+            raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
+        if n_past == self._n_past:
+            return True
+        if not self._model.can_rollback:
+            # Recurrent states answer True for cuts they cannot make, so they are not asked.
+            return False
+        with self._exclusive():
+            started = time.perf_counter_ns()
+            done = bool(native.llama_memory_seq_rm(self._memory, _SEQUENCE, n_past, -1))
+            self._native_ns += time.perf_counter_ns() - started
+            if done:
+                self._n_past = n_past
+                self._outputs = (0, 0)
+            return done
+
+    def clear(self) -> None:
+        """Forget every token."""
+        with self._exclusive():
+            native.llama_memory_clear(self._memory, True)
+            self._n_past = 0
+            self._outputs = (0, 0)
+
+    # For this package
+
+    def batch_index(self, row: int) -> int:
+        """The place in the last batch of output row `row`.
+
+        Raises:
+            UsageError: The last decode did not ask for that row; llama.cpp would abort on it.
+        """
+        first, end = self._outputs
+        if not 0 <= row < end - first:
+            raise UsageError(f"Row {row} was asked for; the last decode has {end - first} output rows.")
+        return first + row
+
+    def sample(self, chain: Any, row: int) -> int:
+        """Let a native sampler chain choose from an output row."""
+        with self._exclusive() as handle:
+            return int(native.llama_sampler_sample(chain, handle, self.batch_index(row)))
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    def close(self) -> None:
+        """Free the context, after a decode that may still run in another thread. A second call does nothing."""
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle:
+                # The views point into the batch that is freed next.
+                del self._tokens, self._positions, self._flags
+                native.llama_batch_free(self._batch)
+                native.llama_free(handle)
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[Any]:
+        if not self._lock.acquire(blocking=False):
+            raise UsageError("The model is in use by another thread.")
+        try:
+            if self._handle is None:
+                raise UsageError(f"The context of {self._model.path.name} was closed.")
+            yield self._handle
+        finally:
+            self._lock.release()
+
+    def _raise(self, code: int) -> None:
+        if code == _ABORTED:
+            raise Interrupted
+        if code == _NO_SLOT:
+            raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
+        reason = library.last_errors() or f"code {code}"
+        raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, tell us.")

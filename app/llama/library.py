@@ -1,0 +1,85 @@
+"""The llama.cpp library itself: loaded once, its log caught, its backends started."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import threading
+from collections import deque
+
+from app.errors import ModelLoadError
+
+# gdb attaches to the dying process and holds it for seconds otherwise.
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+
+try:
+    import llama_cpp.llama_cpp as native
+    from llama_cpp import __version__ as binding_version
+except (ImportError, OSError, RuntimeError) as error:
+    raise ModelLoadError(
+        f"llama.cpp cannot be loaded: {error}",
+        "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36",
+    ) from error
+
+__all__ = ["binding_version", "last_errors", "native", "start"]
+
+log = logging.getLogger("tandem.llama")
+log.addHandler(logging.NullHandler())
+
+# ggml.h's levels; the numbers in the binding's own comments are another version's.
+_WARNING, _ERROR, _CONTINUED = 3, 4, 5
+_errors: deque[str] = deque(maxlen=32)
+_previous_level = 0
+_started = False
+_start_lock = threading.Lock()
+
+
+def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
+    """Keep error lines for messages, hand warnings and errors to `logging`; nothing may escape into C."""
+    global _previous_level
+    level = _previous_level if level == _CONTINUED else level
+    _previous_level = level
+    if level < _WARNING:
+        return
+    try:
+        line = text.decode("utf-8", errors="replace").strip()
+        if level == _ERROR and line:
+            _errors.append(line)
+        log.log(logging.ERROR if level == _ERROR else logging.WARNING, "%s", line)
+    except Exception:
+        return  # an exception has nowhere to go from a C callback
+
+
+# Held for the life of the process: llama.cpp keeps the bare pointer.
+_log_callback = native.llama_log_callback(_on_log)
+
+
+def start() -> None:
+    """Start the backends; later calls do nothing."""
+    global _started
+    with _start_lock:
+        if not _started:
+            # The binding installs a callback that prints to standard error on import; ours replaces it.
+            native.llama_log_set(_log_callback, ctypes.c_void_p(0))
+            native.llama_backend_init()
+            _started = True
+
+
+def clear_errors() -> None:
+    """Forget earlier error lines, before a call whose reasons are wanted."""
+    _errors.clear()
+
+
+def last_errors(limit: int = 1) -> str:
+    """The reasons that llama.cpp logged since `clear_errors`, most telling first.
+
+    llama.cpp logs the cause first and then each caller's "failed to load"; the first lines say the most.
+    """
+    return "; ".join(list(_errors)[:limit])
+
+
+def supports_offload() -> bool:
+    """Whether this build of llama.cpp can put layers on a GPU."""
+    start()
+    return bool(native.llama_supports_gpu_offload())

@@ -1,0 +1,177 @@
+"""Loading a target and its draft, and letting them ride together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.chat.message import Message
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.interfaces import Drafter
+from app.engine.types import SamplingParams
+from app.engine.vocab import incompatibility
+from app.errors import Interrupted, ModelLoadError
+from app.events import ModelInfo, PairInfo
+from app.llama import library
+from app.llama.cancel import CancelFlag
+from app.llama.checks import ModelFile, open_model_file
+from app.llama.context import Context
+from app.llama.model import Model
+from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams
+from app.llama.prompt import Prompt, PromptBuilder
+from app.llama.sampler import SamplerChain
+
+MAX_DRAFT = 64
+"""Longest draft that a verify batch is prepared for; `DraftParams.n_max` stops here too."""
+
+DEFAULT_CONTEXT = 8192
+"""Tokens, unless asked otherwise or the model was trained for fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairParams:
+    """How to load a pair.
+
+    Attributes:
+        target: GGUF file.
+        draft: GGUF file, or None for plain decoding.
+        n_threads: CPU threads.
+        n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
+        model: How to load the weights of both.
+    """
+
+    target: Path
+    draft: Path | None
+    n_threads: int
+    n_ctx: int | None = None
+    model: ModelParams = field(default_factory=ModelParams)
+
+
+class NativePair:
+    """A loaded pair; implements `app.responder.LoadedPair`. Close it to free both models.
+
+    Args:
+        params: What to load.
+        cancel: Stops a decode in the middle.
+        on_progress: Told "target" or "draft" and the share loaded; False cancels.
+
+    Raises:
+        ModelFileError: A file is missing or is no model. This holds for the draft too: it was asked for.
+        ModelLoadError: The target could not be loaded.
+        Interrupted: `on_progress` said False.
+    """
+
+    def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
+        self.notices: list[str] = []
+        self.drafter: Drafter | None = None
+        # Both files are looked at before either is loaded, so that a wrong one is told at once.
+        target_file = open_model_file(params.target)
+        draft_file = open_model_file(params.draft) if params.draft is not None else None
+        with ExitStack() as stack:
+            self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
+            stack.callback(self._model.close)
+            self._context = Context(self._model, self._context_params(params, n_outputs=1 + MAX_DRAFT), cancel)
+            self.target = TokenCache(self._context)
+            self._prompts = PromptBuilder(self._model)
+            draft = self._load_draft(draft_file, params, cancel, on_progress) if draft_file is not None else None
+            if draft is not None:
+                stack.callback(draft.close)
+            self.info = PairInfo(
+                target=_info(self._model),
+                draft=_info(draft) if draft is not None else None,
+                n_ctx=self._context.n_ctx,
+                device=_device(params.model),
+            )
+            self._stack = stack.pop_all()
+        on_progress("ready", 1.0)
+
+    def _context_params(self, params: PairParams, n_outputs: int) -> ContextParams:
+        trained = min(self._model.n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
+        wanted = params.n_ctx if params.n_ctx is not None else min(trained, DEFAULT_CONTEXT)
+        if wanted > trained:
+            self.notices.append(
+                f"{self._model.name} was trained for {trained:,} tokens of context; {wanted:,} were asked for, "
+                f"{trained:,} are used."
+            )
+        return ContextParams(
+            n_ctx=min(wanted, trained),
+            n_threads=params.n_threads,
+            n_threads_batch=params.n_threads,
+            n_outputs=n_outputs,
+        )
+
+    def _load_draft(
+        self,
+        file: ModelFile,
+        params: PairParams,
+        cancel: CancelFlag,
+        on_progress: Callable[[str, float], bool],
+    ) -> Model | None:
+        """Load the draft model; None, with a notice, when it does not fit the target."""
+        if not self._model.can_rollback:
+            self.notices.append(
+                f"Running without a draft: {self._model.name} keeps a running state that cannot be taken back, "
+                "so a rejected draft could not be undone."
+            )
+            return None
+        draft = Model(file, params.model, lambda share: on_progress("draft", share))
+        reason = incompatibility(self._model.vocab, draft.vocab)
+        if reason is None and not draft.can_rollback:
+            reason = f"{draft.name} keeps a running state that cannot be taken back after a rejected draft."
+        if reason is None:
+            try:
+                # As long as the target's: a shorter one would end drafting in the middle of a conversation.
+                context = Context(draft, self._draft_context_params(params), cancel)
+            except ModelLoadError as error:
+                reason = error.message
+        if reason is not None:
+            draft.close()
+            self.notices.append(f"Running without a draft. {reason}")
+            return None
+        self.drafter = ModelDrafter(
+            TokenCache(context), n_vocab=min(self._model.n_vocab, draft.n_vocab), is_end=self._model.is_end
+        )
+        return draft
+
+    def _draft_context_params(self, params: PairParams) -> ContextParams:
+        return ContextParams(n_ctx=self._context.n_ctx, n_threads=params.n_threads, n_threads_batch=params.n_threads)
+
+    def build_prompt(self, messages: Sequence[Message]) -> Prompt:
+        return self._prompts.build(messages)
+
+    def new_sampler(self, params: SamplingParams) -> SamplerChain:
+        return SamplerChain(self._context, params)
+
+    def piece(self, token: int) -> bytes:
+        return self._model.piece(token)
+
+    def is_end(self, token: int) -> bool:
+        return self._model.is_end(token)
+
+    def close(self) -> None:
+        """Free both models and their contexts. A second call does nothing."""
+        self._stack.close()
+
+
+def load_pair(params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> NativePair:
+    """Load a pair; see `NativePair`."""
+    if cancel():
+        raise Interrupted
+    return NativePair(params, cancel, on_progress)
+
+
+def _info(model: Model) -> ModelInfo:
+    return ModelInfo(
+        name=model.name,
+        file=model.path.name,
+        quantisation=model.quantisation,
+        size_bytes=model.size_bytes,
+        n_vocab=model.n_vocab,
+    )
+
+
+def _device(params: ModelParams) -> str:
+    return "GPU" if params.n_gpu_layers != 0 and library.supports_offload() else "CPU"

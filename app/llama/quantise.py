@@ -1,0 +1,58 @@
+"""Making a smaller file of a model with llama.cpp's own quantiser."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from pathlib import Path
+
+from app.errors import ModelLoadError
+from app.llama import library
+from app.llama.checks import open_model_file
+from app.llama.library import native
+
+FILE_TYPES = {"q2_k": 10, "q4_0": 2, "q4_k_m": 15, "q8_0": 7}
+"""llama.cpp's numbers of the file types that are made here."""
+
+
+def quantise(source: Path, result: Path, file_type: str) -> None:
+    """Write `source` again as `file_type`, also from an already quantised source.
+
+    The result appears under its name only when it is complete, so two processes may do this at once.
+
+    Args:
+        source: A GGUF model.
+        result: Where to write; its folder is made.
+        file_type: A key of `FILE_TYPES`.
+
+    Raises:
+        ModelFileError: The source is no model.
+        ModelLoadError: The result could not be written.
+    """
+    open_model_file(source)
+    library.start()
+    params = native.llama_model_quantize_default_params()
+    params.ftype = FILE_TYPES[file_type]
+    params.allow_requantize = True
+    partial: Path | None = None
+    try:
+        result.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=result.parent, prefix=result.stem, suffix=".partial")
+        os.close(descriptor)
+        partial = Path(name)
+        library.clear_errors()
+        code = native.llama_model_quantize(os.fsencode(source), os.fsencode(partial), ctypes.byref(params))
+        if code != 0:
+            raise ModelLoadError(
+                f"{result.name} could not be made from {source.name}: {library.last_errors() or f'code {code}'}.",
+                f"Is there room in {result.parent}?",
+            )
+        partial.replace(result)
+    except OSError as error:
+        raise ModelLoadError(
+            f"{result} cannot be written: {error}.", "Free some disk space, or check permissions."
+        ) from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)

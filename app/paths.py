@@ -1,0 +1,24 @@
+"""Where things live on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from platformdirs import PlatformDirs
+
+_DIRS = PlatformDirs("tandem", appauthor=False)
+
+
+def config_dir() -> Path:
+    """The user's own settings and catalogue."""
+    return Path(_DIRS.user_config_dir)
+
+
+def cache_dir() -> Path:
+    """What can be made again, such as the demo's draft model."""
+    return Path(_DIRS.user_cache_dir)
+
+
+def log_file() -> Path:
+    """Where the full-screen program writes what would spoil the screen."""
+    return Path(_DIRS.user_log_dir) / "tandem.log"

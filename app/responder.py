@@ -1,0 +1,181 @@
+"""Answers: from a conversation to text events, over whatever models stand behind the interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.chat.message import Message
+from app.engine.cache import TokenCache
+from app.engine.drafters import NoDrafter
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Cancelled, Drafter, Sampler
+from app.engine.policy import FixedPolicy
+from app.engine.text import Segment, TextStream
+from app.engine.types import DraftLost, DraftParams, FinishReason, Origin, PromptProgress, SamplingParams, Step
+from app.events import AnswerPlan, Event, Finished, Notice, PairInfo, PromptProgressed, StepCompleted
+
+_NO_DRAFTING = DraftParams(n_max=0, n_min=0, p_min=0.0)
+
+
+class BuiltPrompt(Protocol):
+    """A conversation as token ids."""
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+
+    @property
+    def reasoning_opened(self) -> bool: ...
+
+
+class SeededSampler(Sampler, Protocol):
+    """A sampler that owns native state and knows its seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class LoadedPair(Protocol):
+    """Two loaded models, or one, ready to answer. `app.llama.pair` provides it."""
+
+    @property
+    def info(self) -> PairInfo: ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What happened while loading that the user should know."""
+
+    @property
+    def target(self) -> TokenCache: ...
+
+    @property
+    def drafter(self) -> Drafter | None:
+        """The draft model, or None if there is none or it does not fit."""
+
+    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt: ...
+
+    def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
+
+    def piece(self, token: int) -> bytes:
+        """The bytes a token shows as; empty for control tokens."""
+
+    def is_end(self, token: int) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """One answer to give.
+
+    Attributes:
+        messages: The conversation, ending with the user.
+        sampling: The target's sampler chain.
+        drafting: Fixed drafting parameters; None for plain decoding.
+        max_tokens: Most tokens to generate; None for as many as fit.
+        stops: Strings that end the answer.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    drafting: DraftParams | None = None
+    max_tokens: int | None = None
+    stops: tuple[str, ...] = ()
+
+
+def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled: Cancelled) -> Iterator[Event]:
+    """Generate one answer.
+
+    Yields:
+        Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
+
+    Raises:
+        AppError: The prompt does not fit, the template refuses, or the target failed.
+    """
+    prompt = pair.build_prompt(request.messages)
+    sampler = pair.new_sampler(request.sampling)
+    try:
+        yield from _answer(pair, request_id, request, prompt, sampler, cancelled)
+    finally:
+        sampler.close()
+
+
+def _answer(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    prompt: BuiltPrompt,
+    sampler: SeededSampler,
+    cancelled: Cancelled,
+) -> Iterator[Event]:
+    drafter = pair.drafter if request.drafting is not None else None
+    generator = Generator(
+        target=pair.target,
+        drafter=drafter or NoDrafter(),
+        policy=FixedPolicy(request.drafting if drafter and request.drafting else _NO_DRAFTING),
+        sampler=sampler,
+    )
+    plan = AnswerPlan(
+        drafter=drafter.name if drafter else "none",
+        draft_params=request.drafting if drafter else None,
+        seed=None if request.sampling.is_greedy else sampler.seed,
+    )
+    collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))
+    run = generator.run(
+        Request(
+            prompt=prompt.tokens,
+            is_end=pair.is_end,
+            max_tokens=request.max_tokens,
+            observe=collector.observe,
+            cancelled=cancelled,
+        )
+    )
+    for event in run:
+        match event:
+            case PromptProgress(drafting, done, total):
+                yield PromptProgressed(request_id, drafting, done, total)
+            case Step(stats=stats):
+                yield StepCompleted(request_id, collector.take(), stats)
+            case DraftLost(reason=why):
+                yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
+    collector.flush()
+    if rest := collector.take():
+        yield StepCompleted(request_id, rest, generator.stats.snapshot())
+    reason = generator.finish or FinishReason.STOP
+    yield Finished(
+        request_id, reason, collector.text.strip(), collector.reasoning.strip(), generator.stats.snapshot(), plan
+    )
+
+
+class _Collector:
+    """Gathers the text of tokens as the engine emits them."""
+
+    def __init__(self, piece: Callable[[int], bytes], stream: TextStream) -> None:
+        self._piece = piece
+        self._stream = stream
+        self._fresh: list[Segment] = []
+        self._shown: list[Segment] = []
+
+    def observe(self, token: int, origin: Origin) -> FinishReason | None:
+        self._fresh += self._stream.push(self._piece(token), origin)
+        return FinishReason.STOP if self._stream.stopped else None
+
+    def flush(self) -> None:
+        self._fresh += self._stream.flush()
+
+    def take(self) -> tuple[Segment, ...]:
+        """The segments since the last call."""
+        fresh, self._fresh = self._fresh, []
+        self._shown += fresh
+        return tuple(fresh)
+
+    @property
+    def text(self) -> str:
+        return "".join(s.text for s in self._shown if not s.reasoning)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(s.text for s in self._shown if s.reasoning)

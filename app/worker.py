@@ -1,0 +1,163 @@
+"""The engine worker: one thread that owns every native handle for its whole life.
+
+Commands go in by a queue, events come out by a callback that runs on the worker's thread. llama.cpp wants one thread
+per object, and a thread that owns everything needs no other locks.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.errors import AppError, Interrupted, UsageError
+from app.events import Event, Failed, Loaded, LoadProgress, Notice
+from app.responder import AnswerRequest, LoadedPair, answer
+
+log = logging.getLogger("tandem.worker")
+log.addHandler(logging.NullHandler())
+
+
+class CancelSwitch(Protocol):
+    """A flag that any thread may set and the worker reads."""
+
+    def __call__(self) -> bool: ...
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+Progress = Callable[[str, float], bool]
+"""Told what is being loaded and the share done; False cancels."""
+
+Loader = Callable[[CancelSwitch, Progress], LoadedPair]
+"""Loads a pair on the worker's thread; raises AppError, or Interrupted when progress said False."""
+
+
+class CancelEvent:
+    """A `CancelSwitch` without a native side."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def __call__(self) -> bool:
+        return self._event.is_set()
+
+    def set(self) -> None:
+        self._event.set()
+
+    def clear(self) -> None:
+        self._event.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    number: int
+    loader: Loader
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    number: int
+    request: AnswerRequest
+
+
+class EngineWorker:
+    """Loads pairs and answers, one thing at a time, on its own thread.
+
+    Args:
+        emit: Receives every event on the worker's thread; it must be quick.
+        cancel: The flag behind `cancel()`; the default has no native side.
+    """
+
+    def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None) -> None:
+        self._emit = emit
+        self._flag: CancelSwitch = cancel or CancelEvent()
+        self._commands: queue.SimpleQueue[_Load | _Answer | None] = queue.SimpleQueue()
+        self._pair: LoadedPair | None = None
+        self._lock = threading.Lock()
+        self._last_number = 0
+        self._cancelled_through = 0
+        # A daemon: a native call that does not return must not keep the program from ending.
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def load(self, loader: Loader) -> None:
+        """Load a pair, freeing the one before it first."""
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(_Load(self._last_number, loader))
+
+    def answer(self, request: AnswerRequest) -> int:
+        """Answer a conversation; returns the number that its events carry as `request`."""
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(_Answer(self._last_number, request))
+            return self._last_number
+
+    def cancel(self) -> None:
+        """Stop what was asked for so far, running or waiting; text that came stays, later requests are not touched."""
+        with self._lock:
+            self._cancelled_through = self._last_number
+            self._flag.set()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop everything, free the models and end the thread.
+
+        Args:
+            timeout: Seconds to wait; None waits for ever.
+
+        Returns:
+            Whether the thread has ended.
+        """
+        self.cancel()
+        self._commands.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (command := self._commands.get()) is not None:
+            with self._lock:
+                if command.number > self._cancelled_through:
+                    self._flag.clear()
+            request = command.number if isinstance(command, _Answer) else None
+            try:
+                if isinstance(command, _Answer):
+                    self._answer(command)
+                else:
+                    self._load(command.loader)
+            except AppError as error:
+                self._emit(Failed(request, error))
+            except Interrupted:
+                self._emit(Failed(request, AppError("Loading was stopped.")))
+            except Exception as error:
+                log.exception("unexpected failure in the engine")
+                reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
+                self._emit(Failed(request, AppError(reason, "Please report it; the conversation is kept.")))
+        self._free()
+
+    def _load(self, loader: Loader) -> None:
+        self._free()
+        self._pair = loader(self._flag, self._load_progress)
+        for notice in self._pair.notices:
+            self._emit(Notice(notice))
+        self._emit(Loaded(self._pair.info))
+
+    def _load_progress(self, what: str, share: float) -> bool:
+        self._emit(LoadProgress(what, share))
+        return not self._flag()
+
+    def _answer(self, command: _Answer) -> None:
+        if self._pair is None:
+            raise UsageError("No model is loaded.")
+        for event in answer(self._pair, command.number, command.request, self._flag):
+            self._emit(event)
+
+    def _free(self) -> None:
+        pair, self._pair = self._pair, None
+        if pair is not None:
+            pair.close()
