@@ -8,15 +8,12 @@ from typing import Protocol
 
 from app.chat.message import Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import NoDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Drafter, Sampler
-from app.engine.policy import FixedPolicy
+from app.engine.interfaces import Cancelled, ModelDrafting, Sampler, Strategy
+from app.engine.strategies import FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
 from app.engine.types import DraftLost, DraftParams, FinishReason, Origin, PromptProgress, SamplingParams, Step
 from app.events import AnswerPlan, Event, Finished, Notice, PairInfo, PromptProgressed, StepCompleted
-
-_NO_DRAFTING = DraftParams(n_max=0, n_min=0, p_min=0.0)
 
 
 class BuiltPrompt(Protocol):
@@ -52,7 +49,7 @@ class LoadedPair(Protocol):
     def target(self) -> TokenCache: ...
 
     @property
-    def drafter(self) -> Drafter | None:
+    def drafter(self) -> ModelDrafting | None:
         """The draft model, or None if there is none or it does not fit."""
 
     def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt: ...
@@ -111,16 +108,13 @@ def _answer(
     sampler: SeededSampler,
     cancelled: Cancelled,
 ) -> Iterator[Event]:
-    drafter = pair.drafter if request.drafting is not None else None
-    generator = Generator(
-        target=pair.target,
-        drafter=drafter or NoDrafter(),
-        policy=FixedPolicy(request.drafting if drafter and request.drafting else _NO_DRAFTING),
-        sampler=sampler,
-    )
+    strategy: Strategy = PlainDecoding()
+    if request.drafting is not None and pair.drafter is not None:
+        strategy = FixedDrafting(pair.drafter, request.drafting)
+    generator = Generator(pair.target, strategy, sampler)
     plan = AnswerPlan(
-        drafter=drafter.name if drafter else "none",
-        draft_params=request.drafting if drafter else None,
+        drafter=strategy.name,
+        draft_params=strategy.params if isinstance(strategy, FixedDrafting) else None,
         seed=None if request.sampling.is_greedy else sampler.seed,
     )
     collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))

@@ -13,7 +13,9 @@ _MS = 1e-6
 def summary(event: Finished, pair: PairInfo) -> str:
     """One line: tokens, time, speed, and what drafting did. Only what was measured is said."""
     stats = event.stats
-    line = f"{stats.predicted_n} tokens in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
+    line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
+    if stats.predicted_n > 1:
+        line += f" in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
         line += f"; accepted {stats.acceptance_rate:.0%}, {stats.mean_accepted_length:.1f} per check"
     elif event.plan.drafter == "none":

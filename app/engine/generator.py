@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.engine.cache import TokenCache
-from app.engine.drafters.none import NoDrafter
-from app.engine.interfaces import Cancelled, Clock, Drafter, DraftPolicy, Sampler
+from app.engine.interfaces import Cancelled, Clock, Sampler, Strategy
 from app.engine.stats import GenerationStats
+from app.engine.strategies.plain import PlainDecoding
 from app.engine.types import (
     NO_DRAFT,
     Draft,
@@ -22,6 +22,7 @@ from app.engine.types import (
     GenerationEvent,
     Origin,
     PromptProgress,
+    Round,
     Step,
 )
 from app.engine.verify import Observe, verify
@@ -55,8 +56,7 @@ class Generator:
 
     Args:
         target: The big model's cache.
-        drafter: Where drafts come from; it is dropped for the rest of the answer if it fails.
-        policy: How far to draft.
+        strategy: What is drafted; it is dropped for the rest of the answer if it fails.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
     """
@@ -64,17 +64,15 @@ class Generator:
     def __init__(
         self,
         target: TokenCache,
-        drafter: Drafter,
-        policy: DraftPolicy,
+        strategy: Strategy,
         sampler: Sampler,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self._target = target
-        self._drafter = drafter
-        self._policy = policy
+        self._strategy = strategy
         self._sampler = sampler
         self._clock = clock
-        self._timed = (target, drafter, sampler)
+        self._timed = (target, strategy, sampler)
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
 
@@ -94,7 +92,7 @@ class Generator:
         try:
             yield from self._first_token(sequence, request)
             if self.finish is None:
-                yield from self._feed_drafter(sequence, request)
+                yield from self._feed_strategy(sequence, request)
                 yield from self._rounds(sequence, request)
         except Interrupted:
             self.finish = FinishReason.CANCELLED
@@ -114,60 +112,57 @@ class Generator:
         stats.first_token_ns = self._clock() - started
         yield first
 
-    def _feed_drafter(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let the drafter process the prompt, after the first token so that nobody waits for it twice."""
-        if self._policy.limit() <= 0:
-            return
+    def _feed_strategy(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+        """Let a draft model process the prompt, after the first token so that nobody waits for it twice."""
         started = self._clock()
+        expected = self._target.n_ctx - len(sequence) + 1
+        if request.max_tokens is not None:
+            expected = min(expected, request.max_tokens - 1)
         try:
-            for done in self._drafter.begin(sequence, request.cancelled):
+            for done in self._strategy.begin(sequence, expected, request.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except AppError as error:
-            yield self._drop_drafter(error)
+            yield self._drop_strategy(error)
 
     def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Rounds of draft, verify, accept and roll back, until the answer ends."""
         stats, target = self.stats, self._target
         started, native_before = self._clock(), self._native_ns()
+        round_started = started
         while self.finish is None:
             if request.cancelled():
                 raise Interrupted
             if len(sequence) > target.n_ctx:
                 self.finish = FinishReason.CONTEXT
                 return
-            limit = self._draft_limit(sequence, request)
+            draft_started = self._clock()
             draft = NO_DRAFT
             try:
-                if limit > 0:
-                    draft = self._draft(sequence, limit)
+                draft = self._strategy.propose(sequence, self._room(sequence, request))
             except AppError as error:
-                yield self._drop_drafter(error)
-                limit = 0
-            n_before = len(sequence)
+                yield self._drop_strategy(error)
+            draft_ns = self._clock() - draft_started
+            n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
-            target.rollback(n_before + step.n_accepted)
-            if limit > 0:
-                self._drafter.accept(step.n_accepted)
+            target.rollback(n_past + 1 + step.n_accepted)
+            ended = self._clock()
+            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, ended - round_started, draft_ns))
+            round_started = ended
             stats.observe_step(len(draft), step.n_accepted)
+            stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
             yield replace(step, stats=stats.snapshot())
 
-    def _draft_limit(self, sequence: list[int], request: Request) -> int:
-        """Most tokens worth drafting, by policy, room in the context and what is left of the answer."""
+    def _room(self, sequence: list[int], request: Request) -> int:
+        """Most tokens that may be drafted, by the context and by what is left of the answer."""
         room = self._target.n_ctx - len(sequence)
         if request.max_tokens is not None:
             # One token of every round is the target's own.
             room = min(room, request.max_tokens - self.stats.predicted_n - 1)
-        return min(self._policy.limit(), room)
-
-    def _draft(self, sequence: list[int], limit: int) -> Draft:
-        started = self._clock()
-        drafted = self._drafter.draft(sequence, limit, self._policy)
-        self.stats.draft_ns += self._clock() - started
-        return drafted.first(self._policy.n_submit(drafted))
+        return room
 
     def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
         """Evaluate the last token and the draft in one batch, with logits for every row."""
@@ -199,8 +194,8 @@ class Generator:
 
         return observe
 
-    def _drop_drafter(self, error: AppError) -> DraftLost:
-        self._drafter = NoDrafter()
+    def _drop_strategy(self, error: AppError) -> DraftLost:
+        self._strategy = PlainDecoding()
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:

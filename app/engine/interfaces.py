@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.types import Draft
+from app.engine.types import Draft, Round
 
 Logits = NDArray[np.float32]
 """One row of raw logits, shape (n_vocab,)."""
@@ -75,35 +76,61 @@ class Sampler(Protocol):
         """
 
 
-class DraftPolicy(Protocol):
-    """Decides how far to draft and how much of it to submit: two decisions, because drafting also informs."""
+class Verdict(Enum):
+    """What to do with a candidate that a draft model proposes."""
 
-    def limit(self) -> int:
-        """Most tokens worth drafting this round; 0 for a plain step."""
-
-    def take(self, depth: int, probability: float) -> bool:
-        """Whether the candidate at `depth` (0 first) should join the draft, asked before it is taken."""
-
-    def n_submit(self, draft: Draft) -> int:
-        """How many of the drafted tokens to let the target check."""
+    DROP = "drop"
+    """Leave it out and stop."""
+    LAST = "last"
+    """Take it and stop; the next one would cost another evaluation."""
+    TAKE = "take"
+    """Take it and go on."""
 
 
-class Drafter(Protocol):
-    """Anything that proposes the next tokens: a draft model, a look-up, nothing."""
+Judge = Callable[[int, float], Verdict]
+"""Asked with the depth (0 first) and the probability of a candidate before it is taken."""
 
-    @property
-    def name(self) -> str:
-        """A word for people: "model", "none"."""
+
+class ModelDrafting(Protocol):
+    """A draft model as strategies use it."""
 
     @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Catch up with the sequence so far. Yields how many of its tokens are done after each chunk."""
+        """Evaluate a prompt. Yields how many of its tokens are done after each chunk."""
 
-    def draft(self, tokens: Sequence[int], limit: int, policy: DraftPolicy) -> Draft:
-        """Propose up to `limit` tokens that follow `tokens`."""
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        """Evaluate whatever of the sequence is still missing, so that drafting can begin."""
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        """Propose up to `limit` tokens that follow `tokens`, catching up first if need be."""
 
     def accept(self, n_accepted: int) -> None:
         """Learn how many tokens of the last draft the target kept."""
+
+
+class Strategy(Protocol):
+    """Decides what is drafted, and learns from what became of it. One object serves one answer."""
+
+    @property
+    def name(self) -> str:
+        """A word for people and scripts: "none", "model", "auto"."""
+
+    @property
+    def native_ns(self) -> int:
+        """Nanoseconds spent inside native calls so far."""
+
+    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+        """Get ready for a sequence whose first new token was just chosen.
+
+        Yields:
+            How many of its tokens a draft model has read, after each chunk.
+        """
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        """What to let the target check after `sequence`, at most `limit` tokens; empty for a plain step."""
+
+    def observe(self, round_: Round) -> None:
+        """Learn what became of the last proposal."""

@@ -69,7 +69,8 @@ class GenerationStats:
 
     @property
     def predicted_per_second(self) -> float:
-        return _rate(self.predicted_n, self.predicted_ns)
+        """Tokens per second after the first one, which the prompt gave, as llama-server counts it."""
+        return _rate(self.predicted_n - 1, self.predicted_ns)
 
     @property
     def acceptance_rate(self) -> float | None:

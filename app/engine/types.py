@@ -123,21 +123,40 @@ class Draft:
 
     Attributes:
         tokens: The proposal, first position first.
-        probabilities: The drafter's confidence in each, same length, each in (0, 1].
+        probabilities: The confidence in each, same length, each in (0, 1].
+        n_model: How many come from a draft model; the others, behind them, from a look-up.
     """
 
     tokens: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
+    n_model: int = 0
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def first(self, n: int) -> Draft:
-        """The draft cut to its first n tokens."""
-        return Draft(self.tokens[:n], self.probabilities[:n])
-
 
 NO_DRAFT = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A finished round of draft and verify, as a strategy learns from it.
+
+    Attributes:
+        n_past: Tokens that the target's cache held before.
+        draft: What was submitted.
+        tokens: What was emitted, the accepted tokens first.
+        n_accepted: How many of the drafted tokens were kept.
+        total_ns: Nanoseconds from the end of the round before to the end of this one.
+        draft_ns: The part of them that proposing took.
+    """
+
+    n_past: int
+    draft: Draft
+    tokens: tuple[int, ...]
+    n_accepted: int
+    total_ns: int
+    draft_ns: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Sources of drafts, behind one interface: `app.engine.interfaces.Drafter`."""
+"""Sources of drafts: a small model, and what was already said."""
 
+from app.engine.drafters.lookup import LookupIndex
 from app.engine.drafters.model import ModelDrafter
-from app.engine.drafters.none import NoDrafter
 
-__all__ = ["ModelDrafter", "NoDrafter"]
+__all__ = ["LookupIndex", "ModelDrafter"]

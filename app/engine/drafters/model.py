@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, DraftPolicy
+from app.engine.interfaces import Cancelled, Judge, Verdict
 from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft
 
@@ -24,8 +24,6 @@ class ModelDrafter:
         is_end: Whether an id ends an answer; nothing is drafted after it.
     """
 
-    name = "model"
-
     def __init__(self, cache: TokenCache, n_vocab: int, is_end: Callable[[int], bool]) -> None:
         self.cache = cache
         self._n_vocab = n_vocab
@@ -43,27 +41,35 @@ class ModelDrafter:
             yield known
         yield from self.cache.process(tokens[known:-1], cancelled)
 
-    def draft(self, tokens: Sequence[int], limit: int, policy: DraftPolicy) -> Draft:
-        """Propose tokens one by one until the policy, the limit, an end token or the context says stop."""
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        """Evaluate all but the last token, if more than the usual one or two are missing."""
+        missing = tokens[len(self.cache) : -1]
+        if len(missing) > 1:
+            for _ in self.cache.process(missing, cancelled=lambda: False):
+                pass
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        """Propose tokens one by one until the judge, the limit, an end token or the context says stop."""
         self._n_before_draft = len(tokens)
         # The last drafted token is never evaluated here, so it needs no cell.
         limit = min(limit, self.cache.n_ctx - len(tokens) + 1)
         if limit <= 0:
             return NO_DRAFT
-        for _ in self.cache.process(tokens[len(self.cache) :], cancelled=lambda: False):
-            pass
+        self.catch_up(tokens)
+        self.cache.evaluate(tokens[len(self.cache) :], n_outputs=1)
         drafted: list[int] = []
         probabilities: list[float] = []
         while True:
             token, probability = most_probable(self.cache.logits(0)[: self._n_vocab])
-            if not policy.take(len(drafted), probability):
+            verdict = judge(len(drafted), probability)
+            if verdict is Verdict.DROP:
                 break
             drafted.append(token)
             probabilities.append(probability)
-            if len(drafted) == limit or self._is_end(token):
+            if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
                 break
             self.cache.evaluate((token,), n_outputs=1)
-        return Draft(tuple(drafted), tuple(probabilities))
+        return Draft(tuple(drafted), tuple(probabilities), len(drafted))
 
     def accept(self, n_accepted: int) -> None:
         """Keep what was evaluated and accepted, forget the rest."""

@@ -1,0 +1,281 @@
+"""Drafting by what is measured: the most expected tokens for their cost, and never at a loss.
+
+Every round submits the draft that maximises (expected tokens) - rate * (measured cost), where `rate` is the tokens per
+nanosecond that this text has been giving lately. That is the criterion whose long-run optimum is the best rate
+(renewal reward with Dinkelbach's price); comparing with plain decoding instead would draft too much where drafting
+works. How far to draft and how much to submit are two decisions, because a draft that is not submitted still informs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
+from app.engine.tuning.curve import MAX_ROWS, CostModel
+from app.engine.tuning.guard import Ledger, Trial, can_pay
+from app.engine.types import NO_DRAFT, Draft, Round
+
+MAX_DRAFT = MAX_ROWS - 1
+LOOK_AHEAD = 12
+"""Tokens that the question "draft on?" looks ahead; one-step answers never start where the second row is dear."""
+
+_RATE_FORGETTING = 0.97
+_RATE_PRIOR = 10.0
+_SURVIVAL_PRIOR = (0.85, 6.0)
+_SURVIVAL_FORGETTING = 0.98
+
+
+@dataclass(slots=True)
+class Memory:
+    """What automatic drafting knows about a pair, kept from answer to answer and on disk.
+
+    Attributes:
+        costs: The cost of batches and of drafted tokens.
+        model: Acceptance by the draft model's probability.
+        lookup: Acceptance by the length of a look-up's common past.
+        trial: Whether the draft model is on.
+        ledger: What may still be lost.
+    """
+
+    costs: CostModel
+    model: AcceptanceTable = field(default_factory=model_table)
+    lookup: AcceptanceTable = field(default_factory=lookup_table)
+    trial: Trial = field(default_factory=Trial)
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+@dataclass(slots=True)
+class _Proposal:
+    """One round's draft while it is made: survival products, and who proposed each token with what confidence."""
+
+    products: list[float] = field(default_factory=list)
+    features: list[tuple[bool, float]] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+    @property
+    def survival(self) -> float:
+        return self.products[-1] if self.products else 1.0
+
+    def add(self, token: int, probability: float, *, by_model: bool, confidence: float) -> None:
+        self.tokens.append(token)
+        self.products.append(self.survival * probability)
+        self.features.append((by_model, confidence))
+
+
+class AutomaticDrafting:
+    """Chooses sources and lengths by measurement. One object serves one answer; `memory` outlives it.
+
+    Args:
+        memory: What is known about the pair; updated in place.
+        drafter: The draft model, or None for look-up alone.
+        index: The look-up over everything said so far, or None.
+        clock: Monotonic nanoseconds.
+    """
+
+    name = "auto"
+
+    def __init__(
+        self,
+        memory: Memory,
+        drafter: ModelDrafting | None,
+        index: LookupIndex | None,
+        clock: Clock = time.perf_counter_ns,
+    ) -> None:
+        self.memory = memory
+        self._drafter = drafter
+        self._index = index
+        self._clock = clock
+        self._rate_tokens = 0.0
+        self._rate_ns = 0.0
+        self._survived = _SURVIVAL_PRIOR[0] * _SURVIVAL_PRIOR[1]
+        self._judged = _SURVIVAL_PRIOR[1]
+        self._proposal = _Proposal()
+        self._used_model = False
+        self._catch_up_ns = 0
+        self._last_rows = 1
+        self._lookup_said: tuple[int, ...] = ()
+        self._lookup_match = 0
+
+    @property
+    def native_ns(self) -> int:
+        return self._drafter.native_ns if self._drafter is not None else 0
+
+    # The answer begins
+
+    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+        """Index the text, and let the draft model read the prompt if that is likely to pay."""
+        if self._index is not None:
+            self._index.follow(sequence)
+        if self._drafter is not None and self._model_wanted(len(sequence)):
+            yield from self._drafter.begin(sequence, cancelled)
+
+    # One round
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        """The draft that is worth its cost; empty for a plain step."""
+        self._proposal = proposal = _Proposal()
+        self._used_model, self._catch_up_ns = False, 0
+        limit = min(limit, MAX_DRAFT)
+        n_past = len(sequence) - 1
+        self._hear_lookup(limit)
+        if limit <= 0 or not self.memory.ledger.allows():
+            return NO_DRAFT
+        rate = self._rate(n_past)
+        looked = self._lookup_proposal()
+        gain, n = self._gain(looked, n_past, rate)
+        # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
+        if self._model_wanted(n_past) and (n == 0 or self._model_value(n_past, limit, rate) > gain):
+            self._draft_with_model(sequence, limit, rate)
+        else:
+            self._proposal = proposal = looked
+        proposal = self._proposal
+        n = self._gain(proposal, n_past, rate)[1]
+        n_model = sum(by_model for by_model, _ in proposal.features[:n])
+        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
+
+    def _hear_lookup(self, limit: int) -> None:
+        """Ask the look-up in every round, also when it is not used: what follows labels its answer for nothing."""
+        self._lookup_said, self._lookup_match = (), 0
+        if self._index is not None and limit > 0:
+            found = self._index.continuation((), limit)
+            self._lookup_said, self._lookup_match = found.tokens, found.match_length
+
+    def _lookup_proposal(self) -> _Proposal:
+        proposal = _Proposal()
+        self._extend_by(proposal, self._lookup_said, self._lookup_match)
+        return proposal
+
+    def _extend_by(self, proposal: _Proposal, tokens: Sequence[int], match_length: int) -> None:
+        for step, token in enumerate(tokens):
+            confidence = float(match_length + step)
+            probability = self.memory.lookup.probability(confidence, len(proposal.tokens))
+            proposal.add(token, probability, by_model=False, confidence=confidence)
+
+    def _draft_with_model(self, sequence: Sequence[int], limit: int, rate: float) -> None:
+        """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
+        assert self._drafter is not None
+        proposal, n_past = self._proposal, len(sequence) - 1
+        self._used_model = True
+        started = self._clock()
+        self._drafter.catch_up(sequence)
+        caught_up = self._clock()
+        self._catch_up_ns = caught_up - started
+
+        def judge(depth: int, confidence: float) -> Verdict:
+            probability = self.memory.model.probability(confidence, depth)
+            proposal.products.append(proposal.survival * probability)
+            proposal.features.append((True, confidence))
+            return Verdict.TAKE if self._worth_more(proposal, n_past, limit, rate) else Verdict.LAST
+
+        draft = self._drafter.draft(sequence, limit, judge)
+        proposal.tokens = list(draft.tokens)
+        self.memory.costs.observe_draft(len(draft), self._clock() - caught_up)
+        if self._index is not None and len(draft) < limit:
+            found = self._index.continuation(draft.tokens, limit - len(draft))
+            self._extend_by(proposal, found.tokens, found.match_length)
+
+    # The rule
+
+    def _gain(self, proposal: _Proposal, n_past: int, rate: float) -> tuple[float, int]:
+        """The best (expected tokens - rate * cost) over every length to submit, and that length."""
+        costs = self.memory.costs
+        tokens = 1.0
+        best, best_n = 1.0 - rate * costs.target_ns(1, n_past, switched=self._last_rows != 1), 0
+        for n, product in enumerate(proposal.products, start=1):
+            tokens += product
+            value = tokens - rate * costs.target_ns(n + 1, n_past, switched=self._last_rows != n + 1)
+            if value > best:
+                best, best_n = value, n
+        return best, best_n
+
+    def _worth_more(self, proposal: _Proposal, n_past: int, limit: int, rate: float) -> bool:
+        """Whether drafting on beats the best submission of what is there, looking several tokens ahead."""
+        costs = self.memory.costs
+        best = self._gain(proposal, n_past, rate)[0]
+        k = len(proposal.products)
+        tokens = 1.0 + sum(proposal.products)
+        product, survival = proposal.survival, self._survived / self._judged
+        for j in range(1, min(LOOK_AHEAD, limit - k) + 1):
+            product *= survival
+            tokens += product
+            if tokens - rate * (costs.padded_ns(k + j + 1, n_past) + j * costs.draft_ns) > best:
+                return True
+        return False
+
+    def _model_value(self, n_past: int, limit: int, rate: float) -> float:
+        """What a round with the draft model is expected to bring, before it has said anything."""
+        costs = self.memory.costs
+        survival = self._survived / self._judged
+        tokens, product = 1.0, 1.0
+        best = 1.0 - rate * (costs.target_ns(1, n_past) + costs.draft_ns)
+        for n in range(1, min(LOOK_AHEAD, limit) + 1):
+            product *= survival
+            tokens += product
+            best = max(best, tokens - rate * (costs.padded_ns(n + 1, n_past) + n * costs.draft_ns))
+        return best
+
+    def _rate(self, n_past: int) -> float:
+        """Tokens per nanosecond of this text lately; never below plain decoding, which is always to be had."""
+        plain = self.memory.costs.target_ns(1, n_past)
+        recent = (self._rate_tokens + _RATE_PRIOR) / (self._rate_ns + _RATE_PRIOR * plain)
+        return max(recent, 1.0 / plain)
+
+    def _model_wanted(self, n_past: int) -> bool:
+        if self._drafter is None or not self.memory.trial.wants_round():
+            return False
+        return can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
+
+    # What became of it
+
+    def observe(self, round_: Round) -> None:
+        """Learn costs, acceptance and verdicts from a finished round."""
+        memory, costs = self.memory, self.memory.costs
+        rows = len(round_.draft) + 1
+        target_ns = round_.total_ns - round_.draft_ns
+        plain_ns = costs.target_ns(1, round_.n_past)
+        rate = self._rate(round_.n_past)
+        costs.observe_target(rows, round_.n_past, target_ns, switched=rows != self._last_rows)
+        self._last_rows = rows
+        self._label(round_)
+        if self._drafter is not None and self._used_model:
+            self._drafter.accept(round_.n_accepted)
+        n = len(round_.tokens)
+        drafted = rows > 1 or self._used_model
+        cost = round_.total_ns - self._catch_up_ns
+        if self._used_model:
+            memory.trial.observe_round((n - rate * cost) - (1.0 - rate * plain_ns))
+        else:
+            memory.trial.observe_plain(n)
+        memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
+        self._rate_tokens = _RATE_FORGETTING * self._rate_tokens + n
+        self._rate_ns = _RATE_FORGETTING * self._rate_ns + cost
+        if self._index is not None:
+            self._index.grow(round_.tokens)
+
+    def _label(self, round_: Round) -> None:
+        """Turn what the target chose into labels: accepted, rejected, and silence about what came after."""
+        proposal = self._proposal
+        model: list[tuple[float, int, bool]] = []
+        for depth, (by_model, confidence) in enumerate(proposal.features):
+            # Behind the submitted tokens the target's own one still judges the first that was held back.
+            if depth >= len(round_.tokens):
+                break
+            accepted = proposal.tokens[depth] == round_.tokens[depth]
+            if by_model:
+                model.append((confidence, depth, accepted))
+                if depth > 0:
+                    self._survived = _SURVIVAL_FORGETTING * self._survived + accepted
+                    self._judged = _SURVIVAL_FORGETTING * self._judged + 1.0
+            if not accepted:
+                break
+        self.memory.model.observe(model)
+        lookup: list[tuple[float, int, bool]] = []
+        for depth, (said, token) in enumerate(zip(self._lookup_said, round_.tokens, strict=False)):
+            lookup.append((float(self._lookup_match + depth), depth, said == token))
+            if said != token:
+                break
+        self.memory.lookup.observe(lookup)

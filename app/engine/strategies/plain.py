@@ -1,0 +1,24 @@
+"""Plain decoding: one token a batch, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.engine.interfaces import Cancelled
+from app.engine.types import NO_DRAFT, Draft, Round
+
+
+class PlainDecoding:
+    """Proposes nothing, holds nothing, costs nothing."""
+
+    name = "none"
+    native_ns = 0
+
+    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+        return iter(())
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        return NO_DRAFT
+
+    def observe(self, round_: Round) -> None:
+        pass

@@ -1,0 +1,149 @@
+"""What a batch costs on this machine: measured, kept, corrected while it runs.
+
+The cost of a batch of m rows is a staircase, not a line: kernels work in groups, so four rows can cost less than
+three, and nothing here assumes otherwise. Model (all in nanoseconds, L tokens in the cache):
+
+    T(m; L) = scale * (rows[m] + L * (per_cell + m * per_cell_row)) + switch  if the width differs from the last one
+
+`scale` follows clocks, heat and other load within a few rounds; `rows` follows slowly, by robust means per width.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAX_ROWS = 65
+"""Widest verify batch: the longest draft and the token before it."""
+PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
+"""Widths worth measuring: every small one, then both sides of the steps that kernels are known to have."""
+
+_SCALE_GAIN = 0.1
+_SCALE_CLIP = math.log(1.5)
+_ROW_GAIN = 0.1
+_SWITCH_GAIN = 0.05
+_WINDOW = 5
+
+
+@dataclass(slots=True)
+class CostProfile:
+    """The measured costs of a pair, as kept on disk.
+
+    Attributes:
+        rows: Nanoseconds of a target batch by width, at an empty cache, with the width of the batch before.
+        draft_ns: Nanoseconds of one drafted token.
+        switch_ns: What a change of width adds.
+        per_cell: Nanoseconds that each token in the cache adds to a batch.
+        per_cell_row: What it adds per row besides.
+    """
+
+    rows: dict[int, float]
+    draft_ns: float = 0.0
+    switch_ns: float = 0.0
+    per_cell: float = 0.0
+    per_cell_row: float = 0.0
+
+
+@dataclass(slots=True)
+class CostModel:
+    """Predicts the cost of a batch and learns from every one that ran.
+
+    Attributes:
+        profile: What was measured; `rows` must hold width 1.
+    """
+
+    profile: CostProfile
+    scale: float = 1.0
+    _recent: dict[int, deque[float]] = field(default_factory=dict)
+    _table: list[float] = field(default_factory=list)
+    _padded: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rebuild()
+
+    def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
+        """Expected nanoseconds of a target batch of `rows` rows over `n_past` cached tokens."""
+        return self.scale * (self._table[rows] + self._context_ns(rows, n_past)) + (
+            self.profile.switch_ns if switched else 0.0
+        )
+
+    def padded_ns(self, rows: int, n_past: int) -> float:
+        """The cost of the cheapest batch of at least `rows` rows: where wider is cheaper, it can be filled up."""
+        return self.scale * (self._padded[rows] + self._context_ns(rows, n_past))
+
+    @property
+    def draft_ns(self) -> float:
+        """Expected nanoseconds of one drafted token."""
+        return self.scale * self.profile.draft_ns
+
+    def observe_target(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
+        """Learn from one target batch, everything around it included."""
+        expected = self.target_ns(rows, n_past, switched=switched)
+        surprise = math.log(max(ns, 1.0) / max(expected, 1.0))
+        self.scale *= math.exp(_SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))
+        if switched:
+            plain = self.target_ns(rows, n_past)
+            # A change of width is far below a step of the staircase; more is something else.
+            bound = 0.25 * self.target_ns(1, n_past)
+            extra = max(0.0, min(ns - plain, bound))
+            self.profile.switch_ns += _SWITCH_GAIN * (extra - self.profile.switch_ns)
+            ns -= self.profile.switch_ns
+        base = ns / self.scale - self._context_ns(rows, n_past)
+        recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
+        recent.append(base)
+        if len(recent) == _WINDOW:
+            known = self._table[rows]
+            self.profile.rows[rows] = known + _ROW_GAIN * (statistics.median(recent) - known)
+            self._rebuild()
+
+    def observe_draft(self, n_tokens: int, ns: float) -> None:
+        """Learn from `n_tokens` drafted one after the other."""
+        if n_tokens:
+            per_token = ns / n_tokens / self.scale
+            if not self.profile.draft_ns:
+                self.profile.draft_ns = per_token
+            clipped = min(per_token, 3 * self.profile.draft_ns)
+            self.profile.draft_ns += _ROW_GAIN * (clipped - self.profile.draft_ns)
+
+    def _context_ns(self, rows: int, n_past: int) -> float:
+        return n_past * (self.profile.per_cell + rows * self.profile.per_cell_row)
+
+    def _rebuild(self) -> None:
+        self._table = expand(self.profile.rows, MAX_ROWS)
+        padded = list(self._table)
+        for rows in range(MAX_ROWS - 1, 0, -1):
+            padded[rows] = min(padded[rows], padded[rows + 1])
+        self._padded = padded
+
+
+def expand(rows: Mapping[int, float], n: int) -> list[float]:
+    """Costs of every width from 1 to n: measured ones as they are, the rest on the line between neighbours.
+
+    Beyond the widest measured one the cost grows by the mean cost of a row up to there.
+
+    Args:
+        rows: At least width 1.
+        n: Widest width wanted.
+
+    Returns:
+        A list of n + 1 costs; index 0 is unused.
+    """
+    known = sorted(rows)
+    out = [0.0]
+    for width in range(1, n + 1):
+        at = bisect_left(known, width)
+        if at < len(known) and known[at] == width:
+            out.append(rows[width])
+        elif at == len(known):
+            widest = known[-1]
+            slope = (rows[widest] - rows[known[0]]) / (widest - known[0]) if widest > known[0] else rows[widest]
+            out.append(rows[widest] + (width - widest) * max(0.0, slope))
+        else:
+            low, high = known[at - 1], known[at]
+            share = (width - low) / (high - low)
+            out.append(rows[low] + share * (rows[high] - rows[low]))
+    return out

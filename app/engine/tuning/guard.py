@@ -1,0 +1,134 @@
+"""Never slower: the four guards that keep drafting from costing more than it brings.
+
+1. `can_pay`: if even nearly perfect drafts could not win on the measured costs, nothing is tried.
+2. `Trial`: a patient statistical test turns drafting off, and short probes turn it on again.
+3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
+4. What 1 to 3 found is kept between runs by whoever owns them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from app.engine.tuning.curve import CostModel
+
+PLAUSIBLE_ACCEPTANCE = 0.97
+WORTHWHILE = 1.02
+
+
+def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float:
+    """The best speed-up over plain decoding that drafts accepted at `PLAUSIBLE_ACCEPTANCE` could bring."""
+    plain = costs.target_ns(1, n_past)
+    best, tokens, product = 1.0, 1.0, 1.0
+    for n in range(1, n_max + 1):
+        product *= PLAUSIBLE_ACCEPTANCE
+        tokens += product
+        best = max(best, tokens * plain / (costs.padded_ns(n + 1, n_past) + n * draft_ns))
+    return best
+
+
+def can_pay(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> bool:
+    """Whether drafting could win at all on these costs."""
+    return ceiling(costs, n_past, n_max, draft_ns) > WORTHWHILE
+
+
+@dataclass(slots=True)
+class Trial:
+    """Decides from realised advantages whether a source of drafts is on.
+
+    The advantage of a round is (tokens - rate * cost) - (1 - rate * plain cost): what it brought beyond a plain step,
+    in tokens. Mean and variance forget with `FORGETTING`; the source goes off when the mean is below zero by `Z`
+    standard errors after at least `PATIENCE` rounds, and comes back for a probe of `PROBE_ROUNDS` rounds after 8, 16,
+    ... `LONGEST_GAP` plain tokens, the gap doubling with every probe that loses.
+    """
+
+    FORGETTING = 0.95
+    Z = 1.0
+    PATIENCE = 5
+    PROBE_ROUNDS = 2
+    FIRST_GAP = 8
+    LONGEST_GAP = 256
+
+    on: bool = True
+    rounds: int = 0
+    mean: float = 0.0
+    variance: float = 0.0
+    gap: int = FIRST_GAP
+    waited: int = 0
+    probing: int = 0
+    probe_sum: float = 0.0
+
+    def wants_round(self) -> bool:
+        """Whether the source may be used in the next round."""
+        return self.on or self.probing > 0 or self.waited >= self.gap
+
+    def observe_plain(self, n_tokens: int) -> None:
+        """Count tokens that were emitted without the source."""
+        if not self.on:
+            self.waited += n_tokens
+
+    def observe_round(self, advantage: float) -> None:
+        """Learn from a round that used the source."""
+        if not self.on:
+            self._observe_probe(advantage)
+            return
+        self.rounds += 1
+        forgetting = self.FORGETTING if self.rounds > 1 else 0.0
+        delta = advantage - self.mean
+        self.mean += (1 - forgetting) * delta if self.rounds > 1 else delta
+        self.variance = forgetting * (self.variance + (1 - forgetting) * delta * delta)
+        if self.rounds >= self.PATIENCE:
+            effective = (1 - self.FORGETTING**self.rounds) / (1 - self.FORGETTING)
+            if self.mean + self.Z * math.sqrt(self.variance / effective) < 0:
+                self._turn_off()
+
+    def _observe_probe(self, advantage: float) -> None:
+        if self.probing == 0:
+            self.probing, self.probe_sum = self.PROBE_ROUNDS, 0.0
+        self.probing -= 1
+        self.probe_sum += advantage
+        if self.probing:
+            return
+        self.waited = 0
+        if self.probe_sum > 0:
+            self.on, self.rounds, self.mean, self.variance = True, 0, 0.0, 0.0
+            self.gap = self.FIRST_GAP
+        else:
+            self.gap = min(2 * self.gap, self.LONGEST_GAP)
+
+    def _turn_off(self) -> None:
+        self.on = False
+        self.waited = 0
+        self.probing = 0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """An account in units of one plain token's time, after conservative bandits (arXiv 1602.04282).
+
+    A round that drafted adds tokens * plain - cost; a plain token adds `INTEREST`. The balance is capped, and at zero
+    drafting stops until a probe is affordable. Over any stretch of n tokens the time is then at most
+    plain * (1 + INTEREST) * n + CAP plain tokens + one round.
+    """
+
+    CAP = 10.0
+    START = 3.0
+    INTEREST = 0.01
+    PROBE = 1.0
+
+    balance: float = START
+    blocked: bool = False
+
+    def allows(self) -> bool:
+        """Whether a round may be risked."""
+        return not self.blocked
+
+    def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
+        """Book one round."""
+        change = tokens - cost_ns / plain_ns if drafted else self.INTEREST * tokens
+        self.balance = min(self.CAP, self.balance + change)
+        if self.balance <= 0:
+            self.blocked = True
+        elif self.balance >= self.PROBE:
+            self.blocked = False

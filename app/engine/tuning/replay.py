@@ -1,0 +1,191 @@
+"""Replays: any drafting strategy over a recorded trace and a cost curve, without a model and without a clock.
+
+The strategy that runs here is the one that runs on models; only its draft model and its clock are played. The oracle
+is the least time in which the same drafts could have served, their acceptance known in advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
+from app.engine.tuning.curve import MAX_ROWS, expand
+from app.engine.tuning.trace import Trace
+from app.engine.types import Draft, DraftParams, Round
+
+_WRONG = -1
+GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
+GRID_P_MIN = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A machine as a replay sees it.
+
+    Attributes:
+        name: Machine and models.
+        rows: Cost of a target batch by width, any unit.
+        draft: Cost of one drafted token.
+        overhead: Cost of a round besides.
+    """
+
+    name: str
+    rows: dict[int, float]
+    draft: float
+    overhead: float = 0.0
+
+    def costs(self) -> list[float]:
+        """Cost of every width up to `MAX_ROWS`; index 0 is unused."""
+        return expand(self.rows, MAX_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a strategy fared.
+
+    Attributes:
+        tokens: Tokens of the answer after the first.
+        cost: What they took, in the curve's unit.
+        rounds: Every round, in order.
+    """
+
+    tokens: int
+    cost: float
+    rounds: tuple[Round, ...]
+
+
+class PlayedDraft:
+    """Answers like a draft model that has just read the trace; implements `ModelDrafting`."""
+
+    native_ns = 0
+
+    def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None]) -> None:
+        self._trace = trace
+        self._cost = cost
+        self._advance = advance
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        return iter(())
+
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        pass
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        trace = self._trace
+        place = len(tokens) - len(trace.prompt)
+        matches, confidences = trace.matches[place - 1], trace.confidences[place - 1]
+        drafted: list[int] = []
+        for depth, confidence in enumerate(confidences[:limit]):
+            self._advance(self._cost)
+            verdict = judge(depth, confidence)
+            if verdict is Verdict.DROP:
+                break
+            drafted.append(trace.text[place + depth] if depth < matches else _WRONG)
+            if verdict is Verdict.LAST:
+                break
+        return Draft(tuple(drafted), confidences[: len(drafted)], len(drafted))
+
+    def accept(self, n_accepted: int) -> None:
+        pass
+
+
+StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
+
+
+def replay(trace: Trace, curve: Curve, make: StrategyFactory) -> Replay:
+    """Run a strategy over one trace on one machine."""
+    now = 0.0
+
+    def advance(cost: float) -> None:
+        nonlocal now
+        now += cost
+
+    costs = curve.costs()
+    strategy = make(PlayedDraft(trace, curve.draft, advance), lambda: round(now))
+    sequence = [*trace.prompt, trace.text[0]]
+    end = len(trace.prompt) + len(trace.text)
+    for _ in strategy.begin(sequence, len(trace.text), lambda: False):
+        pass
+    rounds = []
+    while len(sequence) < end:
+        started = now
+        draft = strategy.propose(sequence, min(end - len(sequence) - 1, MAX_ROWS - 1))
+        drafted_in = now - started
+        advance(costs[len(draft) + 1] + curve.overhead)
+        ahead = trace.text[len(sequence) - len(trace.prompt) :]
+        accepted = next(
+            (i for i, (a, b) in enumerate(zip(draft.tokens, ahead, strict=False)) if a != b), len(draft.tokens)
+        )
+        tokens = ahead[: accepted + 1]
+        round_ = Round(
+            len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(drafted_in)
+        )
+        strategy.observe(round_)
+        rounds.append(round_)
+        sequence.extend(tokens)
+    return Replay(len(trace.text) - 1, now, tuple(rounds))
+
+
+def plain_cost(trace: Trace, curve: Curve) -> float:
+    """What the answer takes without drafting."""
+    return (len(trace.text) - 1) * (curve.costs()[1] + curve.overhead)
+
+
+def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft: bool = False) -> float:
+    """The least cost of the answer with this draft source, acceptance known in advance.
+
+    F(end) = 0 and F(t) = min over n <= k(t) of n * draft + T~(n + 1) + overhead + F(t + n + 1), where k(t) is how far
+    the draft matches and T~ the cheapest batch at least as wide. It bounds no other draft model, no tree and no
+    overlap of drafting with checking.
+
+    Args:
+        trace: The answer.
+        curve: The machine.
+        lookup: Let a look-up, which costs nothing, compete at every place.
+        free_draft: Price the draft model at nothing, to tell its cost from its quality.
+    """
+    costs = curve.costs()
+    padded = list(costs)
+    for rows in range(MAX_ROWS - 1, 0, -1):
+        padded[rows] = min(padded[rows], padded[rows + 1])
+    draft = 0.0 if free_draft else curve.draft
+    n_text = len(trace.text)
+    looked = _lookup_matches(trace) if lookup else [0] * n_text
+    best = [0.0] * (n_text + 1)
+    for t in range(n_text - 1, 0, -1):
+        room = n_text - t - 1
+        options = [n * draft + padded[n + 1] for n in range(min(trace.matches[t - 1], room, MAX_ROWS - 1) + 1)]
+        by_model = [cost + best[t + n + 1] for n, cost in enumerate(options)]
+        by_lookup = [padded[n + 1] + best[t + n + 1] for n in range(min(looked[t], room, MAX_ROWS - 1) + 1)]
+        best[t] = curve.overhead + min(by_model + by_lookup)
+    return best[1]
+
+
+def _lookup_matches(trace: Trace) -> list[int]:
+    """How far a look-up is right at every place of the answer."""
+    index = LookupIndex()
+    index.grow(trace.prompt)
+    out = [0] * len(trace.text)
+    for place, token in enumerate(trace.text):
+        said = index.continuation((), MAX_ROWS - 1).tokens
+        ahead = trace.text[place:]
+        out[place] = next(
+            (i for i, (a, b) in enumerate(zip(said, ahead, strict=False)) if a != b), min(len(said), len(ahead))
+        )
+        index.grow((token,))
+    return out
+
+
+def best_fixed(
+    traces: Sequence[Trace],
+    curve: Curve,
+    make: Callable[[DraftParams], StrategyFactory],
+    grid: Iterable[tuple[int, float]] | None = None,
+) -> tuple[DraftParams, float]:
+    """The fixed setting with the least cost over some traces, chosen in hindsight, and that cost."""
+    settings = [DraftParams(n, 0, p) for n, p in (grid or ((n, p) for n in GRID_N_MAX for p in GRID_P_MIN))]
+    costs = {params: sum(replay(t, curve, make(params)).cost for t in traces) for params in settings}
+    best = min(costs, key=lambda params: costs[params])
+    return best, costs[best]

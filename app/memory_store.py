@@ -1,0 +1,112 @@
+"""What automatic drafting has learned about a pair, on disk between runs.
+
+One small JSON file a pair, machine and build. It only ever saves time: a file that is missing, damaged or of another
+format is measured anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.engine.strategies.auto import Memory
+from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
+from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
+from app.engine.tuning.guard import Ledger, Trial
+
+FORMAT = 1
+log = logging.getLogger("tandem.memory")
+log.addHandler(logging.NullHandler())
+
+
+def save(path: Path, memory: Memory) -> None:
+    """Write a memory in one step; a disk that refuses is logged and costs the next run a measurement."""
+    profile, trial = memory.costs.profile, memory.trial
+    scale = memory.costs.scale
+    raw = {
+        "format": FORMAT,
+        # The scale is today's clock and load; it is folded in so that the next run starts from what was seen last.
+        "rows": {str(width): ns * scale for width, ns in profile.rows.items()},
+        "draft_ns": profile.draft_ns * scale,
+        "switch_ns": profile.switch_ns,
+        "per_cell": profile.per_cell * scale,
+        "per_cell_row": profile.per_cell_row * scale,
+        "model": memory.model.counts,
+        "lookup": memory.lookup.counts,
+        "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},
+        "balance": memory.ledger.balance,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(raw, file)
+        Path(name).replace(path)
+    except OSError as error:
+        log.warning("what was learned cannot be kept: %s", error)
+
+
+def load(path: Path) -> Memory | None:
+    """Read a memory; None if there is none that can be used."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return _memory(raw) if raw["format"] == FORMAT else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        log.warning("%s is measured anew: %s", path, error)
+        return None
+
+
+def _memory(raw: dict[str, Any]) -> Memory:
+    rows = {int(width): _positive(ns) for width, ns in raw["rows"].items()}
+    if 1 not in rows or not all(1 <= width <= MAX_ROWS for width in rows):
+        raise ValueError("its cost curve is not one")
+    profile = CostProfile(
+        rows,
+        draft_ns=_number(raw["draft_ns"]),
+        switch_ns=_number(raw["switch_ns"]),
+        per_cell=_number(raw["per_cell"]),
+        per_cell_row=_number(raw["per_cell_row"]),
+    )
+    trial, balance = raw["trial"], _number(raw["balance"])
+    return Memory(
+        costs=CostModel(profile),
+        model=_table(model_table, raw["model"]),
+        lookup=_table(lookup_table, raw["lookup"]),
+        trial=Trial(
+            on=bool(trial["on"]),
+            gap=max(Trial.FIRST_GAP, min(Trial.LONGEST_GAP, int(trial["gap"]))),
+        ),
+        # A debt is not carried over: the verdict that it led to is.
+        ledger=Ledger(balance=min(Ledger.CAP, max(Ledger.START, balance))),
+    )
+
+
+def _table(make: Any, counts: Any) -> AcceptanceTable:
+    table: AcceptanceTable = make([[[_number(n) for n in pair] for pair in place] for place in counts])
+    shape = [len(table.prior)] * 2
+    if [len(place) for place in table.counts] != shape or any(len(b) != 2 for p in table.counts for b in p):
+        raise ValueError("its acceptance counts have another shape")
+    if any(not 0 <= accepted <= seen for place in table.counts for accepted, seen in place):
+        raise ValueError("its acceptance counts are not counts")
+    return table
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{value} is no measurement")
+    return number
+
+
+def _positive(value: Any) -> float:
+    number = _number(value)
+    if number == 0:
+        raise ValueError("a batch cannot cost nothing")
+    return number

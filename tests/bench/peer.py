@@ -1,0 +1,69 @@
+"""A llama-server of the same llama.cpp source, to measure against."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class LlamaServer:
+    """One server process on loopback; use it as a context manager.
+
+    Args:
+        binary: Path of llama-server.
+        target: GGUF file.
+        threads: For single tokens and batches alike.
+        n_ctx: Context length.
+        extra: More flags, such as those of a draft.
+    """
+
+    def __init__(self, binary: Path, target: Path, threads: int, n_ctx: int, extra: Sequence[str] = ()) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._url = f"http://127.0.0.1:{port}"
+        arguments = ["-m", target, "-c", n_ctx, "-t", threads, "-tb", threads, "-np", 1, "--host", "127.0.0.1"]
+        arguments += ["--port", port, "--no-webui", *extra]
+        self._command = [str(binary), *map(str, arguments)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> LlamaServer:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):
+            if self._process.poll() is not None:
+                raise RuntimeError(f"llama-server ended with {self._process.returncode}: {' '.join(self._command)}")
+            try:
+                with urllib.request.urlopen(f"{self._url}/health", timeout=2):
+                    return self
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+        raise RuntimeError("llama-server did not become ready")
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def complete(self, tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
+        """Greedy completion of a prompt given as token ids, with no cached prefix."""
+        body = {
+            "prompt": list(tokens),
+            "n_predict": n_predict,
+            "temperature": 0,
+            "top_k": 1,
+            "cache_prompt": False,
+            "return_tokens": True,
+        }
+        request = urllib.request.Request(
+            f"{self._url}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=900) as reply:
+            answer: dict[str, Any] = json.load(reply)
+        return answer

@@ -1,0 +1,65 @@
+"""Automatic drafting against fixed settings, plain decoding and the oracle, by replay of the shipped traces.
+
+python -m tests.bench.policies
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.strategies.auto import AutomaticDrafting, Memory
+from app.engine.strategies.fixed import FixedDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, oracle_cost, plain_cost, replay
+from app.engine.tuning.trace import load_traces
+from app.engine.types import DraftParams
+from tests.replays import curves, traces
+
+
+def fixed(params: DraftParams) -> StrategyFactory:
+    """Fixed drafting, for `best_fixed`."""
+    return lambda drafter, clock: FixedDrafting(drafter, params)
+
+
+def memory_for(curve: Curve) -> Memory:
+    """What a first calibration of that machine would have found."""
+    return Memory(CostModel(CostProfile(dict(curve.rows), curve.draft)))
+
+
+def automatic(memory: Memory, *, model: bool = True, lookup: bool = True) -> StrategyFactory:
+    """Automatic drafting over one memory."""
+
+    def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+        return AutomaticDrafting(memory, drafter if model else None, LookupIndex() if lookup else None, clock)
+
+    return make
+
+
+def main() -> None:
+    """Print a table a machine."""
+    all_traces = load_traces(Path(sys.argv[1])) if len(sys.argv) > 1 else traces()
+    for name, curve in curves().items():
+        plain = [plain_cost(t, curve) for t in all_traces]
+        params, _ = best_fixed(all_traces, curve, fixed)
+        rows = {
+            "best fixed": [replay(t, curve, fixed(params)).cost for t in all_traces],
+            "best a prompt": [best_fixed([t], curve, fixed)[1] for t in all_traces],
+        }
+        for label, model, lookup in (("auto model", True, False), ("auto look-up", False, True), ("auto", True, True)):
+            memory = memory_for(curve)
+            make = automatic(memory, model=model, lookup=lookup)
+            rows[label] = [replay(t, curve, make).cost for t in all_traces]
+        rows["oracle model"] = [oracle_cost(t, curve) for t in all_traces]
+        rows["oracle"] = [oracle_cost(t, curve, lookup=True) for t in all_traces]
+        print(f"\n{name}: {curve.name}; best fixed n_max {params.n_max}, p_min {params.p_min}")
+        print(" " * 14 + "   all  " + " ".join(f"{t.name[:9]:>9}" for t in all_traces))
+        for label, costs in rows.items():
+            ratios = " ".join(f"{p / c:9.3f}" for p, c in zip(plain, costs, strict=True))
+            print(f"{label:14} {sum(plain) / sum(costs):6.3f} {ratios}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Fixtures for every test: folders of their own, the small real model, the real pair where it is at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Nothing is read from or written to the folders of the person who runs the tests."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+            patch.setenv(name, str(home / name.lower()))
+        yield home
+
+
+@pytest.fixture(scope="session")
+def demo_target() -> Path:
+    """SmolLM2-135M-Instruct, a real chat model of 98 MB."""
+    from app.llama import demo
+
+    return demo.target_file()
+
+
+@pytest.fixture(scope="session")
+def demo_draft(own_folders: Path) -> Path:
+    """The demo's draft, made once per test run."""
+    from app.llama import demo
+    from app.paths import cache_dir
+
+    return demo.draft_file(cache_dir())
+
+
+@pytest.fixture
+def real_model() -> Iterator[object]:
+    """A function from a file name to its path among the real pair's files; skips where it is absent."""
+
+    def find(name: str) -> Path:
+        path = REAL_MODELS / name
+        if not path.is_file():
+            pytest.skip(f"{path} is absent; set TANDEM_TEST_MODELS to a folder with the Qwen2.5-Coder pair")
+        return path
+
+    yield find

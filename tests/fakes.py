@@ -1,0 +1,137 @@
+"""Scripted stand-ins for models and samplers: real interfaces, no weights, microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from app.engine.interfaces import Logits
+from app.errors import DecodeError, Interrupted
+
+Rule = Callable[[Sequence[int]], Mapping[int, float]]
+"""From all tokens so far to the distribution of the next one."""
+
+END = 0
+N_VOCAB = 64
+
+
+def always(token: int) -> Rule:
+    return lambda _: {token: 1.0}
+
+
+def script(tokens: Sequence[int], start: int) -> Rule:
+    """Writes `tokens` after a prompt of `start` tokens, then END; knows nothing of what was written instead."""
+
+    def rule(sequence: Sequence[int]) -> Mapping[int, float]:
+        at = len(sequence) - start
+        return {tokens[at] if 0 <= at < len(tokens) else END: 1.0}
+
+    return rule
+
+
+def mixing(seed: int, n_vocab: int = N_VOCAB) -> Rule:
+    """A next token that depends on everything before it, so that one wrong cell in a cache changes the text."""
+
+    def rule(sequence: Sequence[int]) -> Mapping[int, float]:
+        state = seed
+        for token in sequence:
+            state = (state * 1_000_003 + token + 1) % 2_147_483_647
+        return {1 + state % (n_vocab - 1): 1.0}
+
+    return rule
+
+
+class FakeModel:
+    """A `TokenModel` whose logits follow a rule.
+
+    Attributes:
+        batches: Every decoded batch, for tests that count work.
+        fail_at: Number of the decode call that raises, from 1.
+        fail_with: What it raises; half of the batch is left behind.
+        can_truncate: False plays a recurrent model.
+    """
+
+    def __init__(self, rule: Rule, n_ctx: int = 512, n_batch: int = 16, n_vocab: int = N_VOCAB) -> None:
+        self.rule = rule
+        self.n_ctx = n_ctx
+        self.n_batch = n_batch
+        self.n_vocab = n_vocab
+        self.native_ns = 0
+        self.batches: list[tuple[int, ...]] = []
+        self.cells: list[int] = []
+        self.fail_at = 0
+        self.fail_with: Exception = DecodeError("The fake failed.")
+        self.can_truncate = True
+        self._rows: list[Logits] = []
+
+    @property
+    def n_past(self) -> int:
+        return len(self.cells)
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        assert 0 < len(tokens) <= self.n_batch
+        assert len(self.cells) + len(tokens) <= self.n_ctx, "the engine must not decode past the context"
+        self.batches.append(tuple(tokens))
+        self.native_ns += 1000
+        if len(self.batches) == self.fail_at:
+            self.cells.extend(tokens[: len(tokens) // 2])
+            raise self.fail_with
+        self._rows = []
+        for index, token in enumerate(tokens):
+            self.cells.append(token)
+            if index >= len(tokens) - n_outputs:
+                self._rows.append(self._row())
+
+    def _row(self) -> Logits:
+        row = np.full(self.n_vocab, -50.0, dtype=np.float32)
+        for token, probability in self.rule(self.cells).items():
+            row[token] = np.log(probability)
+        return row
+
+    def logits(self, row: int) -> Logits:
+        return self._rows[row]
+
+    def truncate(self, n_past: int) -> bool:
+        assert 0 <= n_past <= len(self.cells)
+        if self.can_truncate:
+            del self.cells[n_past:]
+        return self.can_truncate
+
+    def clear(self) -> None:
+        self.cells.clear()
+
+
+class FakeSampler:
+    """Greedy over a fake target, or the draws of a seeded generator."""
+
+    def __init__(self, model: FakeModel, seed: int | None = None) -> None:
+        self._model = model
+        self._seed = seed
+        self.native_ns = 0
+        self.seed = seed or 0
+        self.prompt: tuple[int, ...] = ()
+        self.emitted: list[int] = []
+        self.closed = False
+        self._random = np.random.default_rng(seed)
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self.prompt = tuple(prompt)
+        self.emitted = []
+        self._random = np.random.default_rng(self._seed)
+
+    def sample(self, row: int) -> int:
+        logits = self._model.logits(row)
+        if self._seed is None:
+            token = int(logits.argmax())
+        else:
+            weights = np.exp(logits.astype(np.float64))
+            token = int(self._random.choice(len(weights), p=weights / weights.sum()))
+        self.emitted.append(token)
+        return token
+
+    def close(self) -> None:
+        self.closed = True
+
+
+INTERRUPTED = Interrupted()

@@ -1,0 +1,222 @@
+"""`tandem run` on the demo pair and on files, the way a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+
+pytestmark = pytest.mark.native
+GREEDY = ["--temp", "0", "--max-tokens", "12"]
+
+
+def tandem(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app", *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_demo_pair_answers_on_standard_output_and_counts_on_standard_error() -> None:
+    done = tandem("run", *GREEDY, "Name a colour.")
+
+    assert done.returncode == 0
+    assert done.stdout.strip()
+    assert done.stdout.endswith("\n")
+    assert "12 tokens in" in done.stderr
+    assert "cut at --max-tokens" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> None:
+    done = tandem("run", "--target", demo_target, "--draft", demo_draft, "--json", *GREEDY, "Name a colour.")
+
+    answer = json.loads(done.stdout)
+    assert set(answer) >= {"text", "reasoning", "finish_reason", "timings", "speculation", "models"}
+    assert set(answer["timings"]) >= {
+        *("cache_n", "prompt_n", "prompt_ms", "prompt_per_second"),
+        *("predicted_n", "predicted_ms", "predicted_per_second", "draft_n", "draft_n_accepted"),
+    }
+    assert set(answer["speculation"]) >= {
+        *("mode", "drafter", "n_max", "n_min", "p_min", "verify_steps", "mean_accepted_length"),
+        *("accepted_by_position", "draft_ms", "verify_ms", "overhead_ms"),
+    }
+    assert set(answer["models"]["target"]) == {"name", "file", "quantisation", "size", "vocabulary"}
+    assert answer["models"]["draft"]["file"] == demo_draft.name
+    assert (answer["finish_reason"], answer["timings"]["predicted_n"]) == ("length", 12)
+    assert answer["speculation"]["drafter"] == "model"
+
+
+def test_no_draft_is_plain_and_gives_the_same_text() -> None:
+    drafted = json.loads(tandem("run", "--json", *GREEDY, "Count to five.").stdout)
+    plain = json.loads(tandem("run", "--json", "--no-draft", *GREEDY, "Count to five.").stdout)
+
+    assert plain["text"] == drafted["text"]
+    assert (plain["speculation"]["mode"], plain["timings"]["draft_n"]) == ("off", 0)
+
+
+def test_the_same_seed_gives_the_same_text() -> None:
+    flags = ["run", "--temp", "1", "--seed", "7", "--max-tokens", "12", "--no-draft", "--json", "Say something."]
+    first, second = (json.loads(tandem(*flags).stdout) for _ in range(2))
+
+    assert first["text"] == second["text"]
+    assert first["seed"] == 7
+
+
+def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_text("Name a colour.", encoding="utf-8")
+
+    from_stdin = tandem("run", *GREEDY, "-", stdin="Name a colour.").stdout
+    from_file = tandem("run", *GREEDY, "--prompt-file", file).stdout
+
+    assert from_stdin == from_file == tandem("run", *GREEDY, "Name a colour.").stdout
+
+
+def test_the_system_prompt_and_stop_strings_reach_the_model() -> None:
+    done = tandem("run", "--json", "--temp", "0", "--max-tokens", "30", "--stop", ".", "--system", "Be brief.", "Hello.")
+
+    answer = json.loads(done.stdout)
+    assert "." not in answer["text"]
+    assert answer["finish_reason"] == "stop"
+
+
+def test_a_full_context_is_said() -> None:
+    done = tandem("run", "--temp", "0", "--ctx", "256", "Write a very long story about the sea.")
+
+    assert done.returncode == 0
+    assert "the context of 256 tokens is full (--ctx)" in done.stderr
+
+
+def test_interrupt_stops_cleanly_with_counters() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "run", "--temp", "0", "Write a very long story about the sea."],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    first = os.read(process.stdout.fileno(), 1)
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert first + rest
+    assert b"tokens in" in errors
+    assert b"stopped" in errors
+    assert b"Traceback" not in errors
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "run", "--temp", "0", "--max-tokens", "300", "Write a long story."],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    os.read(process.stdout.fileno(), 1)
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+
+    assert process.wait(60) == 1
+    assert b"Traceback" not in errors
+
+
+class TestWrongInput:
+    """In this process, because most of it ends before a model is loaded."""
+
+    def fails(self, capsys: pytest.CaptureFixture[str], code: int, *arguments: str | Path) -> str:
+        assert main([*map(str, arguments)]) == code
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("tandem: ")
+        assert "Traceback" not in captured.err
+        return captured.err
+
+    def test_a_missing_file(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        assert "There is no file" in self.fails(capsys, 1, "run", "--target", tmp_path / "no.gguf", "Hi")
+
+    def test_a_missing_draft_is_told_before_the_target_is_loaded(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, demo_target: Path
+    ) -> None:
+        error = self.fails(capsys, 1, "run", "--target", demo_target, "--draft", tmp_path / "no.gguf", "Hi")
+
+        assert "There is no file" in error
+
+    @pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.5, 0.9999])
+    def test_a_truncated_file(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, demo_target: Path, share: float
+    ) -> None:
+        cut = tmp_path / "cut.gguf"
+        with demo_target.open("rb") as file:
+            cut.write_bytes(file.read(int(demo_target.stat().st_size * share)))
+
+        assert "cut.gguf" in self.fails(capsys, 1, "run", "--target", cut, "Hi")
+
+    def test_a_foreign_file(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "is not a GGUF model" in self.fails(capsys, 1, "run", "--target", __file__, "Hi")
+
+    def test_a_folder(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        assert "is a folder" in self.fails(capsys, 1, "run", "--target", tmp_path, "Hi")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("run",),
+            ("run", "  "),
+            ("run", "Hi", "--prompt-file", "x"),
+            ("run", "--pair", "demo", "--target", "x", "Hi"),
+            ("run", "--draft", "x", "Hi"),
+            ("run", "--no-draft", "--draft-n-max", "3", "Hi"),
+            ("run", "--draft-n-max", "65", "Hi"),
+            ("run", "--draft-p-min", "2", "Hi"),
+            ("run", "--temp", "nan", "Hi"),
+            ("run", "--ctx", "0", "Hi"),
+            ("run", "--threads", "-1", "Hi"),
+            ("run", "--max-tokens", "0", "Hi"),
+        ],
+    )
+    def test_wrong_usage(self, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+        self.fails(capsys, 2, *arguments)
+
+    def test_too_many_threads(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "between 1 and 512" in self.fails(capsys, 2, "run", "--threads", "5000", "Hi")
+
+    def test_an_unknown_pair(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert 'Did you mean "demo"' in self.fails(capsys, 1, "run", "--pair", "demmo", "Hi")
+
+    def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "the context holds 256" in self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
+
+    def test_a_prompt_file_that_is_not_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        binary = tmp_path / "b"
+        binary.write_bytes(b"\xff\xfe\x00")
+
+        assert "is not UTF-8 text" in self.fails(capsys, 2, "run", "--prompt-file", binary)
+
+    def test_argparse_errors_are_usage_errors(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--no-such-flag", "Hi"])
+
+        assert ended.value.code == 2
+
+
+@pytest.mark.real_pair
+def test_a_foreign_vocabulary_is_named_and_the_run_goes_on_without(real_model: object) -> None:
+    target = real_model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")  # type: ignore[operator]
+    draft = real_model("gemma-3-270m-q4_k_m.gguf")  # type: ignore[operator]
+
+    done = tandem("run", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a colour.")
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert answer["text"]
+    assert answer["models"]["draft"] is None
+    assert answer["notices"][0].startswith("Running without a draft. The tokenizers differ")

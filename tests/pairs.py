@@ -1,0 +1,54 @@
+"""A loaded pair without models: letters are tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.chat.message import Message
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.interfaces import ModelDrafting
+from app.engine.types import SamplingParams
+from app.events import ModelInfo, PairInfo
+from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
+
+
+@dataclass(frozen=True)
+class FakePrompt:
+    tokens: tuple[int, ...]
+    reasoning_opened: bool = False
+
+
+class FakePair:
+    """Implements `app.responder.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
+
+    def __init__(self, target: FakeModel, draft: FakeModel | None = None, notices: Sequence[str] = ()) -> None:
+        self.notices = list(notices)
+        self.target = TokenCache(target)
+        self._model = target
+        self.drafter: ModelDrafting | None = None
+        if draft is not None:
+            self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
+        info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
+        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
+        self.samplers: list[FakeSampler] = []
+        self.closed = False
+
+    def build_prompt(self, messages: Sequence[Message]) -> FakePrompt:
+        text = "".join(m.content for m in messages)
+        return FakePrompt(tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text))
+
+    def new_sampler(self, params: SamplingParams) -> FakeSampler:
+        sampler = FakeSampler(self._model, params.seed)
+        self.samplers.append(sampler)
+        return sampler
+
+    def piece(self, token: int) -> bytes:
+        return b"" if token == END else bytes([96 + token]) if token <= 26 else b"."
+
+    def is_end(self, token: int) -> bool:
+        return token == END
+
+    def close(self) -> None:
+        self.closed = True

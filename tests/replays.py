@@ -1,0 +1,38 @@
+"""The recorded traces and curves that ship as test data."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.engine.tuning.replay import Curve
+from app.engine.tuning.trace import Trace, load_traces
+
+DATA = Path(__file__).parent / "data"
+_NS = 1e6
+
+
+@cache
+def traces() -> list[Trace]:
+    """Qwen2.5-Coder 1.5B Q4_0 with 0.5B Q4_0, greedy."""
+    return load_traces(DATA / "traces.jsonl")
+
+
+@cache
+def curves() -> dict[str, Curve]:
+    """Machines by name, in nanoseconds."""
+    with (DATA / "curves.toml").open("rb") as file:
+        return {name: _curve(entry) for name, entry in tomllib.load(file).items()}
+
+
+def _curve(entry: dict[str, Any]) -> Curve:
+    if "tokens_per_second" in entry:
+        rows = {n: n * 1e9 / speed for n, speed in enumerate(entry["tokens_per_second"], start=1)}
+        return Curve(entry["title"], rows, 1e9 / entry["draft_tokens_per_second"])
+    if "cost_per_token" in entry:
+        rows = {n: n * cost * 100 * _NS for n, cost in enumerate(entry["cost_per_token"], start=1)}
+        return Curve(entry["title"], rows, entry["draft"] * 100 * _NS)
+    rows = {int(n): ms * _NS for n, ms in entry["milliseconds"].items()}
+    return Curve(entry["title"], rows, entry["draft"] * _NS)

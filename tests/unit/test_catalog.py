@@ -1,0 +1,78 @@
+"""models.toml: what ships, the user's own over it, and clear words about a wrong entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Catalog, shipped_file
+from app.errors import CatalogError
+
+
+def catalog(tmp_path: Path, own: str) -> Catalog:
+    file = tmp_path / "models.toml"
+    file.write_text(own, encoding="utf-8")
+    return Catalog([shipped_file(), file])
+
+
+def test_the_demo_ships() -> None:
+    demo = Catalog([shipped_file()]).get("demo")
+
+    assert (demo.target, demo.draft) == ("demo:target", "demo:draft")
+
+
+def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
+    known = catalog(
+        tmp_path,
+        """
+        [pairs.mine]
+        target = "big.gguf"
+        draft = "~/small.gguf"
+        drafting = { n_max = 3, p_min = 0.5 }
+        [pairs.demo]
+        title = "Mine"
+        target = "/models/x.gguf"
+        """,
+    )
+
+    mine = known.get("mine")
+    assert mine.target == str(tmp_path / "big.gguf")
+    assert mine.draft == str(Path.home() / "small.gguf")
+    assert (mine.drafting.n_max, mine.drafting.p_min) == (3, 0.5)
+    assert known.get("demo").title == "Mine"
+
+
+def test_a_missing_file_of_the_users_is_no_error(tmp_path: Path) -> None:
+    assert Catalog([shipped_file(), tmp_path / "none.toml"]).pairs
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("[pairs.a]\ntarget = 'x'\ntraget = 'y'", 'pairs.a has the unknown key "traget". Did you mean "target"'),
+        ("[pairs.a]\ndraft = 'x'", "pairs.a has no target"),
+        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a text"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { temprature = 1 }", 'Did you mean "temperature"'),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { temperature = 'hot' }", "sampling.temperature must be a number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = 1.5 }", "sampling.top_k must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = true }", "sampling.top_k must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_p = 7 }", "sampling: top_p is 7; it must lie between 0 and 1"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = 5", "sampling must be a table"),
+        ("pairs = 5", "pairs must be a table"),
+        ("[pairs]\na = 5", "pairs.a must be a table"),
+        ("[pair.a]\ntarget = 'x'", 'unknown key "pair". Did you mean "pairs"'),
+        ("not toml", "cannot be read"),
+    ],
+)
+def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, message: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        catalog(tmp_path, own)
+
+    assert message in caught.value.message
+    assert "models.toml" in caught.value.message
+
+
+def test_an_unknown_pair_names_the_nearest() -> None:
+    with pytest.raises(CatalogError, match='There is no pair "demmo". Did you mean "demo"'):
+        Catalog([shipped_file()]).get("demmo")

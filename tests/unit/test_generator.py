@@ -1,0 +1,452 @@
+"""The loop: whatever is drafted, the answer is the target's own, and both caches hold what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Strategy
+from app.engine.strategies import FixedDrafting, PlainDecoding
+from app.engine.types import (
+    DraftLost,
+    DraftParams,
+    FinishReason,
+    GenerationEvent,
+    Origin,
+    PromptProgress,
+    Step,
+)
+from app.errors import ContextOverflowError, DecodeError
+from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, Rule, always, mixing, script
+
+PROMPT = [5, 6, 7, 8]
+EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
+
+
+@dataclass
+class Bench:
+    """A target, a draft and everything needed to run one answer after the other."""
+
+    target: FakeModel
+    draft: FakeModel | None = None
+    params: DraftParams = EVERYTHING
+    seed: int | None = None
+    events: list[GenerationEvent] = field(default_factory=list)
+    emitted: list[tuple[int, Origin]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cache = TokenCache(self.target)
+        self.draft_cache = TokenCache(self.draft) if self.draft else None
+        n_vocab = min(m.n_vocab for m in (self.target, self.draft) if m)
+        self.drafter = None if self.draft_cache is None else ModelDrafter(self.draft_cache, n_vocab, lambda t: t == END)
+
+    def generator(self) -> Generator:
+        self.sampler = FakeSampler(self.target, self.seed)
+        clock = iter(range(0, 10**9, 1000))
+        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else PlainDecoding()
+        return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
+
+    def run(
+        self,
+        prompt: Sequence[int] = PROMPT,
+        max_tokens: int | None = 20,
+        ends: Callable[[int, Origin], FinishReason | None] = lambda token, origin: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[int]:
+        self.last = self.generator()
+        self.events, self.emitted = [], []
+
+        def observe(token: int, origin: Origin) -> FinishReason | None:
+            self.emitted.append((token, origin))
+            return ends(token, origin)
+
+        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, cancelled)))
+        return [token for token, _ in self.emitted]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [event for event in self.events if isinstance(event, Step)]
+
+
+def plain(rule: Rule, **kwargs: int) -> list[int]:
+    return Bench(FakeModel(rule)).run(**kwargs)
+
+
+class TestLossless:
+    @pytest.mark.parametrize("n_max", [0, 1, 2, 3, 7, 15])
+    @pytest.mark.parametrize("draft_seed", [1, 2])
+    def test_the_answer_is_the_targets_own_whatever_the_draft_says(self, n_max: int, draft_seed: int) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(draft_seed)), DraftParams(n_max, 0, 0.0))
+
+        assert bench.run(max_tokens=50) == plain(mixing(1), max_tokens=50)
+
+    @given(
+        agree=st.lists(st.booleans(), min_size=40, max_size=40),
+        n_max=st.integers(1, 8),
+        n_min=st.integers(0, 3),
+        max_tokens=st.integers(1, 30),
+    )
+    @settings(max_examples=60, deadline=None)
+    def test_any_pattern_of_agreement(self, agree: list[bool], n_max: int, n_min: int, max_tokens: int) -> None:
+        target = mixing(3)
+
+        def partly(sequence: Sequence[int]) -> dict[int, float]:
+            (token,) = target(sequence)
+            return {token if agree[len(sequence) % 40] else (token % 62) + 1: 1.0}
+
+        bench = Bench(FakeModel(target), FakeModel(partly), DraftParams(n_max, min(n_min, n_max), 0.0))
+
+        assert bench.run(max_tokens=max_tokens) == plain(target, max_tokens=max_tokens)
+        assert bench.target.cells == list(bench.cache.tokens)
+        assert bench.draft is not None
+        assert bench.draft_cache is not None
+        assert bench.draft.cells == list(bench.draft_cache.tokens)
+
+    def test_a_seeded_draw_gives_the_same_text_with_and_without_a_draft(self) -> None:
+        def spread(sequence: Sequence[int]) -> dict[int, float]:
+            (token,) = mixing(4)(sequence)
+            return {token: 0.6, token % 62 + 1: 0.4}
+
+        drafted = Bench(FakeModel(spread), FakeModel(mixing(4)), seed=7)
+
+        assert drafted.run(max_tokens=60) == Bench(FakeModel(spread), seed=7).run(max_tokens=60)
+        assert 0 < drafted.last.stats.draft_n_accepted < drafted.last.stats.draft_n
+
+    def test_the_sampler_sees_exactly_the_emitted_tokens(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(2)))
+
+        assert bench.run() == bench.sampler.emitted
+
+
+class TestRounds:
+    def test_a_model_that_drafts_for_itself_has_everything_accepted(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
+        bench.run(max_tokens=9)
+
+        assert [origin.value for _, origin in bench.emitted] == [
+            *["target"],
+            *["draft", "draft", "draft", "target"],
+            *["draft", "draft", "draft", "target"],
+        ]
+        assert bench.last.stats.acceptance_rate == 1.0
+        assert bench.last.stats.mean_accepted_length == 4.0
+        assert bench.last.stats.accepted_by_position == [2, 2, 2]
+
+    def test_one_decode_of_the_target_per_round(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
+        bench.run(max_tokens=9)
+
+        assert [len(batch) for batch in bench.target.batches] == [4, 4, 4]
+
+    def test_the_draft_never_sees_the_verify_batch_again(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
+        bench.run(max_tokens=9)
+
+        assert bench.draft is not None
+        prompt, *rounds = bench.draft.batches
+        # First round: the token from the prompt, then two of three drafted. Second: the drafted one that was
+        # never evaluated together with the target's own, then two of three again.
+        assert [len(batch) for batch in [prompt, *rounds]] == [4, 1, 1, 1, 2, 1, 1]
+
+    @pytest.mark.parametrize("draft_seed", [1, 2, 3])
+    def test_the_caches_have_the_documented_lengths_after_every_round(self, draft_seed: int) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(draft_seed)), DraftParams(4, 0, 0.0))
+        generator = bench.generator()
+        n_before = len(PROMPT)
+        assert bench.draft_cache is not None
+        for event in generator.run(Request(PROMPT, lambda t: t == END, 30, lambda t, o: None, lambda: False)):
+            if isinstance(event, Step):
+                if event.stats.verify_steps:
+                    assert len(bench.cache) == n_before + event.n_accepted
+                    if len(event.draft):
+                        kept = min(event.n_accepted, len(event.draft) - 1)
+                        assert len(bench.draft_cache) == n_before + kept
+                n_before += len(event.tokens)
+
+    def test_an_unlikely_first_token_is_not_drafted(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(lambda _: {3: 0.5, 4: 0.3, 5: 0.2}), DraftParams(4, 0, 0.6))
+        bench.run(max_tokens=5)
+
+        assert bench.last.stats.draft_n == 0
+        assert all(len(step.draft) == 0 for step in bench.steps)
+
+    def test_drafting_stops_before_the_first_candidate_below_p_min(self) -> None:
+        def fading(sequence: Sequence[int]) -> dict[int, float]:
+            (token,) = mixing(1)(sequence)
+            probability = 0.9 if (len(sequence) - len(PROMPT)) % 3 else 0.5
+            return {token: probability, token % 62 + 1: 1 - probability}
+
+        bench = Bench(FakeModel(mixing(1)), FakeModel(fading), DraftParams(8, 0, 0.6))
+        bench.run(max_tokens=12)
+
+        assert all(p >= 0.6 for step in bench.steps for p in step.draft.probabilities)
+        assert {len(step.draft) for step in bench.steps[1:-1]} <= {0, 1, 2}
+
+    def test_a_draft_shorter_than_n_min_is_not_submitted(self) -> None:
+        def sure_twice(sequence: Sequence[int]) -> dict[int, float]:
+            (token,) = mixing(1)(sequence)
+            return {token: 1.0} if (len(sequence) - len(PROMPT)) % 3 else {token: 0.5, 1: 0.5}
+
+        bench = Bench(FakeModel(mixing(1)), FakeModel(sure_twice), DraftParams(8, 3, 0.6))
+
+        assert bench.run(max_tokens=12) == plain(mixing(1), max_tokens=12)
+        assert bench.last.stats.draft_n == 0
+
+    def test_plain_decoding_touches_no_draft(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(0, 0, 0.0))
+        bench.run()
+
+        assert bench.draft is not None
+        assert bench.draft.batches == []
+
+
+class TestEnds:
+    def test_an_end_token_ends_the_answer_and_is_counted(self) -> None:
+        bench = Bench(FakeModel(script([9, 10, 11], len(PROMPT))))
+
+        assert bench.run() == [9, 10, 11, END]
+        assert bench.last.finish is FinishReason.STOP
+        assert bench.last.stats.predicted_n == 4
+
+    def test_nothing_is_drafted_or_kept_past_an_end_token(self) -> None:
+        rule = script([9, 10, 11], len(PROMPT))
+        bench = Bench(FakeModel(rule), FakeModel(rule), DraftParams(8, 0, 0.0))
+
+        assert bench.run() == [9, 10, 11, END]
+        assert bench.steps[-1].draft.tokens == (10, 11, END)
+        assert bench.steps[-1].tokens == (10, 11, END)
+
+    def test_a_draft_that_ends_too_early_is_overruled(self) -> None:
+        bench = Bench(FakeModel(script([9, 10, 11, 12], len(PROMPT))), FakeModel(script([9], len(PROMPT))))
+
+        assert bench.run() == [9, 10, 11, 12, END]
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+    def test_exactly_as_many_tokens_as_asked(self, n: int) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        assert len(bench.run(max_tokens=n)) == n
+        assert bench.last.finish is FinishReason.LENGTH
+
+    def test_the_observer_can_end_the_answer_in_the_middle_of_a_draft(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(6, 0, 0.0))
+        whole = plain(mixing(1))
+        stop_at = whole[3]
+
+        text = bench.run(ends=lambda token, _: FinishReason.STOP if token == stop_at else None)
+
+        assert text == whole[:4]
+        assert bench.last.finish is FinishReason.STOP
+        assert len(bench.cache) <= len(PROMPT) + 4
+
+    @pytest.mark.parametrize("with_draft", [True, False])
+    def test_a_full_context_ends_the_answer_with_a_reason(self, with_draft: bool) -> None:
+        draft = FakeModel(mixing(1), n_ctx=12) if with_draft else None
+        bench = Bench(FakeModel(mixing(1), n_ctx=12), draft)
+
+        text = bench.run(max_tokens=None)
+
+        # Twelve cells: the prompt, and every token but the last, which needs none.
+        assert len(text) == 12 - len(PROMPT) + 1
+        assert bench.last.finish is FinishReason.CONTEXT
+
+    def test_a_shorter_draft_context_only_ends_drafting(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1), n_ctx=10))
+
+        assert bench.run(max_tokens=30) == plain(mixing(1), max_tokens=30)
+        assert all(len(step.draft) == 0 for step in bench.steps[4:])
+
+    def test_a_prompt_longer_than_the_context_is_refused_before_any_work(self) -> None:
+        bench = Bench(FakeModel(mixing(1), n_ctx=8))
+
+        with pytest.raises(ContextOverflowError, match=r"9 tokens .* holds 8"):
+            bench.run(prompt=range(1, 10))
+        assert bench.target.batches == []
+
+    def test_a_prompt_that_just_fits_gets_its_one_token(self) -> None:
+        bench = Bench(FakeModel(mixing(1), n_ctx=8))
+
+        assert len(bench.run(prompt=range(1, 9), max_tokens=None)) == 1
+        assert bench.last.finish is FinishReason.CONTEXT
+
+
+class TestPromptReuse:
+    def test_the_next_turn_evaluates_only_what_is_new_in_both_contexts(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        text = bench.run(max_tokens=9)
+        assert bench.draft is not None
+        for model in (bench.target, bench.draft):
+            model.batches.clear()
+
+        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)
+
+        # The last token of the answer was never evaluated: nothing followed it.
+        assert bench.last.stats.cache_n == len(PROMPT) + len(text) - 1
+        assert bench.target.batches == [(text[-1], 20, 21)]
+
+    def test_the_drafts_cache_is_reused_too(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
+        text = bench.run(max_tokens=9)
+        assert bench.draft is not None
+        bench.draft.batches.clear()
+
+        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=3)
+
+        assert bench.draft.batches[0] == (*text[-2:], 20, 21)
+
+    def test_an_edit_rolls_both_caches_back_to_the_common_prefix(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        bench.run(max_tokens=9)
+        assert bench.draft is not None
+        bench.draft.batches.clear()
+
+        edited = [5, 6, 30, 31]
+        assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)  # type: ignore[arg-type]
+        assert bench.last.stats.cache_n == 2
+        assert bench.draft.batches[0][:2] == (30, 31)
+
+    def test_the_same_prompt_again_evaluates_its_last_token(self) -> None:
+        bench = Bench(FakeModel(mixing(1)))
+        first = bench.run()
+
+        assert bench.run() == first
+        assert (bench.last.stats.cache_n, bench.last.stats.prompt_n) == (3, 1)
+
+    def test_a_model_that_cannot_be_cut_starts_again(self) -> None:
+        target = FakeModel(mixing(1))
+        target.can_truncate = False
+        bench = Bench(target)
+        bench.run()
+
+        assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])  # type: ignore[arg-type]
+        assert bench.last.stats.cache_n == 0
+
+    def test_drafting_over_a_target_that_cannot_be_cut_is_slow_but_right(self) -> None:
+        target = FakeModel(mixing(1))
+        target.can_truncate = False
+        bench = Bench(target, FakeModel(mixing(2)))
+
+        assert bench.run() == plain(mixing(1))
+
+
+class TestProgressAndCancel:
+    def test_long_prompts_are_processed_in_chunks_with_progress(self) -> None:
+        bench = Bench(FakeModel(mixing(1), n_batch=16), FakeModel(mixing(1), n_batch=16))
+        bench.run(prompt=list(range(1, 41)), max_tokens=2)
+
+        progress = [(e.drafting, e.done, e.total) for e in bench.events if isinstance(e, PromptProgress)]
+        assert progress == [
+            (False, 0, 40),
+            (False, 16, 40),
+            (False, 32, 40),
+            (False, 40, 40),
+            (True, 16, 41),
+            (True, 32, 41),
+            (True, 40, 41),
+        ]
+
+    def test_cancel_between_chunks_keeps_what_was_evaluated(self) -> None:
+        bench = Bench(FakeModel(mixing(1), n_batch=16))
+        answers = iter([False, False, True])
+
+        assert bench.run(prompt=list(range(1, 41)), cancelled=lambda: next(answers)) == []
+        assert bench.last.finish is FinishReason.CANCELLED
+        assert len(bench.cache) == 32
+
+        bench.run(prompt=list(range(1, 41)), max_tokens=1)
+        assert bench.last.stats.cache_n == 32
+
+    def test_cancel_inside_a_chunk_trusts_the_library_about_what_is_left(self) -> None:
+        target = FakeModel(mixing(1), n_batch=16)
+        target.fail_at, target.fail_with = 2, INTERRUPTED
+        bench = Bench(target)
+
+        bench.run(prompt=list(range(1, 41)))
+
+        assert bench.last.finish is FinishReason.CANCELLED
+        assert list(bench.cache.tokens) == target.cells == list(range(1, 25))
+
+    def test_cancel_while_answering_keeps_the_text(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
+        text: list[int] = []
+
+        text = bench.run(cancelled=lambda: len(bench.emitted) >= 5)
+
+        assert text == plain(mixing(1))[:5]
+        assert bench.last.finish is FinishReason.CANCELLED
+
+    def test_an_abandoned_answer_leaves_both_caches_consistent(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(2)))
+        run: Iterator[GenerationEvent] = bench.generator().run(
+            Request(PROMPT, lambda t: t == END, None, lambda t, o: None, lambda: False)
+        )
+        for _ in range(8):
+            next(run)
+        del run
+
+        assert bench.draft is not None
+        assert bench.draft_cache is not None
+        assert bench.target.cells == list(bench.cache.tokens)
+        assert bench.draft.cells == list(bench.draft_cache.tokens)
+        assert bench.run() == plain(mixing(1))
+
+
+class TestFailures:
+    @pytest.mark.parametrize("fail_at", [1, 2, 3, 6])
+    def test_a_failing_draft_costs_the_draft_not_the_answer(self, fail_at: int) -> None:
+        draft = FakeModel(mixing(1))
+        draft.fail_at = fail_at
+        bench = Bench(FakeModel(mixing(1)), draft)
+
+        assert bench.run() == plain(mixing(1))
+        assert [e.reason for e in bench.events if isinstance(e, DraftLost)] == ["The fake failed."]
+        assert bench.draft_cache is not None
+        assert draft.cells == list(bench.draft_cache.tokens)
+
+    def test_a_failing_target_is_an_error_and_leaves_its_cache_consistent(self) -> None:
+        target = FakeModel(mixing(1))
+        target.fail_at = 4
+        bench = Bench(target, FakeModel(mixing(1)))
+
+        with pytest.raises(DecodeError, match="The fake failed"):
+            bench.run()
+        assert target.cells == list(bench.cache.tokens)
+
+    def test_a_draft_with_broken_weights_is_dropped(self) -> None:
+        bench = Bench(FakeModel(mixing(1)), FakeModel(lambda _: {1: float("nan")}))
+
+        assert bench.run() == plain(mixing(1))
+        assert any(isinstance(e, DraftLost) for e in bench.events)
+
+
+class TestStats:
+    def test_native_time_and_overhead_add_up(self) -> None:
+        bench = Bench(FakeModel(always(3)), FakeModel(always(3)), DraftParams(3, 0, 0.0))
+        bench.run(max_tokens=9)
+        stats = bench.last.stats
+
+        # Two rounds of three draft decodes and one verify, a microsecond each in the fakes.
+        assert stats.native_ns == 2 * 4 * 1000
+        assert stats.overhead_ns == stats.predicted_ns - stats.native_ns > 0
+
+    def test_a_snapshot_does_not_change_later(self) -> None:
+        bench = Bench(FakeModel(always(3)), FakeModel(always(3)), DraftParams(3, 0, 0.0))
+        bench.run(max_tokens=9)
+
+        assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
+        assert [step.stats.accepted_by_position for step in bench.steps] == [[], [1, 1, 1], [2, 2, 2]]
+
+    def test_what_was_not_measured_is_none(self) -> None:
+        bench = Bench(FakeModel(always(3)))
+        bench.run(max_tokens=1)
+
+        assert bench.last.stats.acceptance_rate is None
+        assert bench.last.stats.mean_accepted_length is None
+        assert bench.last.stats.predicted_per_second == 0.0

@@ -1,0 +1,73 @@
+"""Which vocabularies ride together, and the sentence when they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.engine.vocab import VocabInfo, incompatibility
+
+TOKENS = tuple(f"t{i}".encode() for i in range(1000))
+BASE = VocabInfo(kind="gpt2", tokens=TOKENS, bos=1, eos=2)
+
+
+def changed(index: int, text: bytes) -> VocabInfo:
+    return replace(BASE, tokens=(*TOKENS[:index], text, *TOKENS[index + 1 :]))
+
+
+def test_the_same_vocabulary_fits() -> None:
+    assert incompatibility(BASE, replace(BASE)) is None
+
+
+@pytest.mark.parametrize("difference", [1, 128])
+def test_padding_up_to_128_tokens_fits_either_way(difference: int) -> None:
+    padded = replace(BASE, tokens=(*TOKENS, *(f"pad{i}".encode() for i in range(difference))))
+
+    assert incompatibility(padded, BASE) is None
+    assert incompatibility(BASE, padded) is None
+
+
+def test_more_padding_does_not_and_the_first_extra_token_is_named() -> None:
+    padded = replace(BASE, tokens=(*TOKENS, *(f"pad{i}".encode() for i in range(129))))
+
+    sentence = incompatibility(padded, BASE)
+
+    assert sentence == 'The vocabularies have 1,129 and 1,000 tokens: token 1000, "pad0", is only in the target.'
+
+
+def test_the_first_differing_token_is_named_with_its_id() -> None:
+    two = replace(changed(700, b"other"), tokens=(*TOKENS[:700], b"other", *TOKENS[701:900], b"later", *TOKENS[901:]))
+
+    assert incompatibility(BASE, two) == (
+        'The vocabularies differ: token 700 is "t700" in the target and "other" in the draft.'
+    )
+
+
+@pytest.mark.parametrize("index", [0, 4])
+def test_the_first_five_ids_may_differ(index: int) -> None:
+    assert incompatibility(BASE, changed(index, b"<special>")) is None
+
+
+def test_id_five_may_not() -> None:
+    assert "token 5 " in (incompatibility(BASE, changed(5, b"x")) or "")
+
+
+def test_another_tokenizer_family() -> None:
+    assert incompatibility(BASE, replace(BASE, kind="llama")) == (
+        'The tokenizers differ: the target uses "gpt2", the draft "llama".'
+    )
+
+
+def test_bos_counts_only_where_the_models_add_it() -> None:
+    assert incompatibility(BASE, replace(BASE, bos=7)) is None
+    adding = replace(BASE, add_bos=True)
+    assert incompatibility(adding, replace(adding, bos=7)) == "The BOS tokens differ: 1 and 7."
+    assert incompatibility(adding, BASE) == "The BOS tokens differ: 1 and none added."
+
+
+def test_unprintable_texts_are_quoted_safely() -> None:
+    sentence = incompatibility(BASE, changed(9, b"\x1b[31m\xff" + b"x" * 100)) or ""
+
+    assert "\x1b" not in sentence
+    assert len(sentence) < 150

@@ -1,0 +1,247 @@
+"""The worker: one thread, commands in order, cancel that hits what was asked for and nothing later."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.types import DraftParams, FinishReason, SamplingParams
+from app.errors import AppError, Interrupted, ModelFileError
+from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.responder import AnswerRequest, LoadedPair
+from app.worker import CancelSwitch, EngineWorker, Progress
+from tests.fakes import FakeModel, mixing, script
+from tests.pairs import FakePair
+
+QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
+
+
+class Harness:
+    """A worker and its events."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.worker = EngineWorker(self.events.put)
+
+    def load(self, pair: LoadedPair) -> None:
+        self.worker.load(lambda cancel, progress: pair)
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=30))
+        return seen
+
+
+@pytest.fixture
+def harness() -> Harness:
+    return Harness()
+
+
+def test_load_then_answer(harness: Harness) -> None:
+    harness.load(FakePair(FakeModel(script([9, 10], 3))))
+    number = harness.worker.answer(QUESTION)
+
+    *_, finished = harness.until(Finished)
+
+    assert isinstance(finished, Finished)
+    assert (finished.request, finished.reason, finished.text) == (number, FinishReason.STOP, "ij")
+
+
+def test_events_come_from_the_workers_own_thread() -> None:
+    threads: set[str] = set()
+    done = threading.Event()
+
+    def emit(event: Event) -> None:
+        threads.add(threading.current_thread().name)
+        if isinstance(event, Finished):
+            done.set()
+
+    worker = EngineWorker(emit)
+    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(1))))
+    worker.answer(QUESTION)
+
+    assert done.wait(30)
+    assert threads == {"engine"}
+    assert worker.close(30)
+
+
+def test_notices_of_a_load_come_before_it_is_loaded(harness: Harness) -> None:
+    harness.load(FakePair(FakeModel(mixing(1)), notices=["Running without a draft."]))
+
+    assert [type(e) for e in harness.until(Loaded)] == [Notice, Loaded]
+
+
+def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> None:
+    def missing(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        raise ModelFileError("There is no file x.", "Check the path.")
+
+    harness.worker.load(missing)
+    harness.worker.answer(QUESTION)
+    failed, refused = harness.until(Failed) + harness.until(Failed)
+    harness.load(FakePair(FakeModel(mixing(1))))
+    number = harness.worker.answer(QUESTION)
+
+    assert isinstance(failed, Failed)
+    assert (failed.request, failed.error.message) == (None, "There is no file x.")
+    assert isinstance(refused, Failed)
+    assert refused.error.message == "No model is loaded."
+    *_, finished = harness.until(Finished)
+    assert isinstance(finished, Finished)
+    assert finished.request == number
+
+
+def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
+    first = FakePair(FakeModel(mixing(1)))
+    closed_before_second: list[bool] = []
+
+    def second(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        closed_before_second.append(first.closed)
+        return FakePair(FakeModel(mixing(2)))
+
+    harness.load(first)
+    harness.worker.load(second)
+    harness.until(Loaded)
+    harness.until(Loaded)
+
+    assert closed_before_second == [True]
+
+
+def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
+    pair = FakePair(FakeModel(mixing(1)))
+    pair.build_prompt = lambda messages: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    harness.load(pair)
+    harness.worker.answer(QUESTION)
+
+    *_, failed = harness.until(Failed)
+
+    assert isinstance(failed, Failed)
+    assert "ZeroDivisionError" in failed.error.message
+    assert failed.error.hint
+
+
+class TestCancel:
+    def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
+        harness.load(pair)
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        harness.until(StepCompleted)
+        harness.worker.cancel()
+
+        *_, finished = harness.until(Finished)
+
+        assert isinstance(finished, Finished)
+        assert finished.reason is FinishReason.CANCELLED
+        assert finished.text
+
+    def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
+        gate, entered = threading.Event(), threading.Event()
+
+        def slow(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            entered.set()
+            assert gate.wait(30)
+            return FakePair(FakeModel(mixing(1)))
+
+        harness.worker.load(slow)
+        waiting = harness.worker.answer(QUESTION)
+        assert entered.wait(30)
+        harness.worker.cancel()
+        later = harness.worker.answer(QUESTION)
+        gate.set()
+
+        reasons = {}
+        while len(reasons) < 2:
+            *_, finished = harness.until(Finished)
+            assert isinstance(finished, Finished)
+            reasons[finished.request] = finished.reason
+        assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
+
+    def test_a_load_is_told_to_stop(self, harness: Harness) -> None:
+        entered = threading.Event()
+
+        def endless(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            entered.set()
+            while progress("target", 0.5):
+                pass
+            raise Interrupted
+
+        harness.worker.load(endless)
+        assert entered.wait(30)
+        harness.worker.cancel()
+
+        seen: Sequence[Event] = harness.until(Failed)
+        assert isinstance(seen[0], LoadProgress)
+        assert isinstance(seen[-1], Failed)
+
+    def test_close_stops_an_answer_and_frees_the_pair(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
+        harness.load(pair)
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        harness.until(StepCompleted)
+
+        assert harness.worker.close(30)
+        assert pair.closed
+
+
+class TestAnswers:
+    def finish(self, harness: Harness, request: AnswerRequest, pair: FakePair) -> Finished:
+        harness.load(pair)
+        harness.worker.answer(request)
+        *_, finished = harness.until(Finished)
+        assert isinstance(finished, Finished)
+        return finished
+
+    def test_with_a_draft(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9)
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        finished = self.finish(harness, request, pair)
+
+        assert finished.plan.drafter == "model"
+        assert finished.plan.draft_params == DraftParams(3, 0, 0.0)
+        assert finished.stats.draft_n_accepted == 6
+
+    def test_drafting_asked_for_without_a_draft_model_is_plain(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(), max_tokens=9)
+
+        finished = self.finish(harness, request, FakePair(FakeModel(mixing(1))))
+
+        assert (finished.plan.drafter, finished.plan.draft_params) == ("none", None)
+
+    def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
+
+        finished = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
+
+        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+
+    def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
+        draft = FakeModel(mixing(1))
+        draft.fail_at = 3
+        harness.load(FakePair(FakeModel(mixing(1)), draft))
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9))
+
+        seen = harness.until(Finished)
+
+        notices = [e.text for e in seen if isinstance(e, Notice)]
+        assert notices == ["Drafting stopped, the answer goes on without it: The fake failed."]
+        finished = seen[-1]
+        assert isinstance(finished, Finished)
+        assert finished.reason is FinishReason.LENGTH
+
+    def test_the_sampler_is_closed_whatever_happens(self, harness: Harness) -> None:
+        target = FakeModel(mixing(1))
+        target.fail_at = 3
+        pair = FakePair(target)
+        harness.load(pair)
+        harness.worker.answer(QUESTION)
+
+        *_, failed = harness.until(Failed)
+
+        assert isinstance(failed, Failed)
+        assert isinstance(failed.error, AppError)
+        assert [s.closed for s in pair.samplers] == [True]
