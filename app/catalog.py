@@ -30,7 +30,7 @@ class Pair:
         target: Path of the target's file, or a `demo:` name.
         draft: The same for the draft; None for plain decoding.
         sampling: The authors' sampling parameters.
-        drafting: Fixed drafting parameters.
+        drafting: Fixed drafting parameters; None for automatic drafting.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Pair:
     target: str
     draft: str | None
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    drafting: DraftParams = field(default_factory=DraftParams)
+    drafting: DraftParams | None = None
 
 
 class Catalog:
@@ -103,7 +103,11 @@ def _pair(name: str, entry: Any, file: Path) -> Pair:
         target=_beside(target, file),
         draft=_beside(draft, file) if (draft := _text(entry, "draft", where)) else None,
         sampling=_params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling"),
-        drafting=_params(DraftParams(), entry.get("drafting", {}), _DRAFTING_KEYS, f"{where}.drafting"),
+        drafting=(
+            _params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
+            if "drafting" in entry
+            else None
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
-from app.engine.types import DraftParams, FinishReason
+from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
 
 
@@ -51,11 +51,13 @@ class AnswerPlan:
     """How one answer is being made, as `--json` reports it.
 
     Attributes:
-        drafter: "model" or "none".
-        draft_params: The parameters in force; None without drafting.
+        mode: "auto", "fixed" or "off".
+        drafter: "model", "look-up", "model+look-up" or "none".
+        draft_params: The parameters in force; None unless they are fixed.
         seed: Of the random draw; None for a greedy answer.
     """
 
+    mode: str
     drafter: str
     draft_params: DraftParams | None
     seed: int | None
@@ -94,6 +96,14 @@ class PromptProgressed:
 
 
 @dataclass(frozen=True, slots=True)
+class Measuring:
+    """The costs of this pair on this machine are being measured, once, before the first automatic answer."""
+
+    request: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class StepCompleted:
     """One verify round.
 
@@ -101,11 +111,13 @@ class StepCompleted:
         request: The answer it belongs to.
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
+        drafting: What automatic drafting is doing and whether it pays; None without.
     """
 
     request: int
     segments: tuple[Segment, ...]
     stats: GenerationStats
+    drafting: DraftingStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ class Finished:
         reasoning: The model's thinking.
         stats: Final counters.
         plan: How it was made.
+        drafting: What automatic drafting made of it in the end; None without.
     """
 
     request: int
@@ -127,6 +140,7 @@ class Finished:
     reasoning: str
     stats: GenerationStats
     plan: AnswerPlan
+    drafting: DraftingStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +151,4 @@ class Failed:
     error: AppError
 
 
-Event = LoadProgress | Loaded | Notice | PromptProgressed | StepCompleted | Finished | Failed
+Event = LoadProgress | Loaded | Notice | Measuring | PromptProgressed | StepCompleted | Finished | Failed

@@ -91,7 +91,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
 def _table(make: Any, counts: Any) -> AcceptanceTable:
     table: AcceptanceTable = make([[[_number(n) for n in pair] for pair in place] for place in counts])
     shape = [len(table.prior)] * 2
-    if [len(place) for place in table.counts] != shape or any(len(b) != 2 for p in table.counts for b in p):
+    if [len(place) for place in counts] != shape or any(len(pair) != 2 for place in counts for pair in place):
         raise ValueError("its acceptance counts have another shape")
     if any(not 0 <= accepted <= seen for place in table.counts for accepted, seen in place):
         raise ValueError("its acceptance counts are not counts")

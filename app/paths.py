@@ -19,6 +19,11 @@ def cache_dir() -> Path:
     return Path(_DIRS.user_cache_dir)
 
 
+def memory_dir() -> Path:
+    """What automatic drafting has learned, a file a pair."""
+    return Path(_DIRS.user_data_dir) / "drafting"
+
+
 def log_file() -> Path:
     """Where the full-screen program writes what would spoil the screen."""
     return Path(_DIRS.user_log_dir) / "tandem.log"

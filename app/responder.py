@@ -8,12 +8,24 @@ from typing import Protocol
 
 from app.chat.message import Message
 from app.engine.cache import TokenCache
+from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, ModelDrafting, Sampler, Strategy
-from app.engine.strategies import FixedDrafting, PlainDecoding
+from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
+from app.engine.strategies.auto import Memory
 from app.engine.text import Segment, TextStream
-from app.engine.types import DraftLost, DraftParams, FinishReason, Origin, PromptProgress, SamplingParams, Step
-from app.events import AnswerPlan, Event, Finished, Notice, PairInfo, PromptProgressed, StepCompleted
+from app.engine.types import (
+    AutoDraft,
+    Drafting,
+    DraftLost,
+    DraftParams,
+    FinishReason,
+    Origin,
+    PromptProgress,
+    SamplingParams,
+    Step,
+)
+from app.events import AnswerPlan, Event, Finished, Measuring, Notice, PairInfo, PromptProgressed, StepCompleted
 
 
 class BuiltPrompt(Protocol):
@@ -49,8 +61,22 @@ class LoadedPair(Protocol):
     def target(self) -> TokenCache: ...
 
     @property
+    def can_draft(self) -> bool:
+        """Whether a rejected draft can be undone in the target."""
+
+    @property
     def drafter(self) -> ModelDrafting | None:
         """The draft model, or None if there is none or it does not fit."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What automatic drafting knows about the pair; None before the first calibration."""
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        """Measure what `memory` begins with. Yields the share done."""
+
+    def remember(self) -> None:
+        """Keep `memory` for the next run."""
 
     def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt: ...
 
@@ -71,14 +97,14 @@ class AnswerRequest:
     Attributes:
         messages: The conversation, ending with the user.
         sampling: The target's sampler chain.
-        drafting: Fixed drafting parameters; None for plain decoding.
+        drafting: Automatic, fixed parameters, or None for plain decoding.
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
     """
 
     messages: tuple[Message, ...]
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    drafting: DraftParams | None = None
+    drafting: Drafting = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
 
@@ -108,15 +134,12 @@ def _answer(
     sampler: SeededSampler,
     cancelled: Cancelled,
 ) -> Iterator[Event]:
-    strategy: Strategy = PlainDecoding()
-    if request.drafting is not None and pair.drafter is not None:
-        strategy = FixedDrafting(pair.drafter, request.drafting)
+    if isinstance(request.drafting, AutoDraft) and pair.memory is None:
+        for share in pair.calibrate(cancelled):
+            yield Measuring(request_id, share)
+    strategy = _strategy(pair, request.drafting)
     generator = Generator(pair.target, strategy, sampler)
-    plan = AnswerPlan(
-        drafter=strategy.name,
-        draft_params=strategy.params if isinstance(strategy, FixedDrafting) else None,
-        seed=None if request.sampling.is_greedy else sampler.seed,
-    )
+    plan = _plan(pair, request, strategy, sampler)
     collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))
     run = generator.run(
         Request(
@@ -131,17 +154,43 @@ def _answer(
         match event:
             case PromptProgress(drafting, done, total):
                 yield PromptProgressed(request_id, drafting, done, total)
-            case Step(stats=stats):
-                yield StepCompleted(request_id, collector.take(), stats)
+            case Step(stats=stats, status=status):
+                yield StepCompleted(request_id, collector.take(), stats, status)
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
     collector.flush()
     if rest := collector.take():
-        yield StepCompleted(request_id, rest, generator.stats.snapshot())
-    reason = generator.finish or FinishReason.STOP
+        yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
+    if isinstance(strategy, AutomaticDrafting):
+        pair.remember()
     yield Finished(
-        request_id, reason, collector.text.strip(), collector.reasoning.strip(), generator.stats.snapshot(), plan
+        request=request_id,
+        reason=generator.finish or FinishReason.STOP,
+        text=collector.text.strip(),
+        reasoning=collector.reasoning.strip(),
+        stats=generator.stats.snapshot(),
+        plan=plan,
+        drafting=strategy.status,
     )
+
+
+def _strategy(pair: LoadedPair, drafting: Drafting) -> Strategy:
+    """The strategy that was asked for, as far as the pair has what it needs."""
+    if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
+        drafter = pair.drafter if drafting.model else None
+        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None)
+    if isinstance(drafting, DraftParams) and pair.drafter is not None:
+        return FixedDrafting(pair.drafter, drafting)
+    return PlainDecoding()
+
+
+def _plan(pair: LoadedPair, request: AnswerRequest, strategy: Strategy, sampler: SeededSampler) -> AnswerPlan:
+    mode, drafter, params = "off", "none", None
+    if isinstance(strategy, FixedDrafting):
+        mode, drafter, params = "fixed", "model", strategy.params
+    elif isinstance(strategy, AutomaticDrafting):
+        mode, drafter = "auto", "+".join(strategy.sources) or "none"
+    return AnswerPlan(mode, drafter, params, None if request.sampling.is_greedy else sampler.seed)
 
 
 class _Collector:

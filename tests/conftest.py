@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,7 @@ def demo_draft(own_folders: Path) -> Path:
 
 
 @pytest.fixture
-def real_model() -> Iterator[object]:
+def real_model() -> Callable[[str], Path]:
     """A function from a file name to its path among the real pair's files; skips where it is absent."""
 
     def find(name: str) -> Path:
@@ -48,4 +48,4 @@ def real_model() -> Iterator[object]:
             pytest.skip(f"{path} is absent; set TANDEM_TEST_MODELS to a folder with the Qwen2.5-Coder pair")
         return path
 
-    yield find
+    return find

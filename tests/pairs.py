@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.chat.message import Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
-from app.engine.interfaces import ModelDrafting
+from app.engine.interfaces import Cancelled
+from app.engine.strategies.auto import Memory
+from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.types import SamplingParams
 from app.events import ModelInfo, PairInfo
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
@@ -27,13 +29,24 @@ class FakePair:
         self.notices = list(notices)
         self.target = TokenCache(target)
         self._model = target
-        self.drafter: ModelDrafting | None = None
+        self.drafter: ModelDrafter | None = None
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
         self.samplers: list[FakeSampler] = []
         self.closed = False
+        self.memory: Memory | None = None
+        self.remembered = 0
+
+    can_draft = True
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        yield 0.5
+        self.memory = Memory(CostModel(CostProfile({1: 1000.0, 64: 2000.0}, draft_ns=10.0)))
+
+    def remember(self) -> None:
+        self.remembered += 1
 
     def build_prompt(self, messages: Sequence[Message]) -> FakePrompt:
         text = "".join(m.content for m in messages)

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from app.catalog import DEMO_PREFIX, Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.engine.types import DraftParams, SamplingParams
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.errors import UsageError
 from app.hardware.cpu import default_threads
-from app.paths import cache_dir, config_dir
+from app.paths import cache_dir, config_dir, memory_dir
 from app.responder import LoadedPair
 from app.worker import CancelSwitch, Loader, Progress
 
@@ -40,7 +40,7 @@ class Options:
 
     Attributes:
         pair: The pair, with the flags' parameters over its own.
-        drafting: Fixed parameters, or None for plain decoding.
+        drafting: Automatic, fixed parameters, or None for plain decoding.
         n_ctx: Asked context length, or None.
         n_threads: CPU threads.
         system: System message, or None.
@@ -49,7 +49,7 @@ class Options:
     """
 
     pair: Pair
-    drafting: DraftParams | None
+    drafting: Drafting
     n_ctx: int | None
     n_threads: int
     system: str | None
@@ -71,16 +71,14 @@ def read_options(args: argparse.Namespace) -> Options:
     given = vars(args)
     pair = _choose_pair(given)
     sampling = _overlay(pair.sampling, given, _SAMPLING_FLAGS)
-    drafting = _overlay(pair.drafting, given, _DRAFT_FLAGS)
-    off = given.get("no_draft", False)
-    if off and any(flag in given for flag in _DRAFT_FLAGS):
-        raise UsageError("--no-draft and --draft-n-max, --draft-n-min or --draft-p-min exclude each other.")
+    fixed = _overlay(pair.drafting or DraftParams(), given, _DRAFT_FLAGS)
+    drafting = _choose_drafting(given, pair, fixed)
     for flag in ("ctx", "threads", "max_tokens"):
         if given.get(flag, 1) < 1:
             raise UsageError(f"--{flag.replace('_', '-')} must be at least 1.")
     return Options(
-        pair=replace(pair, sampling=sampling, drafting=drafting, draft=None if off else pair.draft),
-        drafting=None if off or pair.draft is None else drafting,
+        pair=replace(pair, sampling=sampling, draft=None if drafting is None else pair.draft),
+        drafting=drafting,
         n_ctx=given.get("ctx"),
         n_threads=given.get("threads") or default_threads(),
         system=given.get("system"),
@@ -103,6 +101,7 @@ def loader(options: Options) -> Loader:
             draft=_file(draft) if draft is not None else None,
             n_threads=options.n_threads,
             n_ctx=options.n_ctx,
+            memory_dir=memory_dir(),
         )
         return load_pair(params, cancel, progress)
 
@@ -127,6 +126,23 @@ def _choose_pair(given: dict[str, Any]) -> Pair:
     if target is None:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both files.")
     return Pair(name=_FILES, title=str(target), target=str(target), draft=None if draft is None else str(draft))
+
+
+def _choose_drafting(given: dict[str, Any], pair: Pair, fixed: DraftParams) -> Drafting:
+    """Automatic unless numbers were given, by flag or by the pair, or drafting was turned off."""
+    numbers = any(flag in given for flag in _DRAFT_FLAGS)
+    mode = "off" if given.get("no_draft") else given.get("drafting")
+    if given.get("no_draft") and given.get("drafting", "off") != "off":
+        raise UsageError("--no-draft and --drafting exclude each other.")
+    if numbers and mode in ("off", "auto"):
+        raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
+    if mode is None:
+        mode = "fixed" if numbers or pair.drafting is not None else "auto"
+    if mode == "fixed":
+        if pair.draft is None:
+            raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
+        return fixed
+    return AutoDraft(lookup=not given.get("no_lookup", False)) if mode == "auto" else None
 
 
 def _overlay(params: T, given: dict[str, Any], flags: dict[str, str]) -> T:

@@ -61,8 +61,14 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
     group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: physical cores)")
     group = parser.add_argument_group("drafting")
-    group.add_argument("--no-draft", action="store_true", help="plain decoding")
-    group.add_argument("--draft-n-max", type=int, metavar="N", help="most tokens drafted in a round")
+    group.add_argument(
+        "--drafting",
+        choices=("auto", "fixed", "off"),
+        help="auto tunes itself and stays off where it cannot gain (default); fixed uses the numbers below",
+    )
+    group.add_argument("--no-draft", action="store_true", help="the same as --drafting off")
+    group.add_argument("--no-lookup", action="store_true", help="automatic drafting by the draft model only")
+    group.add_argument("--draft-n-max", type=int, metavar="N", help="most tokens drafted in a round; means fixed")
     group.add_argument("--draft-n-min", type=int, metavar="N", help="shorter drafts are not submitted")
     group.add_argument("--draft-p-min", type=float, metavar="P", help="less probable tokens are not drafted")
 

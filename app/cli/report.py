@@ -16,10 +16,16 @@ def summary(event: Finished, pair: PairInfo) -> str:
     line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
     if stats.predicted_n > 1:
         line += f" in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
+    parts = []
+    if event.drafting is not None and event.drafting.speedup is not None:
+        parts.append(f"drafting {event.drafting.speedup:.1f}x")
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
-        line += f"; accepted {stats.acceptance_rate:.0%}, {stats.mean_accepted_length:.1f} per check"
-    elif event.plan.drafter == "none":
-        line += "; no draft"
+        parts += [f"accepted {stats.acceptance_rate:.0%}", f"{stats.mean_accepted_length:.1f} per check"]
+    elif event.drafting is not None:
+        parts = [f"drafting off: {event.drafting.reason}"]
+    elif event.plan.mode == "off":
+        parts = ["no draft"]
+    line += "; " + ", ".join(parts) if parts else ""
     endings = {
         FinishReason.LENGTH: "; cut at --max-tokens",
         FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full (--ctx)",
@@ -52,7 +58,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "first_token_ms": stats.first_token_ns * _MS,
         },
         "speculation": {
-            "mode": "fixed" if params is not None else "off",
+            "mode": event.plan.mode,
             "drafter": event.plan.drafter,
             "n_max": params.n_max if params is not None else None,
             "n_min": params.n_min if params is not None else None,
@@ -63,6 +69,9 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "draft_ms": stats.draft_ns * _MS,
             "verify_ms": stats.verify_ns * _MS,
             "overhead_ms": stats.overhead_ns * _MS,
+            "speedup": event.drafting.speedup if event.drafting else None,
+            "verdict": event.drafting.verdict if event.drafting else None,
+            "reason": event.drafting.reason if event.drafting else None,
         },
         "models": {"target": _model(pair.target), "draft": _model(pair.draft) if pair.draft else None},
     }

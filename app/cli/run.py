@@ -19,7 +19,18 @@ from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
 from app.engine.types import FinishReason
 from app.errors import AppError, UsageError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, PairInfo, PromptProgressed, StepCompleted
+from app.events import (
+    Event,
+    Failed,
+    Finished,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    Notice,
+    PairInfo,
+    PromptProgressed,
+    StepCompleted,
+)
 from app.llama.cancel import CancelFlag
 from app.responder import AnswerRequest
 from app.worker import EngineWorker
@@ -86,6 +97,8 @@ class _Listener:
                     self._status.show(
                         f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}"
                     )
+                case Measuring(share=share):
+                    self._status.show(f"Measuring this pair on this machine, once {share:4.0%}")
                 case StepCompleted(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()

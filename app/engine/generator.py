@@ -154,7 +154,7 @@ class Generator:
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
-            yield replace(step, stats=stats.snapshot())
+            yield replace(step, stats=stats.snapshot(), status=self._strategy.status)
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Most tokens that may be drafted, by the context and by what is left of the answer."""

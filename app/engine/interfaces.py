@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.types import Draft, Round
+from app.engine.types import Draft, DraftingStatus, Round
 
 Logits = NDArray[np.float32]
 """One row of raw logits, shape (n_vocab,)."""
@@ -115,10 +115,6 @@ class Strategy(Protocol):
     """Decides what is drafted, and learns from what became of it. One object serves one answer."""
 
     @property
-    def name(self) -> str:
-        """A word for people and scripts: "none", "model", "auto"."""
-
-    @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 
@@ -134,3 +130,7 @@ class Strategy(Protocol):
 
     def observe(self, round_: Round) -> None:
         """Learn what became of the last proposal."""
+
+    @property
+    def status(self) -> DraftingStatus | None:
+        """What is being done and why; None for a strategy that does not decide."""

@@ -57,6 +57,40 @@ class DraftParams:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoDraft:
+    """Drafting that tunes itself, and stays off where it cannot gain.
+
+    Attributes:
+        model: Whether a draft model may draft.
+        lookup: Whether what was already said may.
+    """
+
+    model: bool = True
+    lookup: bool = True
+
+
+Drafting = AutoDraft | DraftParams | None
+"""Automatic, fixed, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftingStatus:
+    """What automatic drafting is doing, and whether it pays.
+
+    Attributes:
+        source: "model", "look-up" or "off".
+        reason: Why, as one sentence.
+        verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
+        speedup: Measured time of plain decoding over measured time, for this answer; None before it was measured.
+    """
+
+    source: str
+    reason: str
+    verdict: str = ""
+    speedup: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SamplingParams:
     """The target's sampler chain, with llama.cpp's names, order and defaults.
 
@@ -183,12 +217,14 @@ class Step:
         n_accepted: How many of them are accepted draft tokens.
         draft: What was submitted.
         stats: The counters after this round.
+        status: What automatic drafting makes of it; None without.
     """
 
     tokens: tuple[int, ...]
     n_accepted: int
     draft: Draft
     stats: GenerationStats
+    status: DraftingStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app import memory_store
 from app.chat.message import Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
-from app.engine.interfaces import Drafter
+from app.engine.interfaces import Cancelled
+from app.engine.strategies.auto import Memory
+from app.engine.tuning.calibrate import calibrate
+from app.engine.tuning.curve import MAX_ROWS, CostModel
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
 from app.errors import Interrupted, ModelLoadError
@@ -19,6 +25,7 @@ from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
+from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams
 from app.llama.prompt import Prompt, PromptBuilder
@@ -26,6 +33,17 @@ from app.llama.sampler import SamplerChain
 
 MAX_DRAFT = 64
 """Longest draft that a verify batch is prepared for; `DraftParams.n_max` stops here too."""
+
+_SAMPLE_BYTES = 1 << 20
+
+CALIBRATION_S = 2.5
+"""Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
+
+_TEXT = (
+    "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
+    "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
+)
+"""Text and code, so that a mixture of experts is measured on rows that choose different ones."""
 
 DEFAULT_CONTEXT = 8192
 """Tokens, unless asked otherwise or the model was trained for fewer."""
@@ -41,6 +59,7 @@ class PairParams:
         n_threads: CPU threads.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the weights of both.
+        memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
     """
 
     target: Path
@@ -48,6 +67,7 @@ class PairParams:
     n_threads: int
     n_ctx: int | None = None
     model: ModelParams = field(default_factory=ModelParams)
+    memory_dir: Path | None = None
 
 
 class NativePair:
@@ -66,7 +86,7 @@ class NativePair:
 
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = []
-        self.drafter: Drafter | None = None
+        self.drafter: ModelDrafter | None = None
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
         target_file = open_model_file(params.target)
         draft_file = open_model_file(params.draft) if params.draft is not None else None
@@ -76,15 +96,17 @@ class NativePair:
             self._context = Context(self._model, self._context_params(params, n_outputs=1 + MAX_DRAFT), cancel)
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
-            draft = self._load_draft(draft_file, params, cancel, on_progress) if draft_file is not None else None
-            if draft is not None:
-                stack.callback(draft.close)
+            draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
             self.info = PairInfo(
                 target=_info(self._model),
                 draft=_info(draft) if draft is not None else None,
                 n_ctx=self._context.n_ctx,
                 device=_device(params.model),
             )
+            self._memory_file = (
+                params.memory_dir / f"{self._identity(params, draft)}.json" if params.memory_dir else None
+            )
+            self.memory: Memory | None = memory_store.load(self._memory_file) if self._memory_file else None
             self._stack = stack.pop_all()
         on_progress("ready", 1.0)
 
@@ -109,6 +131,7 @@ class NativePair:
         params: PairParams,
         cancel: CancelFlag,
         on_progress: Callable[[str, float], bool],
+        stack: ExitStack,
     ) -> Model | None:
         """Load the draft model; None, with a notice, when it does not fit the target."""
         if not self._model.can_rollback:
@@ -118,6 +141,7 @@ class NativePair:
             )
             return None
         draft = Model(file, params.model, lambda share: on_progress("draft", share))
+        stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
             reason = f"{draft.name} keeps a running state that cannot be taken back after a rejected draft."
@@ -138,6 +162,36 @@ class NativePair:
 
     def _draft_context_params(self, params: PairParams) -> ContextParams:
         return ContextParams(n_ctx=self._context.n_ctx, n_threads=params.n_threads, n_threads_batch=params.n_threads)
+
+    def _identity(self, params: PairParams, draft: Model | None) -> str:
+        """A name for what costs and acceptance depend on: both files, device, build and threads."""
+        parts = [
+            fingerprint(params.target),
+            fingerprint(draft.path) if draft is not None else "",
+            _device(params.model),
+            native.llama_version().decode(),
+            str(params.n_threads),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether a rejected draft can be undone in the target."""
+        return self._model.can_rollback
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        """Measure the cost curves, as far as `CALIBRATION_S` allows; clears both caches."""
+        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
+        draft = self.drafter.cache if self.drafter is not None else None
+        profile = yield from calibrate(
+            self.target, draft, text, time.perf_counter_ns, budget_ns=int(CALIBRATION_S * 1e9), cancelled=cancelled
+        )
+        self.memory = Memory(CostModel(profile))
+
+    def remember(self) -> None:
+        """Keep what was learned for the next run."""
+        if self._memory_file is not None and self.memory is not None:
+            memory_store.save(self._memory_file, self.memory)
 
     def build_prompt(self, messages: Sequence[Message]) -> Prompt:
         return self._prompts.build(messages)
@@ -171,6 +225,16 @@ def _info(model: Model) -> ModelInfo:
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
     )
+
+
+def fingerprint(path: Path) -> str:
+    """A hash that tells model files apart without reading all of their gigabytes: size, beginning and end."""
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        digest = hashlib.sha256(f"{size}\n".encode() + file.read(_SAMPLE_BYTES))
+        file.seek(max(0, size - _SAMPLE_BYTES))
+        digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
 
 
 def _device(params: ModelParams) -> str:

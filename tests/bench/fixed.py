@@ -13,6 +13,7 @@ import argparse
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from app.chat.message import Message, Role
@@ -83,7 +84,7 @@ def main() -> None:
             spec += ["--spec-draft-n-max", args.n_max, "--spec-draft-p-min", args.p_min]
             for name, extra in (("server plain", []), ("server draft", spec)):
                 server = stack.enter_context(LlamaServer(args.server, args.target, args.threads, args.ctx, extra))
-                contenders[name] = lambda prompt, server=server: _server_speed(server, ours, prompt, args.tokens)
+                contenders[name] = partial(_server_speed, server, ours, tokens=args.tokens)
         print(f"{args.target.name} + {args.draft.name}, n_max {args.n_max}, p_min {args.p_min}, {args.runs} runs")
         for prompt in args.prompt or PROMPTS:
             _measure(prompt, contenders, args.runs)
@@ -109,7 +110,7 @@ def _measure(prompt: str, contenders: dict[str, Callable[[str], float]], runs: i
             print(f"  {a} / {b}: {median:.3f}  ({ratios[0]:.3f} to {ratios[-1]:.3f})", flush=True)
 
 
-def _server_speed(server: LlamaServer, ours: Ours, prompt: str, tokens: int) -> float:
+def _server_speed(server: LlamaServer, ours: Ours, prompt: str, *, tokens: int) -> float:
     ids = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
     speed: float = server.complete(ids, tokens)["timings"]["predicted_per_second"]
     return speed

@@ -75,8 +75,8 @@ class Bench:
         return [event for event in self.events if isinstance(event, Step)]
 
 
-def plain(rule: Rule, **kwargs: int) -> list[int]:
-    return Bench(FakeModel(rule)).run(**kwargs)
+def plain(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
+    return Bench(FakeModel(rule)).run(prompt, max_tokens)
 
 
 class TestLossless:
@@ -308,7 +308,7 @@ class TestPromptReuse:
         bench.draft.batches.clear()
 
         edited = [5, 6, 30, 31]
-        assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)  # type: ignore[arg-type]
+        assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)
         assert bench.last.stats.cache_n == 2
         assert bench.draft.batches[0][:2] == (30, 31)
 
@@ -325,7 +325,7 @@ class TestPromptReuse:
         bench = Bench(target)
         bench.run()
 
-        assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])  # type: ignore[arg-type]
+        assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])
         assert bench.last.stats.cache_n == 0
 
     def test_drafting_over_a_target_that_cannot_be_cut_is_slow_but_right(self) -> None:

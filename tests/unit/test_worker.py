@@ -153,7 +153,7 @@ class TestCancel:
         later = harness.worker.answer(QUESTION)
         gate.set()
 
-        reasons = {}
+        reasons: dict[int, FinishReason] = {}
         while len(reasons) < 2:
             *_, finished = harness.until(Finished)
             assert isinstance(finished, Finished)

@@ -16,13 +16,19 @@ from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import MAX_ROWS, CostModel
-from app.engine.tuning.guard import Ledger, Trial, can_pay
-from app.engine.types import NO_DRAFT, Draft, Round
+from app.engine.tuning.guard import Ledger, Trial, can_pay, ceiling
+from app.engine.tuning.rule import Rule
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
 
 MAX_DRAFT = MAX_ROWS - 1
-LOOK_AHEAD = 12
-"""Tokens that the question "draft on?" looks ahead; one-step answers never start where the second row is dear."""
-
+_FIRST_REACH = 12
+"""Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
+per-token odds overrate long ones until one has held."""
+_EXPECTED_SHARE = 0.5
+"""How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
+_ROUNDS_FOR_A_VERDICT = 8
+_TIE = 0.03
+"""Within this share of plain decoding it is called break-even."""
 _RATE_FORGETTING = 0.97
 _RATE_PRIOR = 10.0
 _SURVIVAL_PRIOR = (0.85, 6.0)
@@ -76,8 +82,6 @@ class AutomaticDrafting:
         clock: Monotonic nanoseconds.
     """
 
-    name = "auto"
-
     def __init__(
         self,
         memory: Memory,
@@ -96,9 +100,20 @@ class AutomaticDrafting:
         self._proposal = _Proposal()
         self._used_model = False
         self._catch_up_ns = 0
+        self._n_drafted = 0
+        self._expected = 0.0
         self._last_rows = 1
+        self._n_rounds = 0
+        self._spent_ns = 0
+        self._plain_ns = 0.0
         self._lookup_said: tuple[int, ...] = ()
         self._lookup_match = 0
+        self._lookup_reach = _FIRST_REACH
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the sources that may draft."""
+        return ["model"] * (self._drafter is not None) + ["look-up"] * (self._index is not None)
 
     @property
     def native_ns(self) -> int:
@@ -108,6 +123,8 @@ class AutomaticDrafting:
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
+        self.memory.trial.begin()
+        self.memory.ledger.begin()
         if self._index is not None:
             self._index.follow(sequence)
         if self._drafter is not None and self._model_wanted(len(sequence)):
@@ -124,16 +141,17 @@ class AutomaticDrafting:
         self._hear_lookup(limit)
         if limit <= 0 or not self.memory.ledger.allows():
             return NO_DRAFT
-        rate = self._rate(n_past)
+        rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
         looked = self._lookup_proposal()
-        gain, n = self._gain(looked, n_past, rate)
+        value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
-        if self._model_wanted(n_past) and (n == 0 or self._model_value(n_past, limit, rate) > gain):
-            self._draft_with_model(sequence, limit, rate)
+        if self._model_wanted(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value):
+            self._draft_with_model(sequence, limit, rule)
+            value, n = rule.best_submission(proposal.products)
+            self._expected = value - rule.rate * self._n_drafted * self.memory.costs.draft_ns
+            self._expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
         else:
             self._proposal = proposal = looked
-        proposal = self._proposal
-        n = self._gain(proposal, n_past, rate)[1]
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
         return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
 
@@ -150,15 +168,15 @@ class AutomaticDrafting:
         return proposal
 
     def _extend_by(self, proposal: _Proposal, tokens: Sequence[int], match_length: int) -> None:
-        for step, token in enumerate(tokens):
+        for step, token in enumerate(tokens[: self._lookup_reach]):
             confidence = float(match_length + step)
             probability = self.memory.lookup.probability(confidence, len(proposal.tokens))
             proposal.add(token, probability, by_model=False, confidence=confidence)
 
-    def _draft_with_model(self, sequence: Sequence[int], limit: int, rate: float) -> None:
+    def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
         assert self._drafter is not None
-        proposal, n_past = self._proposal, len(sequence) - 1
+        proposal = self._proposal
         self._used_model = True
         started = self._clock()
         self._drafter.catch_up(sequence)
@@ -169,54 +187,23 @@ class AutomaticDrafting:
             probability = self.memory.model.probability(confidence, depth)
             proposal.products.append(proposal.survival * probability)
             proposal.features.append((True, confidence))
-            return Verdict.TAKE if self._worth_more(proposal, n_past, limit, rate) else Verdict.LAST
+            ahead = rule.best_ahead(proposal.products, self._survival, limit)
+            return Verdict.TAKE if ahead > rule.best_submission(proposal.products)[0] else Verdict.LAST
 
         draft = self._drafter.draft(sequence, limit, judge)
         proposal.tokens = list(draft.tokens)
+        self._n_drafted = len(draft)
         self.memory.costs.observe_draft(len(draft), self._clock() - caught_up)
         if self._index is not None and len(draft) < limit:
             found = self._index.continuation(draft.tokens, limit - len(draft))
             self._extend_by(proposal, found.tokens, found.match_length)
 
-    # The rule
+    # Prices
 
-    def _gain(self, proposal: _Proposal, n_past: int, rate: float) -> tuple[float, int]:
-        """The best (expected tokens - rate * cost) over every length to submit, and that length."""
-        costs = self.memory.costs
-        tokens = 1.0
-        best, best_n = 1.0 - rate * costs.target_ns(1, n_past, switched=self._last_rows != 1), 0
-        for n, product in enumerate(proposal.products, start=1):
-            tokens += product
-            value = tokens - rate * costs.target_ns(n + 1, n_past, switched=self._last_rows != n + 1)
-            if value > best:
-                best, best_n = value, n
-        return best, best_n
-
-    def _worth_more(self, proposal: _Proposal, n_past: int, limit: int, rate: float) -> bool:
-        """Whether drafting on beats the best submission of what is there, looking several tokens ahead."""
-        costs = self.memory.costs
-        best = self._gain(proposal, n_past, rate)[0]
-        k = len(proposal.products)
-        tokens = 1.0 + sum(proposal.products)
-        product, survival = proposal.survival, self._survived / self._judged
-        for j in range(1, min(LOOK_AHEAD, limit - k) + 1):
-            product *= survival
-            tokens += product
-            if tokens - rate * (costs.padded_ns(k + j + 1, n_past) + j * costs.draft_ns) > best:
-                return True
-        return False
-
-    def _model_value(self, n_past: int, limit: int, rate: float) -> float:
-        """What a round with the draft model is expected to bring, before it has said anything."""
-        costs = self.memory.costs
-        survival = self._survived / self._judged
-        tokens, product = 1.0, 1.0
-        best = 1.0 - rate * (costs.target_ns(1, n_past) + costs.draft_ns)
-        for n in range(1, min(LOOK_AHEAD, limit) + 1):
-            product *= survival
-            tokens += product
-            best = max(best, tokens - rate * (costs.padded_ns(n + 1, n_past) + n * costs.draft_ns))
-        return best
+    @property
+    def _survival(self) -> float:
+        """Mean probability that a token behind an accepted one is accepted, in this answer."""
+        return self._survived / self._judged
 
     def _rate(self, n_past: int) -> float:
         """Tokens per nanosecond of this text lately; never below plain decoding, which is always to be had."""
@@ -247,12 +234,16 @@ class AutomaticDrafting:
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
-            memory.trial.observe_round((n - rate * cost) - (1.0 - rate * plain_ns))
+            realised = (n - rate * cost) - (1.0 - rate * plain_ns)
+            memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
         else:
             memory.trial.observe_plain(n)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         self._rate_tokens = _RATE_FORGETTING * self._rate_tokens + n
         self._rate_ns = _RATE_FORGETTING * self._rate_ns + cost
+        self._spent_ns += round_.total_ns
+        self._plain_ns += n * costs.target_ns(1, round_.n_past)
+        self._n_rounds += 1
         if self._index is not None:
             self._index.grow(round_.tokens)
 
@@ -274,8 +265,51 @@ class AutomaticDrafting:
                 break
         self.memory.model.observe(model)
         lookup: list[tuple[float, int, bool]] = []
+        n_looked = len(round_.draft) - round_.draft.n_model
+        if n_looked and round_.n_accepted == len(round_.draft):
+            self._lookup_reach = min(MAX_DRAFT, max(self._lookup_reach, 2 * n_looked))
+        elif n_looked:
+            self._lookup_reach = max(_FIRST_REACH, round_.n_accepted - round_.draft.n_model)
         for depth, (said, token) in enumerate(zip(self._lookup_said, round_.tokens, strict=False)):
             lookup.append((float(self._lookup_match + depth), depth, said == token))
             if said != token:
                 break
         self.memory.lookup.observe(lookup)
+
+    # What to say about it
+
+    @property
+    def status(self) -> DraftingStatus:
+        """What is being done, why, and whether it pays, by measured time of this answer."""
+        speedup = self._plain_ns / self._spent_ns if self._n_rounds >= _ROUNDS_FOR_A_VERDICT else None
+        verdict = ""
+        if speedup is not None:
+            verdict = "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
+        return DraftingStatus(*self._source_and_reason(), verdict, speedup)
+
+    def _source_and_reason(self) -> tuple[str, str]:
+        memory = self.memory
+        if self._used_model:
+            return "model", f"the draft model is right {self._survival:.0%} of the time it goes on"
+        if self._proposal.tokens and self._last_rows > 1:
+            return "look-up", f"the last {self._lookup_match} tokens were said before"
+        if not memory.ledger.allows():
+            return "off", "drafts cost more than they brought lately"
+        if self._drafter is None:
+            return "off", "no draft model; nothing here was said before"
+        if not can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns):
+            return "off", self._impossible()
+        if not memory.trial.on:
+            return "off", "drafts cost more than they brought; tried again from time to time"
+        return "off", "a plain step was worth more here"
+
+    def _impossible(self) -> str:
+        """Why no draft can win on the measured costs."""
+        costs = self.memory.costs
+        best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns)
+        two = costs.target_ns(2, 0) / costs.target_ns(1, 0)
+        draft = costs.draft_ns / costs.target_ns(1, 0)
+        return (
+            f"two rows cost {two:.1f}x one row here and a drafted token {draft:.2f}x, "
+            f"so even nearly perfect drafts would reach {best:.2f}x"
+        )

@@ -16,7 +16,7 @@ class FixedDrafting:
         params: The three numbers.
     """
 
-    name = "model"
+    status = None
 
     def __init__(self, drafter: ModelDrafting, params: DraftParams) -> None:
         self._drafter = drafter

@@ -11,7 +11,7 @@ from app.engine.types import NO_DRAFT, Draft, Round
 class PlainDecoding:
     """Proposes nothing, holds nothing, costs nothing."""
 
-    name = "none"
+    status = None
     native_ns = 0
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:

@@ -46,7 +46,7 @@ class AcceptanceTable:
         return self._means[depth > 0][bisect_right(self.edges, confidence)]
 
     def observe(self, labels: Sequence[tuple[float, int, bool]]) -> None:
-        """Learn from (confidence, depth, accepted); tokens behind a rejected one were never judged, so leave them out."""
+        """Learn from (confidence, depth, accepted). Tokens behind a rejected one were never judged: leave them out."""
         touched = set()
         for confidence, depth, accepted in labels:
             place = int(depth > 0)

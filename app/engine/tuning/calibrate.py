@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
@@ -22,9 +22,8 @@ def calibrate(
     *,
     budget_ns: int,
     cancelled: Cancelled = lambda: False,
-    on_progress: Callable[[float], None] = lambda share: None,
     passes: int = 1,
-) -> CostProfile:
+) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
     Every width is run twice in a row: the first run pays for the change of width, the second does not. The caches are
@@ -37,8 +36,13 @@ def calibrate(
         clock: Monotonic nanoseconds.
         budget_ns: When to stop measuring; width 1 and 2 are always measured.
         cancelled: Stops between two batches.
-        on_progress: Told the share of the work or of the budget that is done, whichever is further.
         passes: How often to go through the widths; medians are kept.
+
+    Yields:
+        The share of the work or of the budget that is done, whichever is further.
+
+    Returns:
+        What was measured.
     """
     started = clock()
     samples: dict[int, list[float]] = {}
@@ -65,9 +69,8 @@ def calibrate(
         changed, same = timed(target, width, width), timed(target, width, width)
         samples.setdefault(width, []).append(same)
         switches.append(max(0.0, float(changed - same)))
-        on_progress(max((done + 1) / len(plan), min(1.0, spent / budget_ns)))
+        yield max((done + 1) / len(plan), min(1.0, spent / budget_ns))
     target.rollback(0)
-    on_progress(1.0)
     return CostProfile(
         rows={width: statistics.median(values) for width, values in sorted(samples.items())},
         draft_ns=draft_ns,

@@ -22,9 +22,10 @@ MAX_ROWS = 65
 PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
 """Widths worth measuring: every small one, then both sides of the steps that kernels are known to have."""
 
-_SCALE_GAIN = 0.1
-_SCALE_CLIP = math.log(1.5)
-_ROW_GAIN = 0.1
+_SCALE_GAIN = 0.2
+_SCALE_CLIP = math.log(1.25)
+_ROW_GAIN = 0.03
+_DRAFT_GAIN = 0.1
 _SWITCH_GAIN = 0.05
 _WINDOW = 5
 
@@ -107,7 +108,7 @@ class CostModel:
             if not self.profile.draft_ns:
                 self.profile.draft_ns = per_token
             clipped = min(per_token, 3 * self.profile.draft_ns)
-            self.profile.draft_ns += _ROW_GAIN * (clipped - self.profile.draft_ns)
+            self.profile.draft_ns += _DRAFT_GAIN * (clipped - self.profile.draft_ns)
 
     def _context_ns(self, rows: int, n_past: int) -> float:
         return n_past * (self.profile.per_cell + rows * self.profile.per_cell_row)

@@ -35,19 +35,19 @@ def can_pay(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> bool:
 
 @dataclass(slots=True)
 class Trial:
-    """Decides from realised advantages whether a source of drafts is on.
+    """Decides from the advantages of rounds whether a source of drafts is on.
 
     The advantage of a round is (tokens - rate * cost) - (1 - rate * plain cost): what it brought beyond a plain step,
-    in tokens. Mean and variance forget with `FORGETTING`; the source goes off when the mean is below zero by `Z`
-    standard errors after at least `PATIENCE` rounds, and comes back for a probe of `PROBE_ROUNDS` rounds after 8, 16,
-    ... `LONGEST_GAP` plain tokens, the gap doubling with every probe that loses.
+    in tokens. Mean and variance forget with `FORGETTING`. The source goes off when the mean is below zero by `Z`
+    standard errors after at least `PATIENCE` rounds; it comes back for a probe of `PROBE_ROUNDS` rounds after
+    `FIRST_GAP` plain tokens, and the gap doubles up to `LONGEST_GAP` with every probe that loses.
     """
 
     FORGETTING = 0.95
     Z = 1.0
-    PATIENCE = 5
+    PATIENCE = 3
     PROBE_ROUNDS = 2
-    FIRST_GAP = 8
+    FIRST_GAP = 24
     LONGEST_GAP = 256
 
     on: bool = True
@@ -58,6 +58,11 @@ class Trial:
     waited: int = 0
     probing: int = 0
     probe_sum: float = 0.0
+
+    def begin(self) -> None:
+        """Start an answer: what led to the last verdict was another text's, so a probe comes at once."""
+        self.rounds, self.mean, self.variance = 0, 0.0, 0.0
+        self.gap, self.waited = self.FIRST_GAP, self.FIRST_GAP
 
     def wants_round(self) -> bool:
         """Whether the source may be used in the next round."""
@@ -113,12 +118,16 @@ class Ledger:
     """
 
     CAP = 10.0
-    START = 3.0
+    START = 5.0
     INTEREST = 0.01
     PROBE = 1.0
 
     balance: float = START
     blocked: bool = False
+
+    def begin(self) -> None:
+        """Start an answer: what another text brought is not there to be lost on this one."""
+        self.balance, self.blocked = self.START, False
 
     def allows(self) -> bool:
         """Whether a round may be risked."""

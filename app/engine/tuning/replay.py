@@ -134,16 +134,17 @@ def plain_cost(trace: Trace, curve: Curve) -> float:
 
 
 def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft: bool = False) -> float:
-    """The least cost of the answer with this draft source, acceptance known in advance.
+    """The least cost of the answer with these draft sources, acceptance known in advance.
 
-    F(end) = 0 and F(t) = min over n <= k(t) of n * draft + T~(n + 1) + overhead + F(t + n + 1), where k(t) is how far
-    the draft matches and T~ the cheapest batch at least as wide. It bounds no other draft model, no tree and no
-    overlap of drafting with checking.
+    F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + overhead + F(t + n + 1),
+    where k(t) is how far the draft model matches, l(t) how far a look-up does, and T~ the cheapest batch at least as
+    wide: m tokens from the model, the look-up behind them. It bounds no other draft model, no tree and no overlap of
+    drafting with checking.
 
     Args:
         trace: The answer.
         curve: The machine.
-        lookup: Let a look-up, which costs nothing, compete at every place.
+        lookup: Let a look-up, which costs nothing, take part.
         free_draft: Price the draft model at nothing, to tell its cost from its quality.
     """
     costs = curve.costs()
@@ -152,14 +153,15 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft:
         padded[rows] = min(padded[rows], padded[rows + 1])
     draft = 0.0 if free_draft else curve.draft
     n_text = len(trace.text)
-    looked = _lookup_matches(trace) if lookup else [0] * n_text
+    looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
     for t in range(n_text - 1, 0, -1):
-        room = n_text - t - 1
-        options = [n * draft + padded[n + 1] for n in range(min(trace.matches[t - 1], room, MAX_ROWS - 1) + 1)]
-        by_model = [cost + best[t + n + 1] for n, cost in enumerate(options)]
-        by_lookup = [padded[n + 1] + best[t + n + 1] for n in range(min(looked[t], room, MAX_ROWS - 1) + 1)]
-        best[t] = curve.overhead + min(by_model + by_lookup)
+        room = min(n_text - t - 1, MAX_ROWS - 1)
+        best[t] = curve.overhead + min(
+            m * draft + padded[n + 1] + best[t + n + 1]
+            for m in range(min(trace.matches[t - 1], room) + 1)
+            for n in range(m, min(m + looked[t + m], room) + 1)
+        )
     return best[1]
 
 
@@ -167,7 +169,7 @@ def _lookup_matches(trace: Trace) -> list[int]:
     """How far a look-up is right at every place of the answer."""
     index = LookupIndex()
     index.grow(trace.prompt)
-    out = [0] * len(trace.text)
+    out = [0] * (len(trace.text) + 1)
     for place, token in enumerate(trace.text):
         said = index.continuation((), MAX_ROWS - 1).tokens
         ahead = trace.text[place:]

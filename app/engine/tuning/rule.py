@@ -1,0 +1,65 @@
+"""The rule: submit the draft that maximises expected tokens minus the price of their time.
+
+A draft of n tokens with survival products P_1 >= P_2 >= ... is expected to bring N(n) = 1 + P_1 + ... + P_n tokens for
+the cost T(n + 1) of its batch. With `rate` the tokens per nanosecond that the text is giving anyway, its value is
+N(n) - rate * T(n + 1). Maximising that value in every round gives the best long-run tokens per second when `rate` is
+that optimum itself (renewal reward with Dinkelbach's price); a rate that is followed locally comes close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.engine.tuning.curve import CostModel
+
+LOOK_AHEAD = 12
+"""Tokens that the question "draft on?" looks ahead; where the second row is dear, one step ahead never starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The rule at one place of a text.
+
+    Attributes:
+        costs: What batches and drafted tokens cost.
+        n_past: Tokens in the target's cache.
+        rate: Tokens per nanosecond, at least plain decoding's.
+        last_rows: Width of the batch before; another width costs a change.
+    """
+
+    costs: CostModel
+    n_past: int
+    rate: float
+    last_rows: int
+
+    def best_submission(self, products: Sequence[float]) -> tuple[float, int]:
+        """The highest value over every length to submit, 0 included, and that length."""
+        costs, n_past, last = self.costs, self.n_past, self.last_rows
+        tokens = 1.0
+        best, best_n = 1.0 - self.rate * costs.target_ns(1, n_past, switched=last != 1), 0
+        for n, product in enumerate(products, start=1):
+            tokens += product
+            value = tokens - self.rate * costs.target_ns(n + 1, n_past, switched=last != n + 1)
+            if value > best:
+                best, best_n = value, n
+        return best, best_n
+
+    def best_ahead(self, products: Sequence[float], survival: float, limit: int) -> float:
+        """The highest value that drafting on, at least one token more, is expected to reach.
+
+        Args:
+            products: Survival products of what is drafted already; its cost is sunk.
+            survival: Probability that a further token is accepted, given that those before it are.
+            limit: Most tokens in all.
+        """
+        k = len(products)
+        tokens = 1.0 + sum(products)
+        product = products[-1] if products else 1.0
+        best = float("-inf")
+        for j in range(1, min(LOOK_AHEAD, limit - k) + 1):
+            product *= survival
+            tokens += product
+            cost = self.costs.padded_ns(k + j + 1, self.n_past) + j * self.costs.draft_ns
+            best = max(best, tokens - self.rate * cost)
+        return best

@@ -1,0 +1,51 @@
+"""Calibration: from confidence to probability, monotone and forgetting."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.tuning.acceptance import CONFIDENCE_EDGES, CONFIDENCE_PRIOR, lookup_table, model_table
+
+
+def test_it_begins_with_the_prior() -> None:
+    table = model_table()
+
+    assert table.probability(0.99, 0) == pytest.approx(CONFIDENCE_PRIOR[-2])
+    assert table.probability(0.1, 3) == pytest.approx(CONFIDENCE_PRIOR[0])
+
+
+def test_it_learns_what_is_seen_for_first_and_later_tokens_apart() -> None:
+    table = model_table()
+    for _ in range(200):
+        table.observe([(0.9, 1, False)])
+
+    assert table.probability(0.9, 5) < 0.2
+    assert table.probability(0.9, 0) == pytest.approx(0.93)
+
+
+def test_it_forgets() -> None:
+    table = model_table()
+    for accepted in (False, True):
+        for _ in range(2000):
+            table.observe([(0.65, 0, accepted)])
+
+    assert table.probability(0.65, 0) > 0.9
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.booleans()), max_size=200))
+def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]]) -> None:
+    table = model_table()
+    for label in labels:
+        table.observe([label])
+    for depth in (0, 1):
+        values = [table.probability(edge, depth) for edge in (0.0, *CONFIDENCE_EDGES)]
+        assert values == sorted(values)
+        assert all(0 < value < 1 for value in values)
+
+
+def test_a_longer_common_past_is_trusted_more() -> None:
+    table = lookup_table()
+
+    assert table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)

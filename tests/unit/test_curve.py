@@ -1,0 +1,85 @@
+"""The cost model: staircases stay staircases, and load is told from a wrong curve."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile, expand
+
+STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
+
+
+def model(**changes: float) -> CostModel:
+    return CostModel(CostProfile({n: ms * 1e6 for n, ms in STAIRCASE.items()}, draft_ns=8e6, **changes))
+
+
+def test_measured_widths_are_kept_and_the_rest_lies_between() -> None:
+    costs = expand(STAIRCASE, 12)
+
+    assert [costs[n] for n in (1, 2, 3, 4, 8)] == [22, 36, 53, 34, 63]
+    assert costs[6] == pytest.approx((34 + 63) / 2)
+    assert costs[12] == pytest.approx(63 + 4 * (63 - 22) / 7)
+
+
+def test_one_measured_width_is_enough() -> None:
+    assert expand({1: 10.0}, 3) == [0.0, 10.0, 20.0, 30.0]
+
+
+def test_a_narrow_batch_never_costs_more_than_a_wider_one_filled_up() -> None:
+    costs = model()
+
+    assert costs.padded_ns(2, 0) == costs.padded_ns(3, 0) == costs.target_ns(4, 0)
+    assert costs.target_ns(3, 0) > costs.target_ns(4, 0)
+
+
+def test_the_cache_adds_to_every_batch() -> None:
+    costs = model(per_cell=1000.0, per_cell_row=10.0)
+
+    assert costs.target_ns(4, 500) - costs.target_ns(4, 0) == pytest.approx(500 * (1000 + 4 * 10))
+
+
+def test_a_change_of_width_costs_extra() -> None:
+    costs = model(switch_ns=5e5)
+
+    assert costs.target_ns(4, 0, switched=True) - costs.target_ns(4, 0) == pytest.approx(5e5)
+
+
+def test_load_moves_every_width_alike() -> None:
+    costs = model()
+    before = costs.target_ns(8, 0)
+    for _ in range(40):
+        costs.observe_target(1, 0, 44e6, switched=False)
+
+    assert costs.target_ns(1, 0) == pytest.approx(44e6, rel=0.02)
+    assert costs.target_ns(8, 0) > 1.5 * before
+
+
+def test_a_wrong_width_is_corrected_without_moving_the_others() -> None:
+    costs = model()
+    for _ in range(300):
+        costs.observe_target(1, 0, 22e6, switched=False)
+        costs.observe_target(4, 0, 50e6, switched=False)
+
+    assert costs.target_ns(4, 0) == pytest.approx(50e6, rel=0.05)
+    assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
+
+
+def test_one_hiccup_changes_little() -> None:
+    costs = model()
+    costs.observe_target(4, 0, 5e9, switched=False)
+
+    assert costs.target_ns(1, 0) < 1.05 * 22e6
+
+
+def test_the_cost_of_drafting_is_learned() -> None:
+    costs = CostModel(CostProfile({1: 10e6}))
+    for _ in range(60):
+        costs.observe_draft(3, 12e6)
+
+    assert costs.draft_ns == pytest.approx(4e6, rel=0.02)
+
+
+def test_every_width_up_to_the_widest_has_a_cost() -> None:
+    costs = model()
+
+    assert all(costs.target_ns(rows, 0) > 0 for rows in range(1, MAX_ROWS + 1))

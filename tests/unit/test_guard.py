@@ -1,0 +1,128 @@
+"""The four guards, and the proof that the ledger holds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.guard import Ledger, Trial, can_pay, ceiling
+
+
+def costs(row: float, draft: float) -> CostModel:
+    return CostModel(CostProfile({1: 10e6, 65: 10e6 * (1 + 64 * row)}, draft_ns=draft * 10e6))
+
+
+class TestCeiling:
+    def test_linear_costs_can_never_pay(self) -> None:
+        assert not can_pay(costs(row=1.0, draft=0.3), 0, 64, 3e6)
+
+    def test_free_rows_and_cheap_drafts_can(self) -> None:
+        assert ceiling(costs(row=0.02, draft=0.05), 0, 64, 0.5e6) > 5
+
+    def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
+        assert not can_pay(costs(row=0.02, draft=1.0), 0, 64, 10e6)
+
+    def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
+        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}))
+
+        assert can_pay(model, 0, 64, 0.6e6)
+
+
+class TestTrial:
+    def test_losing_rounds_turn_it_off_after_some_patience(self) -> None:
+        trial = Trial()
+        verdicts = []
+        for _ in range(Trial.PATIENCE):
+            verdicts.append(trial.on)
+            trial.observe_round(-0.4)
+
+        assert verdicts == [True] * Trial.PATIENCE
+        assert not trial.on
+
+    def test_luck_that_evens_out_does_not(self) -> None:
+        trial = Trial()
+        for n in range(100):
+            trial.observe_round(1.5 if n % 3 == 0 else -0.5)
+
+        assert trial.on
+
+    def test_it_waits_probes_and_doubles_the_wait(self) -> None:
+        trial = self.off()
+        gaps = []
+        for _ in range(5):
+            waited = 0
+            while not trial.wants_round():
+                trial.observe_plain(1)
+                waited += 1
+            gaps.append(waited)
+            while trial.wants_round():
+                trial.observe_round(-1.0)
+
+        assert gaps == [24, 48, 96, 192, 256]
+
+    def test_a_probe_that_gains_turns_it_on(self) -> None:
+        trial = self.off()
+        trial.observe_plain(Trial.FIRST_GAP)
+        for _ in range(Trial.PROBE_ROUNDS):
+            assert trial.wants_round()
+            trial.observe_round(2.0)
+
+        assert trial.on
+
+    def test_a_new_answer_is_probed_at_once(self) -> None:
+        trial = self.off()
+        assert not trial.wants_round()
+        trial.begin()
+
+        assert trial.wants_round()
+
+    @staticmethod
+    def off() -> Trial:
+        trial = Trial()
+        while trial.on:
+            trial.observe_round(-1.0)
+        return trial
+
+
+class TestLedger:
+    def test_a_series_of_losses_blocks_and_plain_tokens_pay_it_back(self) -> None:
+        ledger = Ledger()
+        while ledger.allows():
+            ledger.observe(1, 2.0, 1.0, drafted=True)
+        tokens = 0
+        while not ledger.allows():
+            ledger.observe(1, 1.0, 1.0, drafted=False)
+            tokens += 1
+
+        assert tokens >= (Ledger.PROBE - 1.0) / Ledger.INTEREST
+
+    @given(st.lists(st.tuples(st.integers(1, 9), st.floats(0.5, 12.0)), min_size=1, max_size=300))
+    def test_no_stretch_of_an_answer_loses_more_than_the_cap_and_one_round(
+        self, rounds: list[tuple[int, float]]
+    ) -> None:
+        ledger = Ledger()
+        stretches: list[tuple[float, int]] = [(0.0, 0)]
+        worst = max(cost for _, cost in rounds)
+        spent, emitted = 0.0, 0
+        for tokens, cost in rounds:
+            if ledger.allows():
+                ledger.observe(tokens, cost, 1.0, drafted=True)
+                spent, emitted = spent + cost, emitted + tokens
+            else:
+                ledger.observe(1, 1.0, 1.0, drafted=False)
+                spent, emitted = spent + 1.0, emitted + 1
+            stretches.append((spent, emitted))
+        for i, (spent_before, emitted_before) in enumerate(stretches):
+            for spent_after, emitted_after in stretches[i + 1 :]:
+                n = emitted_after - emitted_before
+                assert spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + worst + 1e-9
+
+    def test_it_starts_every_answer_with_the_same(self) -> None:
+        ledger = Ledger()
+        ledger.observe(1, 50.0, 1.0, drafted=True)
+        ledger.begin()
+
+        assert ledger.allows()
+        assert ledger.balance == pytest.approx(Ledger.START)

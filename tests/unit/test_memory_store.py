@@ -1,0 +1,85 @@
+"""What was learned survives, and a file that lies is measured anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import memory_store
+from app.engine.strategies.auto import Memory
+from app.engine.tuning.curve import CostModel, CostProfile
+
+
+def learned() -> Memory:
+    memory = Memory(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
+    memory.costs.scale = 2.0
+    memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
+    memory.trial.on = False
+    return memory
+
+
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "memory.json"
+    memory = learned()
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert back.costs.target_ns(8, 0) == pytest.approx(memory.costs.target_ns(8, 0))
+    assert back.costs.draft_ns == pytest.approx(memory.costs.draft_ns)
+    assert back.model.counts == memory.model.counts
+    assert back.model.probability(0.5, 1) == memory.model.probability(0.5, 1)
+    assert not back.trial.on
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_first_run_has_none(tmp_path: Path) -> None:
+    assert memory_store.load(tmp_path / "none.json") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("format",), 99),
+        (("rows",), {}),
+        (("rows", "1"), 0),
+        (("rows", "1"), -5),
+        (("rows", "1"), "fast"),
+        (("rows",), {"1": 5, "999": 7}),
+        (("draft_ns",), float("inf")),
+        (("model",), []),
+        (("model",), [[[1, 2]], [[1, 2]]]),
+        (("lookup", 0, 0), [5.0, 1.0]),
+        (("trial",), None),
+        (("balance",), None),
+    ],
+)
+def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+    file = tmp_path / "memory.json"
+    memory_store.save(file, learned())
+    raw = json.loads(file.read_text())
+    place = raw
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    file.write_text(json.dumps(raw))
+
+    assert memory_store.load(file) is None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"format": 1}'])
+def test_damage_is_survived(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(content)
+
+    assert memory_store.load(file) is None
+
+
+def test_a_disk_that_refuses_loses_nothing_else(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+
+    memory_store.save(blocked / "memory.json", learned())

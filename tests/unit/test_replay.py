@@ -1,0 +1,152 @@
+"""Automatic drafting on recorded traces of a real pair and on the cost curves of real machines.
+
+Exact expectations without a clock: the strategy is the one that runs on models, only its draft and its time are
+played.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.strategies.fixed import FixedDrafting
+from app.engine.strategies.plain import PlainDecoding
+from app.engine.tuning.guard import Ledger
+from app.engine.tuning.replay import Curve, best_fixed, oracle_cost, plain_cost, replay
+from app.engine.tuning.trace import Trace
+from app.engine.types import DraftParams
+from tests.bench.policies import automatic, fixed, memory_for
+from tests.replays import curves, traces
+
+PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0"]
+HOPELESS = ["hopeless", "nearly_hopeless"]
+
+TINY = Trace("tiny", "code", (1, 2, 3), (4, 5, 6, 7, 8), (4, 0, 2, 1), ((0.9,) * 4,) * 4)
+LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
+
+
+def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str, float]:
+    """Cost of every trace by one automatic strategy that starts cold and learns from one to the next."""
+    make = automatic(memory_for(curve), model=model)
+    ordered = [*traces()[order:], *traces()[:order]]
+    return {trace.name: replay(trace, curve, make).cost for trace in ordered}
+
+
+class TestReplayer:
+    def test_plain_decoding_costs_one_row_a_token(self) -> None:
+        assert replay(TINY, LINE, lambda drafter, clock: PlainDecoding()).cost == plain_cost(TINY, LINE) == 40.0
+
+    def test_fixed_drafting_is_played_as_it_runs(self) -> None:
+        played = replay(TINY, LINE, fixed(DraftParams(2, 0, 0.0)))
+
+        # Two drafted and both right, then the last token alone: 2 + 12, 10.
+        assert [(r.draft.tokens, r.n_accepted) for r in played.rounds] == [((5, 6), 2), ((), 0)]
+        assert played.cost == 24.0
+
+    def test_the_oracle_knows_what_will_be_accepted(self) -> None:
+        # Three drafted and right, one batch of four rows.
+        assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
+
+    @pytest.mark.parametrize("name", PAYING)
+    def test_nothing_beats_the_oracle(self, name: str) -> None:
+        for trace in traces():
+            oracle = oracle_cost(trace, curves()[name], lookup=True)
+            assert auto_costs(curves()[name])[trace.name] >= oracle - 1e-6
+            assert best_fixed([trace], curves()[name], fixed)[1] >= oracle_cost(trace, curves()[name]) - 1e-6
+            break
+
+
+@pytest.mark.parametrize("name", PAYING)
+class TestWherePays:
+    def test_it_beats_the_best_fixed_setting_of_every_single_prompt_together(self, name: str) -> None:
+        curve = curves()[name]
+        best = sum(best_fixed([trace], curve, fixed)[1] for trace in traces())
+
+        assert best / sum(auto_costs(curve).values()) >= 1.0
+
+    @pytest.mark.parametrize("order", [0, 3, 6])
+    def test_the_draft_model_alone_reaches_it_in_any_order(self, name: str, order: int) -> None:
+        curve = curves()[name]
+        make = automatic(memory_for(curve), lookup=False)
+        ordered = [*traces()[order:], *traces()[:order]]
+        best = sum(best_fixed([trace], curve, fixed)[1] for trace in traces())
+
+        assert best / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
+
+    def test_editing_needs_no_draft_model(self, name: str) -> None:
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        cost = replay(edit, curves()[name], automatic(memory_for(curves()[name]), model=False)).cost
+
+        assert plain_cost(edit, curves()[name]) / cost >= 2.4
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+@pytest.mark.parametrize("order", [0, 3, 6])
+def test_where_drafting_cannot_pay_it_costs_next_to_nothing(name: str, order: int) -> None:
+    curve = curves()[name]
+    costs = auto_costs(curve, order=order)
+
+    for trace in traces():
+        assert plain_cost(trace, curve) / costs[trace.name] >= 0.99
+
+
+@pytest.mark.parametrize("name", [*PAYING, *HOPELESS])
+def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
+    curve = curves()[name]
+    plain = curve.costs()[1]
+    make = automatic(memory_for(curve))
+    for trace in traces():
+        played = replay(trace, curve, make)
+        widest = max(round_.total_ns for round_ in played.rounds)
+        assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
+
+
+class TestOff:
+    def test_where_no_draft_can_win_the_draft_model_is_never_asked(self) -> None:
+        class Forbidden:
+            native_ns = 0
+
+            def __getattr__(self, name: str) -> object:
+                raise AssertionError(f"the draft model was asked to {name}")
+
+        curve = curves()["hopeless"]
+        memory = memory_for(curve)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory, Forbidden(), None, clock)  # type: ignore[arg-type]
+
+        for trace in traces():
+            assert replay(trace, curve, make).cost == pytest.approx(plain_cost(trace, curve))
+
+    def test_it_says_why(self) -> None:
+        curve = curves()["hopeless"]
+        strategy = AutomaticDrafting(memory_for(curve), FixedDrafting, None)  # type: ignore[arg-type]
+
+        assert strategy.status.source == "off"
+        assert strategy.status.reason == (
+            "two rows cost 2.0x one row here and a drafted token 0.30x, so even nearly perfect drafts would reach 1.00x"
+        )
+
+
+class TestStatus:
+    def test_a_winning_text_is_called_so_by_measured_time(self) -> None:
+        curve = curves()["ada"]
+        strategies: list[AutomaticDrafting] = []
+        memory = memory_for(curve)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            strategies.append(AutomaticDrafting(memory, drafter, None, clock))
+            return strategies[-1]
+
+        code = traces()[0]
+        cost = replay(code, curve, make).cost
+        status = strategies[0].status
+
+        assert (status.source, status.verdict) == ("model", "winning")
+        assert status.speedup == pytest.approx(plain_cost(code, curve) / cost, rel=0.05)
+
+    def test_nothing_is_claimed_before_it_was_measured(self) -> None:
+        strategy = AutomaticDrafting(memory_for(curves()["ada"]), None, None)
+
+        assert (strategy.status.verdict, strategy.status.speedup) == ("", None)
