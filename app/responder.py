@@ -8,9 +8,9 @@ from typing import Protocol
 
 from app.chat.message import Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import LookupIndex
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, ModelDrafting, Sampler, Strategy
+from app.engine.interfaces import Cancelled, Sampler, Strategy
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.strategies.auto import Memory
 from app.engine.text import Segment, TextStream
@@ -65,7 +65,7 @@ class LoadedPair(Protocol):
         """Whether a rejected draft can be undone in the target."""
 
     @property
-    def drafter(self) -> ModelDrafting | None:
+    def drafter(self) -> ModelDrafter | None:
         """The draft model, or None if there is none or it does not fit."""
 
     @property

@@ -30,6 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.run import run
 
             return run(args)
+        if args.command == "tune":
+            from app.cli.tune import tune
+
+            return tune(args)
         from app.cli.chat import chat
 
         return chat(args)

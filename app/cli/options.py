@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog import DEMO_PREFIX, Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
@@ -15,6 +15,9 @@ from app.hardware.cpu import default_threads
 from app.paths import cache_dir, config_dir, memory_dir
 from app.responder import LoadedPair
 from app.worker import CancelSwitch, Loader, Progress
+
+if TYPE_CHECKING:
+    from app.llama.pair import PairParams
 
 _SAMPLING_FLAGS = {
     "temp": "temperature",
@@ -92,20 +95,26 @@ def loader(options: Options) -> Loader:
 
     def load(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
         from app.llama.cancel import CancelFlag
-        from app.llama.pair import PairParams, load_pair
+        from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        target, draft = _file(options.pair.target), options.pair.draft
-        params = PairParams(
-            target=target,
-            draft=_file(draft) if draft is not None else None,
-            n_threads=options.n_threads,
-            n_ctx=options.n_ctx,
-            memory_dir=memory_dir(),
-        )
-        return load_pair(params, cancel, progress)
+        return load_pair(pair_params(options), cancel, progress)
 
     return load
+
+
+def pair_params(options: Options) -> PairParams:
+    """What to load; the demo's draft is made here if it is missing."""
+    from app.llama.pair import PairParams
+
+    draft = options.pair.draft
+    return PairParams(
+        target=_file(options.pair.target),
+        draft=_file(draft) if draft is not None else None,
+        n_threads=options.n_threads,
+        n_ctx=options.n_ctx,
+        memory_dir=memory_dir(),
+    )
 
 
 def _file(source: str) -> Path:

@@ -21,6 +21,12 @@ _RUN_EPILOG = """examples:
 """
 
 
+_TUNE_EPILOG = """examples:
+  tandem tune
+  tandem tune --target big.gguf --draft small.gguf --heat-map "Write a haiku."
+"""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole program."""
     parser = argparse.ArgumentParser(
@@ -41,6 +47,14 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
     _add_answer_flags(run)
+    tune = commands.add_parser("tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG))
+    tune.description = "Measure what batches and drafted tokens cost on this machine; automatic drafting goes by it."
+    tune.set_defaults(command="tune")
+    tune.add_argument("--quick", action="store_true", help="costs only, without following a sample answer")
+    tune.add_argument("--heat-map", metavar="PROMPT", help="show every fixed setting on the answer to this prompt")
+    tune.add_argument("--save-trace", type=Path, metavar="FILE", help="append the followed answer, for replays")
+    tune.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_pair_flags(tune)
     return parser
 
 

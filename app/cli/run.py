@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import queue
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from app.chat.message import Message, Role
 from app.cli import INTERRUPTED
+from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
@@ -57,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         )
     )
     try:
-        with _cancel_on_interrupt(worker.cancel):
+        with cancel_on_interrupt(worker.cancel):
             return _Listener(options, as_one_object="json" in args).listen(events)
     except BrokenPipeError:
         # Whoever read the answer has gone; Python would complain again when it flushes at exit.
@@ -149,19 +146,3 @@ def _read_prompt(args: argparse.Namespace) -> str:
     if not text.strip():
         raise UsageError("The prompt is empty.")
     return text
-
-
-@contextmanager
-def _cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Turn the first Ctrl+C into a cancel; the second is Python's own again."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        cancel()
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,7 @@ MAX_DRAFT = 64
 
 _SAMPLE_BYTES = 1 << 20
 
-CALIBRATION_S = 2.5
+CALIBRATION_NS = 2_500_000_000
 """Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
 
 _TEXT = (
@@ -179,12 +179,14 @@ class NativePair:
         """Whether a rejected draft can be undone in the target."""
         return self._model.can_rollback
 
-    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
-        """Measure the cost curves, as far as `CALIBRATION_S` allows; clears both caches."""
+    def calibrate(
+        self, cancelled: Cancelled, *, budget_ns: int = CALIBRATION_NS, passes: int = 1
+    ) -> Generator[float, None, None]:
+        """Measure the cost curves, as far as the budget allows; clears both caches."""
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None
         profile = yield from calibrate(
-            self.target, draft, text, time.perf_counter_ns, budget_ns=int(CALIBRATION_S * 1e9), cancelled=cancelled
+            self.target, draft, text, time.perf_counter_ns, budget_ns=budget_ns, cancelled=cancelled, passes=passes
         )
         self.memory = Memory(CostModel(profile))
 

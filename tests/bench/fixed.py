@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from app.chat.message import Message, Role
-from app.engine.types import DraftParams, SamplingParams
+from app.engine.types import Drafting, DraftParams, SamplingParams
 from app.events import Finished
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
@@ -41,7 +41,7 @@ class Ours:
         self._cancel = CancelFlag()
         self.pair = NativePair(params, self._cancel, lambda what, share: True)
 
-    def run(self, prompt: str, drafting: DraftParams | None, max_tokens: int) -> Finished:
+    def run(self, prompt: str, drafting: Drafting, max_tokens: int) -> Finished:
         self.pair.target.rollback(0)
         request = AnswerRequest(
             (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting, max_tokens=max_tokens

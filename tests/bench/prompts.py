@@ -84,8 +84,7 @@ PROMPTS: dict[str, tuple[str, ...]] = {
         f"Extract the orders as a JSON array with number, customer, city, item, count and price.\n\n{_ORDERS}",
     ),
     "reasoning": (
-        "A train leaves at 14:20 and travels 210 km at 84 km/h, then waits 25 minutes. When can it go on? "
-        "Think step by step.",
+        "A train leaves at 14:20, travels 210 km at 84 km/h and waits 25 minutes. When can it go on? Think it through.",
     ),
     "translation": ("Translate into German: The meeting was moved to Thursday because two of the engineers are ill.",),
 }

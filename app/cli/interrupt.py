@@ -1,0 +1,24 @@
+"""Ctrl+C as a polite request."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
+    """Turn the first Ctrl+C into a cancel; the second is Python's own again."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def on_interrupt(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        cancel()
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,90 @@
+"""Drawing cost curves and heat maps with characters."""
+
+from __future__ import annotations
+
+from app.engine.tuning.advice import HeatMap, break_even
+from app.engine.tuning.curve import CostModel
+from app.engine.tuning.guard import ceiling
+from app.engine.tuning.rule import LOOK_AHEAD
+
+_BAR = 34
+_SHADES = " ░▒▓█"
+
+
+def staircase(costs: CostModel, *, has_model: bool) -> list[str]:
+    """The cost of a batch by its rows, against one row, with the acceptance from which drafting that far pays."""
+    rows = sorted(costs.profile.rows)
+    plain = costs.target_ns(1, 0)
+    tallest = max(costs.target_ns(n, 0) for n in rows)
+    lines = [f"{'rows':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  pays when accepted"]
+    for n in rows:
+        cost = costs.target_ns(n, 0)
+        bar = "█" * max(1, round(_BAR * cost / tallest))
+        line = f"{n:>5} {cost / 1e6:>7.1f} ms {cost / plain:>5.2f}x  {bar:{_BAR}}"
+        lines.append(f"{line}  {_pays(costs, n, has_model=has_model)}".rstrip())
+    return lines
+
+
+def _pays(costs: CostModel, rows: int, *, has_model: bool) -> str:
+    if rows == 1:
+        return ""
+    plain, batch = costs.target_ns(1, 0), costs.target_ns(rows, 0)
+    lookup = break_even(plain, batch, rows - 1, 0.0)
+    text = f"look-up {_percent(lookup)}"
+    if has_model:
+        text = f"model {_percent(break_even(plain, batch, rows - 1, costs.draft_ns))}   {text}"
+    return text
+
+
+def _percent(share: float | None) -> str:
+    return "never" if share is None else f"{share:>4.0%} "
+
+
+def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
+    """What the curve means, in sentences."""
+    plain = costs.target_ns(1, 0)
+    lines = []
+    if has_model:
+        best = ceiling(costs, 0, LOOK_AHEAD, costs.draft_ns)
+        lines.append(f"A drafted token costs {costs.draft_ns / 1e6:.1f} ms, {costs.draft_ns / plain:.2f}x a plain one.")
+        if best > 1.02:
+            lines.append(f"With the draft model, nearly perfect drafts would reach {best:.1f}x; {_start(costs)}")
+        else:
+            lines.append("The draft model cannot win on this machine, however good it is: it stays off.")
+    best = ceiling(costs, 0, LOOK_AHEAD, 0.0)
+    if best > 1.02:
+        lines.append(f"Look-up in what was already said costs nothing and could reach {best:.1f}x.")
+    else:
+        lines.append("Look-up cannot win on this machine either: more rows cost as much as more tokens.")
+    return lines
+
+
+def _start(costs: CostModel) -> str:
+    plain = costs.target_ns(1, 0)
+    options = [
+        (share, n)
+        for n in range(1, LOOK_AHEAD + 1)
+        if (share := break_even(plain, costs.target_ns(n + 1, 0), n, costs.draft_ns)) is not None
+    ]
+    share, n = min(options)
+    return f"it starts to pay at {share:.0%} accepted, drafting {n} token{'s' if n > 1 else ''} a round."
+
+
+def heat_map_lines(heat: HeatMap) -> list[str]:
+    """The speed-up of every fixed setting; darker is faster."""
+    flat = [s for row in heat.speedups for s in row]
+    low, high = min(flat), max(flat)
+    lines = [f"{'n_max':>6}  " + " ".join(f"p {p:<5.1f}" for p in heat.p_min)]
+    for n, row in zip(heat.n_max, heat.speedups, strict=True):
+        cells = []
+        for speedup in row:
+            shade = _SHADES[round((speedup - low) / (high - low) * (len(_SHADES) - 1))] if high > low else " "
+            cells.append(f"{shade}{speedup:5.2f}x")
+        lines.append(f"{n:>6}  " + " ".join(cells))
+    params, best = heat.best
+    lines.append("")
+    lines.append(
+        f"Best fixed setting on this text: n_max {params.n_max}, p_min {params.p_min:g}, {best:.2f}x. "
+        f"Automatic: {heat.automatic:.2f}x. Bound for these drafts: {heat.oracle:.2f}x."
+    )
+    return lines

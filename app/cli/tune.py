@@ -1,0 +1,144 @@
+"""`tandem tune`: measure what batches cost here, show it, and keep it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.options import Options, pair_params, read_options
+from app.cli.output import StatusLine
+from app.cli.staircase import heat_map_lines, staircase, verdict
+from app.engine.strategies.auto import Memory
+from app.engine.tuning.advice import HeatMap, heat_map
+from app.engine.tuning.trace import Trace
+from app.engine.types import AutoDraft
+from app.errors import Interrupted, UsageError
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.recording import record
+
+_BUDGET_NS = 20_000_000_000
+_PASSES = 3
+_SAMPLE = "Write a Python function that checks whether a string is a palindrome, and explain it in two sentences."
+_SAMPLE_TOKENS = 96
+_DEPTH = 12
+
+T = TypeVar("T")
+
+
+def tune(args: argparse.Namespace) -> int:
+    """Measure a pair; see the module."""
+    options = read_options(args)
+    if not isinstance(options.drafting, AutoDraft):
+        raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
+    status, cancel = StatusLine(sys.stderr), CancelFlag()
+    try:
+        with cancel_on_interrupt(cancel.set):
+            pair = _load(options, cancel, status)
+            try:
+                return _tune(pair, args, cancel, status)
+            finally:
+                pair.close()
+    except Interrupted:
+        status.say("Stopped; nothing was changed.")
+        return 130
+
+
+def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePair:
+    def progress(what: str, share: float) -> bool:
+        status.show(f"Loading the {what} model {share:4.0%}")
+        return not cancel()
+
+    pair = NativePair(pair_params(options), cancel, progress)
+    for notice in pair.notices:
+        status.say(notice)
+    return pair
+
+
+def _tune(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status: StatusLine) -> int:
+    learned = pair.memory
+    calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
+    _follow(calibration, "Measuring batches", cancel, status)
+    assert pair.memory is not None
+    if learned is not None:
+        # The costs are new; what was learned about the models' agreement still holds.
+        pair.memory = Memory(pair.memory.costs, learned.model, learned.lookup)
+    pair.remember()
+    heat = None
+    if pair.drafter is not None and not getattr(args, "quick", False):
+        trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
+        _save(trace, getattr(args, "save_trace", None))
+        heat = heat_map(trace, pair.memory.costs.profile)
+    status.clear()
+    if getattr(args, "json", False):
+        print(json.dumps(_as_json(pair, heat)))  # noqa: T201
+    else:
+        print("\n".join(_report(pair, heat, whole=hasattr(args, "heat_map"))))  # noqa: T201
+    return 0
+
+
+def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> Generator[float, None, Trace]:
+    prompt = getattr(args, "heat_map", None) or _SAMPLE
+    return record(pair, prompt, name="tune", kind="sample", n_tokens=_SAMPLE_TOKENS, depth=_DEPTH, cancelled=cancel)
+
+
+def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:
+    """Show the progress of a piece of work and give its result."""
+    while True:
+        try:
+            status.show(f"{what} {next(work):4.0%}")
+        except StopIteration as done:
+            if cancel():
+                raise Interrupted from None
+            result: T = done.value
+            return result
+
+
+def _save(trace: Trace, file: Path | None) -> None:
+    if file is None:
+        return
+    try:
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(trace.as_json(), separators=(",", ":")) + "\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
+
+
+def _report(pair: NativePair, heat: HeatMap | None, *, whole: bool) -> list[str]:
+    assert pair.memory is not None
+    has_model = pair.drafter is not None
+    names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
+    lines = [f"{names}, {pair.info.device}", ""]
+    lines += staircase(pair.memory.costs, has_model=has_model)
+    lines += ["", *verdict(pair.memory.costs, has_model=has_model)]
+    if heat is not None:
+        shown = heat_map_lines(heat)
+        lines += ["", *shown] if whole else [shown[-1]]
+    return lines
+
+
+def _as_json(pair: NativePair, heat: HeatMap | None) -> dict[str, Any]:
+    assert pair.memory is not None
+    profile = pair.memory.costs.profile
+    out: dict[str, Any] = {
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "target": pair.info.target.file,
+        "draft": pair.info.draft.file if pair.info.draft else None,
+        "device": pair.info.device,
+        "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.rows.items())},
+        "draft_ms": profile.draft_ns / 1e6,
+        "switch_ms": profile.switch_ns / 1e6,
+    }
+    if heat is not None:
+        params, best = heat.best
+        out["best_fixed"] = {"n_max": params.n_max, "p_min": params.p_min, "speedup": best}
+        out["automatic_speedup"] = heat.automatic
+        out["oracle_speedup"] = heat.oracle
+        out["heat_map"] = {"n_max": heat.n_max, "p_min": heat.p_min, "speedups": heat.speedups}
+    return out

@@ -1,0 +1,113 @@
+"""What a cost curve means: where drafting starts to pay, how much it could bring, which fixed setting comes closest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.strategies.auto import AutomaticDrafting, Memory
+from app.engine.strategies.fixed import FixedDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.replay import (
+    GRID_N_MAX,
+    GRID_P_MIN,
+    Curve,
+    StrategyFactory,
+    oracle_cost,
+    plain_cost,
+    replay,
+)
+from app.engine.tuning.trace import Trace
+from app.engine.types import DraftParams
+
+_STEPS = 40
+
+
+def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
+    """The constant acceptance at which drafting n tokens every round costs as much as plain decoding.
+
+    Solves (1 + c + ... + c^n) * plain = batch + n * draft for c by bisection; the left side grows with c.
+
+    Args:
+        plain: Cost of a batch of one row.
+        batch: Cost of a batch of n + 1 rows.
+        n: Drafted tokens.
+        draft: Cost of each.
+
+    Returns:
+        An acceptance in [0, 1], or None where even perfect drafts lose.
+    """
+    needed = (batch + n * draft) / plain
+    if needed > n + 1:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if sum(middle**i for i in range(n + 1)) < needed:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Speed-up over plain decoding of every fixed setting on one text, and of what needs no setting.
+
+    Attributes:
+        n_max: The rows' settings.
+        p_min: The columns' settings.
+        speedups: One row per n_max, one column per p_min.
+        automatic: Automatic drafting, starting from the same curve.
+        oracle: The bound for these drafts, acceptance known in advance.
+    """
+
+    n_max: tuple[int, ...]
+    p_min: tuple[float, ...]
+    speedups: tuple[tuple[float, ...], ...]
+    automatic: float
+    oracle: float
+
+    @property
+    def best(self) -> tuple[DraftParams, float]:
+        """The best fixed setting, and its speed-up."""
+        speedup, n, p = max(
+            (speedup, n, p)
+            for n, row in zip(self.n_max, self.speedups, strict=True)
+            for p, speedup in zip(self.p_min, row, strict=True)
+        )
+        return DraftParams(n, 0, p), speedup
+
+
+def heat_map(
+    trace: Trace,
+    profile: CostProfile,
+    n_max: Sequence[int] = GRID_N_MAX,
+    p_min: Sequence[float] = GRID_P_MIN,
+) -> HeatMap:
+    """Play every fixed setting over one trace on a measured curve."""
+    curve = Curve("measured", dict(profile.rows), profile.draft_ns)
+    plain = plain_cost(trace, curve)
+    depth = max(map(len, trace.confidences), default=0)
+    n_max = tuple(n for n in n_max if n <= depth)
+    speedups = tuple(
+        tuple(plain / replay(trace, curve, _fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
+    )
+    memory = Memory(CostModel(CostProfile(dict(profile.rows), profile.draft_ns)))
+
+    def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
+        return AutomaticDrafting(memory, drafter, LookupIndex(), clock)
+
+    return HeatMap(
+        n_max,
+        tuple(p_min),
+        speedups,
+        automatic=plain / replay(trace, curve, automatic).cost,
+        oracle=plain / oracle_cost(trace, curve, lookup=True),
+    )
+
+
+def _fixed(params: DraftParams) -> StrategyFactory:
+    return lambda drafter, clock: FixedDrafting(drafter, params)

@@ -1,0 +1,123 @@
+"""Automatic drafting against plain decoding, fixed settings and llama-server's, on one pair, in alternating order.
+
+    python -m tests.bench.auto --target T.gguf [--draft D.gguf] [--server PATH/llama-server] [--runs 3]
+
+Greedy, without a cached prefix, the same token ids for everybody. Automatic drafting starts from a calibration of this
+run and keeps what it learns, as it does in use. Speed is tokens after the first over the time after the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from app.chat.message import Message, Role
+from app.engine.types import AutoDraft, Drafting, DraftParams
+from app.hardware.cpu import default_threads
+from tests.bench.fixed import Ours
+from tests.bench.peer import LlamaServer
+from tests.bench.prompts import PROMPTS
+
+FIXED = {"n3 p0": (3, 0.0), "n3 p.5": (3, 0.5), "n7 p.6": (7, 0.6), "n15 p.8": (15, 0.8)}
+SERVER_MODEL = {"draft-simple n3 p0": (3, 0.0), "draft-simple n7 p.6": (7, 0.6), "draft-simple n15 p.8": (15, 0.8)}
+SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
+
+Contender = Callable[[str], float]
+
+
+def main() -> None:
+    """Measure and print a table; with --json also the raw speeds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--draft", type=Path)
+    parser.add_argument("--server", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--ctx", type=int, default=4096)
+    parser.add_argument("--fixed", action="store_true", help="also run our own fixed settings")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    threads = default_threads()
+    ours = Ours(args.target, args.draft, args.ctx, threads)
+    for _ in ours.pair.calibrate(lambda: False):
+        pass
+    with ExitStack() as stack:
+        contenders: dict[str, Contender] = {
+            "plain": partial(_our_speed, ours, None, tokens=args.tokens),
+            "auto": partial(_our_speed, ours, AutoDraft(), tokens=args.tokens),
+        }
+        if args.draft and args.fixed:
+            for name, (n, p) in FIXED.items():
+                contenders[name] = partial(_our_speed, ours, DraftParams(n, 0, p), tokens=args.tokens)
+        if args.server:
+            for name, extra in _server_flags(args.draft).items():
+                server = stack.enter_context(LlamaServer(args.server, args.target, threads, args.ctx, extra))
+                contenders[name] = partial(_server_speed, server, ours, tokens=args.tokens)
+        print(f"{args.target.name} + {args.draft.name if args.draft else 'no draft'}, {args.runs} runs", flush=True)
+        raw = {
+            f"{kind} {number}": _measure(f"{kind} {number}", prompt, contenders, args.runs)
+            for kind, prompts in PROMPTS.items()
+            for number, prompt in enumerate(prompts, start=1)
+        }
+    _summary(raw)
+    if args.json:
+        args.json.write_text(json.dumps(raw), encoding="utf-8")
+
+
+def _server_flags(draft: Path | None) -> dict[str, list[object]]:
+    flags: dict[str, list[object]] = {"server plain": []}
+    for kind in SERVER_LOOKUP:
+        flags[f"server {kind}"] = ["--spec-type", kind]
+    for name, (n, p) in SERVER_MODEL.items() if draft else ():
+        flags[f"server {name}"] = ["-md", draft, "--spec-type", "draft-simple", "--spec-draft-n-max", n]
+        flags[f"server {name}"] += ["--spec-draft-p-min", p]
+    return flags
+
+
+def _our_speed(ours: Ours, drafting: Drafting, prompt: str, *, tokens: int) -> float:
+    return ours.run(prompt, drafting, tokens).stats.predicted_per_second
+
+
+def _server_speed(server: LlamaServer, ours: Ours, prompt: str, *, tokens: int) -> float:
+    ids = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
+    speed: float = server.complete(ids, tokens)["timings"]["predicted_per_second"]
+    return speed
+
+
+def _measure(name: str, prompt: str, contenders: dict[str, Contender], runs: int) -> dict[str, list[float]]:
+    """Rounds in which everybody runs once, in alternating order; the first round warms up and does not count."""
+    speeds: dict[str, list[float]] = {contender: [] for contender in contenders}
+    for index in range(runs + 1):
+        order = list(contenders) if index % 2 == 0 else list(reversed(contenders))
+        for contender in order:
+            speed = contenders[contender](prompt)
+            if index:
+                speeds[contender].append(speed)
+    plain = speeds["plain"]
+    ratios = {c: statistics.median(s / p for s, p in zip(v, plain, strict=True)) for c, v in speeds.items()}
+    print(f"{name:14}" + "  ".join(f"{c} {r:.3f}" for c, r in ratios.items()), flush=True)
+    return speeds
+
+
+def _summary(raw: dict[str, dict[str, list[float]]]) -> None:
+    """Whole-suite speed-ups: the time of the suite by plain decoding over the time by each contender."""
+    medians = {name: {c: statistics.median(v) for c, v in speeds.items()} for name, speeds in raw.items()}
+    contenders = list(next(iter(medians.values())))
+    print("\nthe suite, equal tokens a prompt, against plain:")
+    plain = sum(1 / m["plain"] for m in medians.values())
+    for contender in contenders:
+        print(f"  {contender:28} {plain / sum(1 / m[contender] for m in medians.values()):.3f}")
+    servers = [c for c in contenders if c.startswith("server")]
+    if servers:
+        best = min(servers, key=lambda c: sum(1 / m[c] for m in medians.values()))
+        ratio = sum(1 / m[best] for m in medians.values()) / sum(1 / m["auto"] for m in medians.values())
+        print(f"  auto over the server's best over the suite ({best}): {ratio:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What a curve means, in figures and in characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.cli.staircase import heat_map_lines, staircase, verdict
+from app.engine.tuning.advice import break_even, heat_map
+from app.engine.tuning.curve import CostModel, CostProfile
+from tests.replays import curves, traces
+
+CPU = CostModel(CostProfile({1: 22e6, 2: 36e6, 3: 53e6, 4: 34e6, 8: 63e6}, draft_ns=8e6))
+LINE = CostModel(CostProfile({1: 10e6, 2: 20e6, 8: 80e6}, draft_ns=3e6))
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 1.0), (3, 0.726)])
+def test_break_even_solves_its_equation(n: int, expected: float) -> None:
+    plain, batch = CPU.target_ns(1, 0), CPU.target_ns(n + 1, 0)
+    share = break_even(plain, batch, n, 8e6)
+
+    assert share == pytest.approx(expected, abs=0.01)
+    assert share is not None
+    assert sum(share**i for i in range(n + 1)) * plain == pytest.approx(batch + n * 8e6, rel=1e-6)
+
+
+def test_where_perfect_drafts_lose_there_is_none() -> None:
+    assert break_even(10.0, 20.0, 1, 3.0) is None
+
+
+def test_the_staircase_has_a_line_a_width_and_the_step_shows() -> None:
+    lines = staircase(CPU, has_model=True)
+
+    bars = [line.count("█") for line in lines[1:]]
+    assert len(bars) == 5
+    assert bars[3] < bars[2]
+    assert "look-up" in lines[2]
+    assert "model" in lines[2]
+
+
+def test_a_hopeless_machine_is_told_plainly() -> None:
+    assert verdict(LINE, has_model=True)[1:] == [
+        "The draft model cannot win on this machine, however good it is: it stays off.",
+        "Look-up cannot win on this machine either: more rows cost as much as more tokens.",
+    ]
+    assert "never" in staircase(LINE, has_model=True)[2]
+
+
+def test_a_good_machine_says_where_it_starts() -> None:
+    text = " ".join(verdict(CPU, has_model=True))
+
+    assert "it starts to pay at 73% accepted, drafting 3 tokens a round." in text
+
+
+def test_the_heat_map_holds_every_setting_and_names_the_best() -> None:
+    curve = curves()["ada"]
+    heat = heat_map(traces()[0], CostProfile(dict(curve.rows), curve.draft), n_max=(1, 4, 12, 99), p_min=(0.0, 0.5))
+
+    assert heat.n_max == (1, 4, 12)
+    params, best = heat.best
+    assert best == max(s for row in heat.speedups for s in row)
+    assert (params.n_max, params.p_min) == (12, 0.5)
+    assert heat.oracle >= heat.automatic
+    lines = heat_map_lines(heat)
+    assert len(lines) == 1 + 3 + 2
+    assert lines[-1].startswith("Best fixed setting on this text: n_max 12, p_min 0.5,")

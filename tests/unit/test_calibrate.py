@@ -1,0 +1,82 @@
+"""Measuring costs on a fake that takes a known time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from app.engine.cache import TokenCache
+from app.engine.tuning.calibrate import calibrate
+from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
+from tests.fakes import FakeModel, always
+
+
+class TimedModel(FakeModel):
+    """A model whose batches take their rows' cost, more after a change of width, and much more when disturbed."""
+
+    now = 0
+
+    def __init__(self, costs: dict[int, int], switch: int = 0, disturbed: Sequence[int] = ()) -> None:
+        super().__init__(always(3), n_batch=64)
+        self._costs = costs
+        self._switch = switch
+        self._disturbed = disturbed
+        self._last = 0
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        super().decode(tokens, n_outputs)
+        width = len(tokens)
+        TimedModel.now += self._costs.get(width, 10 * width) + (self._switch if width != self._last else 0)
+        TimedModel.now += 10_000 if len(self.batches) in self._disturbed else 0
+        self._last = width
+
+
+def finish(work: Generator[float, None, CostProfile]) -> tuple[CostProfile, list[float]]:
+    shares = []
+    while True:
+        try:
+            shares.append(next(work))
+        except StopIteration as done:
+            return done.value, shares
+
+
+def measure(target: TimedModel, draft: TimedModel | None = None, **options: int) -> tuple[CostProfile, list[float]]:
+    TimedModel.now = 0
+    cache = TokenCache(target)
+    budget_ns = options.pop("budget_ns", 10**12)
+    work = calibrate(
+        cache,
+        TokenCache(draft) if draft else None,
+        range(1, 65),
+        lambda: TimedModel.now,
+        budget_ns=budget_ns,
+        passes=options.pop("passes", 1),
+    )
+    result = finish(work)
+    assert target.cells == []
+    assert not draft or draft.cells == []
+    return result
+
+
+def test_every_width_is_measured_without_the_change_of_width() -> None:
+    profile, shares = measure(TimedModel({3: 53, 4: 34}, switch=7), TimedModel({1: 8}))
+
+    assert profile.rows == {width: {3: 53, 4: 34}.get(width, 10 * width) for width in PROFILE_WIDTHS}
+    assert (profile.draft_ns, profile.switch_ns) == (8, 7)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_a_small_budget_leaves_the_ends_of_likely_steps() -> None:
+    profile, _ = measure(TimedModel({}), budget_ns=1)
+
+    assert sorted(profile.rows) == [1, 2]
+
+
+def test_what_disturbs_a_measurement_does_not_count() -> None:
+    profile, _ = measure(TimedModel({}, disturbed=[3, 6, 9]))
+
+    assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
+
+
+def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:
+    assert measure(TimedModel({}))[0].draft_ns == 0.0
