@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from app.engine.strategies.auto import Memory
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import Ledger, Trial
+from app.engine.tuning.memory import Memory
 
 FORMAT = 1
 log = logging.getLogger("tandem.memory")
@@ -36,6 +36,8 @@ def save(path: Path, memory: Memory) -> None:
         "switch_ns": profile.switch_ns,
         "per_cell": profile.per_cell * scale,
         "per_cell_row": profile.per_cell_row * scale,
+        "draft_prompt_ns": profile.draft_prompt_ns * scale,
+        "gain": memory.gain,
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
         "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},
@@ -73,6 +75,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         switch_ns=_number(raw["switch_ns"]),
         per_cell=_number(raw["per_cell"]),
         per_cell_row=_number(raw["per_cell_row"]),
+        draft_prompt_ns=_number(raw["draft_prompt_ns"]),
     )
     trial, balance = raw["trial"], _number(raw["balance"])
     return Memory(
@@ -85,6 +88,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         ),
         # A debt is not carried over: the verdict that it led to is.
         ledger=Ledger(balance=min(Ledger.CAP, max(Ledger.START, balance))),
+        gain=min(1.0, _number(raw["gain"])),
     )
 
 

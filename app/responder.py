@@ -12,8 +12,8 @@ from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Sampler, Strategy
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
-from app.engine.strategies.auto import Memory
 from app.engine.text import Segment, TextStream
+from app.engine.tuning.memory import Memory
 from app.engine.types import (
     AutoDraft,
     Drafting,

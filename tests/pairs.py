@@ -9,8 +9,8 @@ from app.chat.message import Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
-from app.engine.strategies.auto import Memory
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.events import ModelInfo, PairInfo
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler

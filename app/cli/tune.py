@@ -14,8 +14,8 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
 from app.cli.staircase import heat_map_lines, staircase, verdict
-from app.engine.strategies.auto import Memory
 from app.engine.tuning.advice import HeatMap, heat_map
+from app.engine.tuning.memory import Memory
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
 from app.errors import Interrupted, UsageError

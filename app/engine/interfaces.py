@@ -95,6 +95,10 @@ class ModelDrafting(Protocol):
     """A draft model as strategies use it."""
 
     @property
+    def n_known(self) -> int:
+        """Tokens that its cache holds."""
+
+    @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 

@@ -14,9 +14,9 @@ from app.chat.message import Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
-from app.engine.strategies.auto import Memory
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import MAX_ROWS, CostModel
+from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
 from app.errors import Interrupted, ModelLoadError

@@ -24,7 +24,7 @@ class LlamaServer:
         extra: More flags, such as those of a draft.
     """
 
-    def __init__(self, binary: Path, target: Path, threads: int, n_ctx: int, extra: Sequence[str] = ()) -> None:
+    def __init__(self, binary: Path, target: Path, threads: int, n_ctx: int, extra: Sequence[object] = ()) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from app.engine.strategies.auto import AutomaticDrafting, Memory
+from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import load_traces
 from app.engine.types import DraftParams

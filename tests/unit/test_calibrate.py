@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+import pytest
+
 from app.engine.cache import TokenCache
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
@@ -15,8 +17,11 @@ class TimedModel(FakeModel):
 
     now = 0
 
-    def __init__(self, costs: dict[int, int], switch: int = 0, disturbed: Sequence[int] = ()) -> None:
-        super().__init__(always(3), n_batch=64)
+    def __init__(
+        self, costs: dict[int, int], switch: int = 0, disturbed: Sequence[int] = (), per_cell: float = 0.0
+    ) -> None:
+        super().__init__(always(3), n_ctx=4096, n_batch=64)
+        self._per_cell = per_cell
         self._costs = costs
         self._switch = switch
         self._disturbed = disturbed
@@ -26,6 +31,7 @@ class TimedModel(FakeModel):
         super().decode(tokens, n_outputs)
         width = len(tokens)
         TimedModel.now += self._costs.get(width, 10 * width) + (self._switch if width != self._last else 0)
+        TimedModel.now += round(self._per_cell * (self.n_past - width) * (1 + 0.1 * width))
         TimedModel.now += 10_000 if len(self.batches) in self._disturbed else 0
         self._last = width
 
@@ -80,3 +86,14 @@ def test_what_disturbs_a_measurement_does_not_count() -> None:
 
 def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:
     assert measure(TimedModel({}))[0].draft_ns == 0.0
+
+
+def test_what_a_long_context_costs_is_measured_where_there_is_time() -> None:
+    profile, _ = measure(TimedModel({}, per_cell=1.0))
+
+    assert profile.per_cell == pytest.approx(1.0, rel=0.05)
+    assert profile.per_cell_row == pytest.approx(0.1, rel=0.05)
+
+
+def test_the_draft_models_reading_speed_is_measured() -> None:
+    assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app import memory_store
-from app.engine.strategies.auto import Memory
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 
 
 def learned() -> Memory:

@@ -6,14 +6,15 @@ played.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
 
-from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.strategies.fixed import FixedDrafting
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.tuning.guard import Ledger
-from app.engine.tuning.replay import Curve, best_fixed, oracle_cost, plain_cost, replay
+from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import Trace
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, fixed, memory_for
@@ -105,7 +106,7 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
 class TestOff:
     def test_where_no_draft_can_win_the_draft_model_is_never_asked(self) -> None:
         class Forbidden:
-            native_ns = 0
+            native_ns = n_known = 0
 
             def __getattr__(self, name: str) -> object:
                 raise AssertionError(f"the draft model was asked to {name}")
@@ -121,7 +122,7 @@ class TestOff:
 
     def test_it_says_why(self) -> None:
         curve = curves()["hopeless"]
-        strategy = AutomaticDrafting(memory_for(curve), FixedDrafting, None)  # type: ignore[arg-type]
+        strategy = AutomaticDrafting(memory_for(curve), PlayedDraft(TINY, 0.0, lambda cost: None), None)
 
         assert strategy.status.source == "off"
         assert strategy.status.reason == (
@@ -150,3 +151,30 @@ class TestStatus:
         strategy = AutomaticDrafting(memory_for(curves()["ada"]), None, None)
 
         assert (strategy.status.verdict, strategy.status.speedup) == ("", None)
+
+
+class TestLongPrompts:
+    def test_a_prompt_that_costs_more_to_read_than_it_can_bring_is_not_read(self) -> None:
+        curve = curves()["ada"]
+        memory = memory_for(curve)
+        # Ten milliseconds a prompt token: reading the edit prompt takes longer than a whole usual answer saves.
+        memory.costs.profile.draft_prompt_ns = 1e7
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        read: list[int] = []
+
+        class Reader(PlayedDraft):
+            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+                read.append(len(tokens))
+                return iter(())
+
+        strategy = AutomaticDrafting(memory, Reader(edit, 0.0, lambda cost: None), None)
+        for _ in strategy.begin(edit.prompt, 256, lambda: False):
+            pass
+
+        assert read == []
+        assert strategy.status.reason.startswith("reading this prompt with the draft model would cost more")
+
+        memory.costs.profile.draft_prompt_ns = 1e5
+        for _ in strategy.begin(edit.prompt, 256, lambda: False):
+            pass
+        assert read == [len(edit.prompt)]

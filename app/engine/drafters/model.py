@@ -34,6 +34,10 @@ class ModelDrafter:
     def native_ns(self) -> int:
         return self.cache.native_ns
 
+    @property
+    def n_known(self) -> int:
+        return len(self.cache)
+
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Bring the cache up to all but the last token, which the first draft evaluates."""
         known = self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))

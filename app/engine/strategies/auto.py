@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
-from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
-from app.engine.tuning.curve import MAX_ROWS, CostModel
-from app.engine.tuning.guard import Ledger, Trial, can_pay, ceiling
+from app.engine.tuning.curve import MAX_ROWS
+from app.engine.tuning.guard import can_pay, impossibility
+from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
 
@@ -26,6 +26,10 @@ _FIRST_REACH = 12
 per-token odds overrate long ones until one has held."""
 _EXPECTED_SHARE = 0.5
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
+_USUAL_ANSWER = 256
+"""Tokens that an answer is taken to have when a prompt must be read for it."""
+_ALWAYS_READ = 64
+_GAIN_MEMORY = 0.01
 _ROUNDS_FOR_A_VERDICT = 8
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
@@ -33,25 +37,6 @@ _RATE_FORGETTING = 0.97
 _RATE_PRIOR = 10.0
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
-
-
-@dataclass(slots=True)
-class Memory:
-    """What automatic drafting knows about a pair, kept from answer to answer and on disk.
-
-    Attributes:
-        costs: The cost of batches and of drafted tokens.
-        model: Acceptance by the draft model's probability.
-        lookup: Acceptance by the length of a look-up's common past.
-        trial: Whether the draft model is on.
-        ledger: What may still be lost.
-    """
-
-    costs: CostModel
-    model: AcceptanceTable = field(default_factory=model_table)
-    lookup: AcceptanceTable = field(default_factory=lookup_table)
-    trial: Trial = field(default_factory=Trial)
-    ledger: Ledger = field(default_factory=Ledger)
 
 
 @dataclass(slots=True)
@@ -101,6 +86,7 @@ class AutomaticDrafting:
         self._used_model = False
         self._catch_up_ns = 0
         self._n_drafted = 0
+        self._worth_reading = True
         self._expected = 0.0
         self._last_rows = 1
         self._n_rounds = 0
@@ -127,8 +113,18 @@ class AutomaticDrafting:
         self.memory.ledger.begin()
         if self._index is not None:
             self._index.follow(sequence)
+        self._worth_reading = self._reading_pays(len(sequence), expected_tokens)
         if self._drafter is not None and self._model_wanted(len(sequence)):
             yield from self._drafter.begin(sequence, cancelled)
+
+    def _reading_pays(self, n_prompt: int, expected_tokens: int) -> bool:
+        """Whether the draft model's reading of a prompt is likely to be earned back in the answer."""
+        if self._drafter is None:
+            return False
+        costs = self.memory.costs
+        unread = n_prompt - self._drafter.n_known
+        saved = self.memory.gain * costs.target_ns(1, n_prompt) * min(expected_tokens, _USUAL_ANSWER)
+        return unread <= _ALWAYS_READ or unread * costs.scale * costs.profile.draft_prompt_ns <= saved
 
     # One round
 
@@ -212,7 +208,7 @@ class AutomaticDrafting:
         return max(recent, 1.0 / plain)
 
     def _model_wanted(self, n_past: int) -> bool:
-        if self._drafter is None or not self.memory.trial.wants_round():
+        if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
             return False
         return can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
 
@@ -234,6 +230,7 @@ class AutomaticDrafting:
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
+            memory.gain += _GAIN_MEMORY * (max(0.0, 1.0 - cost / (n * plain_ns)) - memory.gain)
             realised = (n - rate * cost) - (1.0 - rate * plain_ns)
             memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
         else:
@@ -297,19 +294,10 @@ class AutomaticDrafting:
             return "off", "drafts cost more than they brought lately"
         if self._drafter is None:
             return "off", "no draft model; nothing here was said before"
+        if not self._worth_reading:
+            return "off", "reading this prompt with the draft model would cost more than it could bring"
         if not can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns):
-            return "off", self._impossible()
+            return "off", impossibility(memory.costs, MAX_DRAFT)
         if not memory.trial.on:
             return "off", "drafts cost more than they brought; tried again from time to time"
         return "off", "a plain step was worth more here"
-
-    def _impossible(self) -> str:
-        """Why no draft can win on the measured costs."""
-        costs = self.memory.costs
-        best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns)
-        two = costs.target_ns(2, 0) / costs.target_ns(1, 0)
-        draft = costs.draft_ns / costs.target_ns(1, 0)
-        return (
-            f"two rows cost {two:.1f}x one row here and a drafted token {draft:.2f}x, "
-            f"so even nearly perfect drafts would reach {best:.2f}x"
-        )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from app.engine.strategies.auto import AutomaticDrafting, Memory
+from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.engine.tuning.replay import (
     GRID_N_MAX,
     GRID_P_MIN,

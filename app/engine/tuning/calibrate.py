@@ -12,6 +12,9 @@ from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
 QUICK_ORDER = (1, 2, 4, 8, 3, 16, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
 _DRAFT_TOKENS = 4
+_CONTEXT = 512
+_CONTEXT_WIDTHS = (1, 4)
+_CONTEXT_REPEATS = 3
 
 
 def calibrate(
@@ -55,10 +58,11 @@ def calibrate(
         cache.logits(0)
         return clock() - before
 
-    draft_ns = 0.0
+    draft_ns = draft_prompt_ns = 0.0
     if draft is not None:
         timed(draft, 1, 1)
         draft_ns = min(timed(draft, 1, 1) for _ in range(_DRAFT_TOKENS))
+        draft_prompt_ns = timed(draft, len(text), 1) / len(text)
         draft.rollback(0)
     timed(target, 1, 1)
     plan = [width for _ in range(passes) for width in QUICK_ORDER if width <= len(text)]
@@ -70,12 +74,45 @@ def calibrate(
         samples.setdefault(width, []).extend((changed, same))
         switches.append(max(0.0, float(changed - same)))
         yield max((done + 1) / len(plan), min(1.0, spent / budget_ns))
-    target.rollback(0)
-    return CostProfile(
+    profile = CostProfile(
         rows={width: min(values) for width, values in sorted(samples.items())},
         draft_ns=draft_ns,
         switch_ns=statistics.median(switches) if switches else 0.0,
+        draft_prompt_ns=draft_prompt_ns,
     )
+    if not cancelled() and _fill_cost(profile, text) < budget_ns - (clock() - started):
+        _measure_context(target, text, clock, profile)
+    target.rollback(0)
+    return profile
+
+
+def _fill_cost(profile: CostProfile, text: Sequence[int]) -> float:
+    """What it would take to fill the cache far enough to see the cost of context."""
+    widest = max(profile.rows)
+    return _CONTEXT * profile.rows[widest] / widest
+
+
+def _measure_context(target: TokenCache, text: Sequence[int], clock: Clock, profile: CostProfile) -> None:
+    """Add what a token in the cache costs a batch, from batches of two widths behind a long context."""
+    target.rollback(0)
+    while len(target) + len(text) <= min(_CONTEXT, target.n_ctx // 2):
+        target.evaluate(text, 0)
+    length = len(target)
+    if not length:
+        return
+    grown = {}
+    for width in _CONTEXT_WIDTHS:
+        times = []
+        for _ in range(_CONTEXT_REPEATS):
+            before = clock()
+            target.evaluate(text[:width], width)
+            target.logits(0)
+            times.append(clock() - before)
+            target.rollback(length)
+        grown[width] = max(0.0, min(times) - profile.rows.get(width, min(times))) / length
+    narrow, wide = _CONTEXT_WIDTHS
+    profile.per_cell_row = max(0.0, (grown[wide] - grown[narrow]) / (wide - narrow))
+    profile.per_cell = max(0.0, grown[narrow] - narrow * profile.per_cell_row)
 
 
 assert set(QUICK_ORDER) == set(PROFILE_WIDTHS)

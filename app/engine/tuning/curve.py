@@ -40,6 +40,7 @@ class CostProfile:
         switch_ns: What a change of width adds.
         per_cell: Nanoseconds that each token in the cache adds to a batch.
         per_cell_row: What it adds per row besides.
+        draft_prompt_ns: Nanoseconds of one prompt token in the draft model.
     """
 
     rows: dict[int, float]
@@ -47,6 +48,7 @@ class CostProfile:
     switch_ns: float = 0.0
     per_cell: float = 0.0
     per_cell_row: float = 0.0
+    draft_prompt_ns: float = 0.0
 
 
 @dataclass(slots=True)

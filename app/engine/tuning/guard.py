@@ -33,6 +33,16 @@ def can_pay(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> bool:
     return ceiling(costs, n_past, n_max, draft_ns) > WORTHWHILE
 
 
+def impossibility(costs: CostModel, n_max: int) -> str:
+    """Why no draft can win, as a clause that names the measured costs."""
+    plain = costs.target_ns(1, 0)
+    return (
+        f"two rows cost {costs.target_ns(2, 0) / plain:.1f}x one row here and a drafted token "
+        f"{costs.draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
+        f"{ceiling(costs, 0, n_max, costs.draft_ns):.2f}x"
+    )
+
+
 @dataclass(slots=True)
 class Trial:
     """Decides from the advantages of rounds whether a source of drafts is on.

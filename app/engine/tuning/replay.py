@@ -60,6 +60,7 @@ class PlayedDraft:
     """Answers like a draft model that has just read the trace; implements `ModelDrafting`."""
 
     native_ns = 0
+    n_known = 0
 
     def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None]) -> None:
         self._trace = trace
