@@ -7,21 +7,32 @@ load time. The format is described in ggml's docs/gguf.md; versions 2 and 3, lit
 from __future__ import annotations
 
 import mmap
+import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from app.errors import ModelFileError
 
 Scalar = int | float | bool | str
-Value = Scalar | list[bytes] | None
-"""A metadata value; arrays other than the token texts are None, only their place is skipped."""
+Value = Scalar | list[bytes] | list[int] | None
+"""A metadata value. Of arrays the token texts and types and short ones of whole numbers are kept; the rest is None."""
 
 MAGIC = b"GGUF"
 TOKENS_KEY = "tokenizer.ggml.tokens"
+TYPES_KEY = "tokenizer.ggml.token_type"
 _MAX_KEY_BYTES = 65_535
+_MAX_VALUES = 65_536
+_MAX_ELEMENTS = 1 << 22
+_MAX_HEADER_BYTES = 1 << 28
+"""A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
+vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
 _STRING, _ARRAY, _BOOL = 8, 9, 7
+_INTEGERS = {4: "I", 5: "i", 7: "?"}
+_SHORT = 512
+"""One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
@@ -59,11 +70,17 @@ class GgufHeader:
         """The value of `<architecture>.<key>`, or None."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
-    @property
+    @cached_property
     def tokens(self) -> list[bytes]:
         """The vocabulary's texts by id; empty in a file without a tokenizer."""
         value = self.metadata.get(TOKENS_KEY)
-        return value if isinstance(value, list) else []
+        return [token for token in value if isinstance(token, bytes)] if isinstance(value, list) else []
+
+    @cached_property
+    def token_types(self) -> list[int]:
+        """llama.cpp's type of every token by id; empty in a file that does not say."""
+        value = self.metadata.get(TYPES_KEY)
+        return [kind for kind in value if isinstance(kind, int)] if isinstance(value, list) else []
 
 
 class _Reader:
@@ -71,19 +88,23 @@ class _Reader:
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         self._data = data
-        self._end = len(data)
+        self._end = min(len(data), _MAX_HEADER_BYTES)
+        self._strings_left = _MAX_ELEMENTS
         self.at = 0
 
     def take(self, n: int) -> bytes:
-        if n > self._end - self.at:
-            raise HeaderIncompleteError("the file ends inside its header")
-        self.at += n
+        self.skip(n)
         return self._data[self.at - n : self.at]
 
     def skip(self, n: int) -> None:
         if n > self._end - self.at:
-            raise HeaderIncompleteError("the file ends inside its header")
+            raise self._too_short()
         self.at += n
+
+    def _too_short(self) -> HeaderError:
+        if self._end < len(self._data):
+            return HeaderError("its header is longer than that of any model")
+        return HeaderIncompleteError("the file ends inside its header")
 
     def u32(self) -> int:
         value: int = _U32.unpack(self.take(4))[0]
@@ -102,21 +123,33 @@ class _Reader:
         value: Scalar = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
         return value
 
-    def strings(self, count: int) -> list[bytes]:
+    def integers(self, kind: int, count: int) -> list[int]:
+        if count > _MAX_ELEMENTS:
+            raise HeaderError("an array is longer than any model needs")
+        layout = struct.Struct(f"<{count}{_INTEGERS[kind]}")
+        return list(layout.unpack(self.take(layout.size)))
+
+    def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
         """`count` length-prefixed strings; the inner loop of every load, so it is written out."""
         data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        if count > (end - at) // 8:
+            raise self._too_short()
+        self._strings_left -= count
+        if self._strings_left < 0:
+            raise HeaderError("its arrays hold more texts than any model needs")
         out = []
         for _ in range(count):
             if end - at < 8:
-                raise HeaderIncompleteError("the file ends inside its header")
+                raise self._too_short()
             length = unpack(data, at)[0]
             at += 8
             if length > end - at:
-                raise HeaderIncompleteError("the file ends inside its header")
-            out.append(data[at : at + length])
+                raise self._too_short()
+            if keep:
+                out.append(data[at : at + length])
             at += length
         self.at = at
-        return out
+        return out if keep else None
 
 
 def parse_header(data: bytes | mmap.mmap) -> GgufHeader:
@@ -133,14 +166,26 @@ def parse_header(data: bytes | mmap.mmap) -> GgufHeader:
     if version not in (2, 3):
         raise HeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
     n_tensors, n_values = reader.u64(), reader.u64()
+    if n_values > _MAX_VALUES:
+        raise HeaderError(f"it claims {n_values:,} metadata values")
     metadata: dict[str, Value] = {}
     for _ in range(n_values):
-        length = reader.u64()
-        if length > _MAX_KEY_BYTES:
-            raise HeaderError("a key is longer than the format allows")
-        key = reader.take(length).decode("utf-8", errors="replace")
+        key = _key(reader)
+        if key in metadata:
+            raise HeaderError(f"it has the key {key[:80]!r} twice")
         metadata[key] = _value(reader, key)
     return GgufHeader(version, n_tensors, metadata)
+
+
+def _key(reader: _Reader) -> str:
+    length = reader.u64()
+    if not 0 < length <= _MAX_KEY_BYTES:
+        raise HeaderError("a key is empty, or longer than the format allows")
+    key = reader.take(length)
+    # llama.cpp compares keys as C strings: what follows a zero byte would name another key here than there.
+    if b"\0" in key:
+        raise HeaderError("a key has a zero byte")
+    return key.decode("utf-8", errors="replace")
 
 
 def _value(reader: _Reader, key: str) -> Value:
@@ -151,8 +196,9 @@ def _value(reader: _Reader, key: str) -> Value:
         return reader.scalar(kind)
     element, count = reader.u32(), reader.u64()
     if element == _STRING:
-        texts = reader.strings(count)
-        return texts if key == TOKENS_KEY else None
+        return reader.strings(count, keep=key == TOKENS_KEY)
+    if element in _INTEGERS and (count <= _SHORT or key == TYPES_KEY):
+        return reader.integers(element, count)
     if element not in _FORMATS:
         raise HeaderError(f"an array has elements of the unknown type {element}")
     reader.skip(count * struct.calcsize(_FORMATS[element]))
@@ -166,20 +212,26 @@ def read_header(path: Path) -> GgufHeader:
         ModelFileError: It is missing, not a regular file, not GGUF, or cut short.
     """
     try:
-        if path.is_dir():
+        # Before it is opened: opening a pipe waits for whoever writes into it.
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-        if path.exists() and not path.is_file():
+        if not stat.S_ISREG(status.st_mode):
             raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise ModelFileError(f"{path} is empty.", "Download it again.")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return parse_header(data)
+        if status.st_size == 0:
+            raise ModelFileError(f"{path} is empty.", "Download it again.")
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return parse_header(data)
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
     except HeaderIncompleteError:
         raise ModelFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
     except HeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}.", "Check the path and its permissions.") from None
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."
+        ) from None
+    except ValueError as error:
+        # Such as a zero byte in the name.
+        raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None

@@ -12,7 +12,21 @@ from app.gguf import GgufHeader, read_header
 
 MAX_LAYERS = 512
 """LLAMA_MAX_LAYERS; llama.cpp asserts on more, and on none."""
+MAX_EXPERTS = 1024
+"""LLAMA_MAX_EXPERTS."""
+MIN_ALIGNMENT = 32
+"""TENSOR_ALIGNMENT; weights that are mapped from the file must lie so."""
 _PROJECTOR = "clip"
+_NO_TOKENIZER = ("none", "no_vocab")
+_SENTENCEPIECE = "llama"
+_ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
+_EPSILONS = (
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.group_norm_epsilon",
+    "hyper_connection.epsilon",
+)
+_FAULTY = "The file is damaged or was made by a faulty tool; get another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +37,12 @@ class ModelFile:
     header: GgufHeader
 
 
+class _Unfit(Exception):  # noqa: N818 - a reason on its way to its sentence
+    def __init__(self, reason: str, hint: str = _FAULTY) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
 def open_model_file(path: Path) -> ModelFile:
     """Look at a model file without loading it.
 
@@ -30,35 +50,92 @@ def open_model_file(path: Path) -> ModelFile:
         ModelFileError: It is missing, cut short, or not a language model that llama.cpp survives.
     """
     header = read_header(path)
-    _check(path, header)
+    try:
+        _check_kind(header)
+        _check_numbers(header)
+        _check_vocabulary(header)
+    except _Unfit as error:
+        raise ModelFileError(f"{path} cannot be run: {error}.", error.hint) from None
     return ModelFile(path, header)
 
 
-def _check(path: Path, header: GgufHeader) -> None:
-    """Refuse a file that llama.cpp would abort on, or that is no language model.
-
-    Raises:
-        ModelFileError: With the reason.
-    """
-
-    def refuse(reason: str, hint: str = "The file is damaged or was made by a faulty tool; get another.") -> None:
-        raise ModelFileError(f"{path} cannot be run: {reason}.", hint)
-
+def _check_kind(header: GgufHeader) -> None:
     if not header.architecture:
         if "split.no" in header.metadata:
-            refuse("it is a later part of a split model", "Name the first part, ...-00001-of-....gguf.")
-        refuse("it names no architecture", "It is a GGUF file, but not a model.")
+            raise _Unfit("it is a later part of a split model", "Name the first part, ...-00001-of-....gguf.")
+        raise _Unfit("it names no architecture", "It is a GGUF file, but not a model.")
     if header.architecture == _PROJECTOR:
-        refuse("it is a vision projector, not a language model", "Name the model file that belongs to it.")
+        raise _Unfit("it is a vision projector, not a language model", "Name the model file that belongs to it.")
+    # llama.cpp reads a C string: it would look for the numbers under another name than the checks below.
+    if "\0" in header.architecture:
+        raise _Unfit("its architecture has a zero byte")
+
+
+def _check_numbers(header: GgufHeader) -> None:
+    """The numbers that llama.cpp asserts on; those of a type that it does not expect it refuses by itself."""
+    alignment = header.metadata.get("general.alignment")
+    if isinstance(alignment, int) and alignment < MIN_ALIGNMENT:
+        raise _Unfit(f"its data lies at multiples of {alignment} bytes, which is too narrow")
     layers = header.of_architecture("block_count")
     if isinstance(layers, int) and not 0 < layers <= MAX_LAYERS:
-        refuse(f"it claims {layers} layers")
-    epsilon = header.of_architecture("attention.layer_norm_rms_epsilon")
-    if isinstance(epsilon, float) and not (math.isfinite(epsilon) and epsilon >= 0):
-        refuse(f"its normalisation constant is {epsilon}")
-    tokens = header.tokens
-    if not tokens:
-        refuse("it has no vocabulary", "It is a GGUF file, but not a model that can chat.")
+        raise _Unfit(f"it claims {layers} layers")
+    if _count(header, "nextn_predict_layers") > _count(header, "block_count"):
+        raise _Unfit("it claims more prediction layers than layers")
+    for key in _EPSILONS:
+        epsilon = header.of_architecture(key)
+        # NaN lies in no interval.
+        if isinstance(epsilon, float) and not 0 <= epsilon < math.inf:
+            raise _Unfit(f"its normalisation constant is {epsilon}")
+    scaling = header.of_architecture("rope.scaling.type")
+    if isinstance(scaling, str) and scaling not in _ROPE_SCALINGS:
+        raise _Unfit(f"its position scaling {scaling[:40]!r} is unknown")
+    _check_experts(
+        n=_count(header, "expert_count"),
+        used=_count(header, "expert_used_count"),
+        groups=_count(header, "expert_group_count"),
+        groups_used=_count(header, "expert_group_used_count"),
+    )
+
+
+def _count(header: GgufHeader, key: str) -> int:
+    """A number of the architecture; the largest one where every layer has its own."""
+    value = header.of_architecture(key)
+    if isinstance(value, list):
+        # llama.cpp reads a negative one as unsigned.
+        return max((n & 0xFFFFFFFF for n in value if isinstance(n, int)), default=0)
+    return value if isinstance(value, int) else 0
+
+
+def _check_experts(n: int, used: int, groups: int, groups_used: int) -> None:
+    fits = used <= n <= MAX_EXPERTS
+    if n > 0:
+        fits = fits and used > 0 and groups < n
+        if groups > 1:
+            fits = fits and n % groups == 0 and 0 < groups_used < groups
+    elif groups != 0:
+        fits = False
+    if not fits:
+        raise _Unfit(f"its numbers of experts cannot be: {n}, {used} of them used, {groups} groups")
+
+
+def _check_vocabulary(header: GgufHeader) -> None:
+    kind = header.metadata.get("tokenizer.ggml.model")
+    # llama.cpp reads C strings: two texts that differ only behind a zero byte are one to it.
+    tokens = [token.partition(b"\0")[0] for token in header.tokens]
+    if not tokens or kind in _NO_TOKENIZER:
+        raise _Unfit("it has no vocabulary", "It is a GGUF file, but not a model that can chat.")
+    if not all(tokens):
+        # The name that llama.cpp gives to an empty one, so that a second token of that name is found.
+        tokens = [token or b"[EMPTY_%d]" % i for i, token in enumerate(tokens)]
     if len(set(tokens)) != len(tokens):
         text, _ = Counter(tokens).most_common(1)[0]
-        refuse(f"its vocabulary has the token {text.decode('utf-8', errors='replace')!r} twice")
+        raise _Unfit(f"its vocabulary has the token {text[:40].decode('utf-8', errors='replace')!r} twice")
+    if kind == _SENTENCEPIECE:
+        _check_bytes(set(tokens))
+
+
+def _check_bytes(tokens: set[bytes]) -> None:
+    """A character outside such a vocabulary is spelled in bytes, and llama.cpp dies of a byte that has no token."""
+    missing = next((b for b in range(256) if b"<0x%02X>" % b not in tokens and bytes([b]) not in tokens), None)
+    if missing is not None:
+        raise _Unfit(f"its vocabulary has no token for the byte {missing:#04x}")

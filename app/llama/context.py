@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,9 +17,17 @@ from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams
+from app.llama.plain import plain
 
 _SEQUENCE = 0
 _NO_SLOT, _ABORTED = 1, 2
+_FEW = 16
+"""Up to so many ids are written one by one; NumPy takes longer to look at them."""
+
+# The binding's own prototype returns a typed pointer, which costs ten times what the address does.
+_logits_address = native._lib["llama_get_logits_ith"]
+_logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+_logits_address.restype = ctypes.c_void_p
 
 
 class Context:
@@ -55,11 +63,20 @@ class Context:
         for i in range(self._n_batch):
             self._batch.n_seq_id[i] = 1
             self._batch.seq_id[i][0] = _SEQUENCE
+        self._all_positions = np.arange(self._n_ctx, dtype=np.int32)
+        self._row_type = ctypes.c_float * model.n_vocab
+        self._rows: dict[int, Logits] = {}
         self._n_past = 0
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
         if cancel is not None and self._abort_callback is not None:
             native.llama_set_abort_callback(self._handle, self._abort_callback, cancel.address)
+        if not self._memory:
+            self.close()
+            raise ModelLoadError(
+                f"{model.name} keeps nothing in memory between tokens, so it cannot chat.",
+                "It may be an embedding or a diffusion model; choose a chat model.",
+            )
 
     def _create(self, params: ContextParams) -> Any:
         raw = native.llama_context_default_params()
@@ -78,7 +95,7 @@ class Context:
         library.clear_errors()
         handle = native.llama_init_from_model(self._model.handle, raw)
         if not handle:
-            reason = library.last_errors() or "no reason was given"
+            reason = plain(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
                 "Ask for a shorter context (--ctx); the cache of a long one may not fit into memory.",
@@ -118,46 +135,71 @@ class Context:
         if not 0 <= n_outputs <= min(n, self._n_outputs):
             raise UsageError(f"{n_outputs} outputs were asked for; {min(n, self._n_outputs)} are possible.")
         self._model.check_tokens(tokens)
-        if self._n_past + n > self._n_ctx:
-            raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
-        with self._exclusive() as handle:
-            self._tokens[:n] = tokens
-            self._positions[:n] = np.arange(self._n_past, self._n_past + n)
-            self._flags[: n - n_outputs] = 0
-            self._flags[n - n_outputs : n] = 1
-            self._batch.n_tokens = n
+        handle = self._acquire()
+        code: int | None = None
+        try:
+            self._fill(tokens, n, n_outputs)
             library.clear_errors()
             started = time.perf_counter_ns()
             code = native.llama_decode(handle, self._batch)
             self._native_ns += time.perf_counter_ns() - started
+        finally:
             if code == 0:
                 self._n_past += n
                 self._outputs = (n - n_outputs, n)
-                return
-            self._outputs = (0, 0)
-            self._n_past = int(native.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
-        self._raise(code)
+            else:
+                # Whatever happened, also an exception from a signal handler: the library knows what is left.
+                self._outputs = (0, 0)
+                self._n_past = int(native.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+            self._lock.release()
+        if code != 0:
+            self._raise(code)
+
+    def _fill(self, tokens: Sequence[int], n: int, n_outputs: int) -> None:
+        """Write the batch: every token at the next position, the last ones with an output."""
+        if self._n_past + n > self._n_ctx:
+            self._raise(_NO_SLOT)
+        batch = self._batch
+        if n <= _FEW:
+            for i, token in enumerate(tokens):
+                batch.token[i] = token
+        else:
+            self._tokens[:n] = tokens
+        self._positions[:n] = self._all_positions[self._n_past : self._n_past + n]
+        self._flags[: n - n_outputs] = 0
+        self._flags[n - n_outputs : n] = 1
+        batch.n_tokens = n
 
     def logits(self, row: int) -> Logits:
-        """A view of one output row of the last decode; it is overwritten by the next."""
-        with self._exclusive() as handle:
+        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
+        handle = self._acquire()
+        try:
+            index = self.batch_index(row)
             started = time.perf_counter_ns()
-            pointer = native.llama_get_logits_ith(handle, self.batch_index(row))
+            address = _logits_address(handle, index)
             self._native_ns += time.perf_counter_ns() - started
-            if not pointer:
-                raise DecodeError("llama.cpp has no logits for that row.")
-            return np.ctypeslib.as_array(pointer, (self._model.n_vocab,))
+            if not address:
+                raise DecodeError("llama.cpp has no logits for that row.", "Its model may be one that does not chat.")
+            view = self._rows.get(address)
+            if view is None:
+                # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
+                view = np.ctypeslib.as_array(self._row_type.from_address(address))
+                self._rows[address] = view
+            return view
+        finally:
+            self._lock.release()
 
     def truncate(self, n_past: int) -> bool:
         """Keep the first `n_past` tokens, if this kind of model can."""
-        if not 0 <= n_past <= self._n_past:
-            raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
-        if n_past == self._n_past:
-            return True
-        if not self._model.can_rollback:
-            # Recurrent states answer True for cuts they cannot make, so they are not asked.
-            return False
-        with self._exclusive():
+        self._acquire()
+        try:
+            if not 0 <= n_past <= self._n_past:
+                raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
+            if n_past == self._n_past:
+                return True
+            if not self._model.can_rollback:
+                # Recurrent states answer True for cuts they cannot make, so they are not asked.
+                return False
             started = time.perf_counter_ns()
             done = bool(native.llama_memory_seq_rm(self._memory, _SEQUENCE, n_past, -1))
             self._native_ns += time.perf_counter_ns() - started
@@ -165,13 +207,18 @@ class Context:
                 self._n_past = n_past
                 self._outputs = (0, 0)
             return done
+        finally:
+            self._lock.release()
 
     def clear(self) -> None:
         """Forget every token."""
-        with self._exclusive():
+        self._acquire()
+        try:
             native.llama_memory_clear(self._memory, True)
             self._n_past = 0
             self._outputs = (0, 0)
+        finally:
+            self._lock.release()
 
     # For this package
 
@@ -188,8 +235,11 @@ class Context:
 
     def sample(self, chain: Any, row: int) -> int:
         """Let a native sampler chain choose from an output row."""
-        with self._exclusive() as handle:
+        handle = self._acquire()
+        try:
             return int(native.llama_sampler_sample(chain, handle, self.batch_index(row)))
+        finally:
+            self._lock.release()
 
     @property
     def model(self) -> Model:
@@ -200,26 +250,26 @@ class Context:
         with self._lock:
             handle, self._handle = self._handle, None
             if handle:
-                # The views point into the batch that is freed next.
+                # The views point into what is freed next.
                 del self._tokens, self._positions, self._flags
+                self._rows.clear()
                 native.llama_batch_free(self._batch)
                 native.llama_free(handle)
+                self._model.disown(self)
 
-    @contextmanager
-    def _exclusive(self) -> Iterator[Any]:
+    def _acquire(self) -> Any:
+        """Take the lock and give the native pointer; a context manager would cost as much as the call it guards."""
         if not self._lock.acquire(blocking=False):
             raise UsageError("The model is in use by another thread.")
-        try:
-            if self._handle is None:
-                raise UsageError(f"The context of {self._model.path.name} was closed.")
-            yield self._handle
-        finally:
+        if self._handle is None:
             self._lock.release()
+            raise UsageError(f"The context of {self._model.path.name} was closed.")
+        return self._handle
 
-    def _raise(self, code: int) -> None:
+    def _raise(self, code: int) -> NoReturn:
         if code == _ABORTED:
             raise Interrupted
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
-        reason = library.last_errors() or f"code {code}"
-        raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, tell us.")
+        reason = plain(library.last_errors()) or f"code {code}"
+        raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, report it.")

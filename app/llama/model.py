@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,10 +14,17 @@ from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.params import ModelParams
+from app.llama.plain import plain
 
-_CONTROL = 1 << 3
+# llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
+_SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3
+_USER_DEFINED = 1 << 4
+_SPECIAL_TYPES = (2, 3)
+_WIDE_BAR = b"\xef\xbd\x9c"
 _NO_TOKEN = -1
 _PIECE_BYTES = 256
+_MAX_TEXT_BYTES = 1 << 26
+"""A megabyte takes most of a second, and llama.cpp counts in 32 bits."""
 _MMAP, _READ = 1, 0
 
 
@@ -47,11 +53,19 @@ class Model:
         self.path = file.path
         self.header = file.header
         library.start()
-        self._contexts: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Not weak: a context that nobody holds any more must still be freed first.
+        self._contexts: set[Any] = set()
+        self._pieces: dict[int, bytes] = {}
         self._handle: Any = None
         self._load(params, on_progress)
-        self._vocab = native.llama_model_get_vocab(self._handle)
-        self.n_vocab: int = native.llama_vocab_n_tokens(self._vocab)
+        self._native_vocab: Any = native.llama_model_get_vocab(self._handle)
+        self.n_vocab: int = native.llama_vocab_n_tokens(self._native_vocab)
+        if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
+            self.close()
+            raise ModelLoadError(
+                f"{self.path} cannot be run: it reads all of a text before it writes, and does not chat.",
+                "Choose a chat model.",
+            )
 
     def _load(self, params: ModelParams, on_progress: Callable[[float], bool] | None) -> None:
         cancelled = False
@@ -76,7 +90,7 @@ class Model:
         if not self._handle:
             if cancelled:
                 raise Interrupted
-            reason = library.last_errors() or "no reason was given"
+            reason = plain(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not load {self.path}: {reason}.",
                 "The file may be cut short (download it again), or newer than this llama.cpp.",
@@ -97,10 +111,15 @@ class Model:
         """Remember a context that must be freed before this model."""
         self._contexts.add(context)
 
+    def disown(self, context: Any) -> None:
+        """Forget a context that was freed."""
+        self._contexts.discard(context)
+
     def close(self) -> None:
         """Free the contexts, then the weights. A second call does nothing."""
         for context in list(self._contexts):
             context.close()
+        self._native_vocab = None
         handle, self._handle = self._handle, None
         if handle:
             native.llama_model_free(handle)
@@ -111,7 +130,7 @@ class Model:
     def name(self) -> str:
         """The model's own name, or its file's."""
         value = self.header.metadata.get("general.name")
-        return value if isinstance(value, str) and value.strip() else self.path.stem
+        return (plain(value) if isinstance(value, str) else "") or self.path.stem
 
     @cached_property
     def quantisation(self) -> str:
@@ -146,6 +165,13 @@ class Model:
 
     # Vocabulary
 
+    @property
+    def _vocab(self) -> Any:
+        # It belongs to the model: llama.cpp would read freed memory.
+        if self._native_vocab is None:
+            raise UsageError(f"{self.path.name} is not loaded any more.")
+        return self._native_vocab
+
     @cached_property
     def vocab(self) -> VocabInfo:
         """What decides which drafts fit."""
@@ -154,7 +180,7 @@ class Model:
             kind=kind if isinstance(kind, str) else "",
             tokens=self.header.tokens,
             bos=self.bos,
-            eos=_token(native.llama_vocab_eos(self._vocab)),
+            eos=self.eos,
             add_bos=self.add_bos,
             add_eos=bool(native.llama_vocab_get_add_eos(self._vocab)),
         )
@@ -180,13 +206,27 @@ class Model:
     def control_tokens(self) -> dict[str, int]:
         """The tokens that steer the model, by the text that could forge them.
 
-        llama.cpp promotes a few tokens by their looks, so it is asked, but only about those that look the part:
-        asking about a whole vocabulary takes a tenth of a second.
+        These are the special ones, by the file or by llama.cpp's own opinion, and those "user-defined" ones that the
+        chat template writes: llama.cpp makes tokens of them wherever their text stands.
+        It is asked only about those that the file calls special or that look the part: asking about a whole
+        vocabulary takes a tenth of a second.
         """
-        looks = [
-            t for t, text in enumerate(self.header.tokens) if text[:1] in (b"<", b"[") or text[:3] == b"\xef\xbd\x9c"
-        ]
-        return {self.text_of(t): t for t in looks if native.llama_vocab_get_attr(self._vocab, t) & _CONTROL}
+        vocab, template = self._vocab, self.chat_template or ""
+        types = self.header.token_types[: self.n_vocab]
+        named = {t for t, kind in enumerate(types) if kind in _SPECIAL_TYPES}
+        looks = {
+            t
+            for t, text in enumerate(self.header.tokens[: self.n_vocab])
+            if b"<" in text or b"[" in text or _WIDE_BAR in text
+        }
+        found: dict[str, int] = {}
+        for token in sorted(named | looks):
+            attributes = native.llama_vocab_get_attr(vocab, token)
+            text = self.text_of(token)
+            written = attributes & _USER_DEFINED and text in template
+            if token in named or attributes & _SPECIAL_ATTRIBUTES or written:
+                found[text] = token
+        return found
 
     def text_of(self, token: int) -> str:
         """The vocabulary's own text of a token, special ones included."""
@@ -194,13 +234,23 @@ class Model:
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """The bytes that a token stands for; control tokens are empty unless `special`."""
-        token = self._checked(token)
-        buffer = ctypes.create_string_buffer(_PIECE_BYTES)
-        n = native.llama_token_to_piece(self._vocab, token, buffer, _PIECE_BYTES, 0, special)
-        if n < 0:
-            buffer = ctypes.create_string_buffer(-n)
-            n = native.llama_token_to_piece(self._vocab, token, buffer, -n, 0, special)
-        return buffer.raw[:n]
+        if special:
+            return self._piece(token, special=True)
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._piece(token, special=False)
+        return piece
+
+    def _piece(self, token: int, *, special: bool) -> bytes:
+        vocab = self._vocab
+        self.check_tokens((token,))
+        size = _PIECE_BYTES
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            n = native.llama_token_to_piece(vocab, token, buffer, size, 0, special)
+            if n >= 0:
+                return buffer.raw[:n]
+            size = -n
 
     def tokenize(self, text: str, *, parse_special: bool) -> list[int]:
         """Token ids of a text, with nothing added in front or behind.
@@ -210,6 +260,8 @@ class Model:
             parse_special: Whether the texts of special tokens mean those tokens or just their characters.
         """
         data = text.encode("utf-8", errors="replace")
+        if len(data) > _MAX_TEXT_BYTES:
+            raise UsageError(f"A text of {len(data):,} bytes is longer than any context.", "Shorten it.")
         capacity = len(data) + 8
         tokens = (native.llama_token * capacity)()
         n = native.llama_tokenize(self._vocab, data, len(data), tokens, capacity, False, parse_special)

@@ -7,10 +7,11 @@ import os
 import tempfile
 from pathlib import Path
 
-from app.errors import ModelLoadError
+from app.errors import ModelLoadError, UsageError
 from app.llama import library
 from app.llama.checks import open_model_file
 from app.llama.library import native
+from app.llama.plain import plain
 
 FILE_TYPES = {"q2_k": 10, "q4_0": 2, "q4_k_m": 15, "q8_0": 7}
 """llama.cpp's numbers of the file types that are made here."""
@@ -29,7 +30,10 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
     Raises:
         ModelFileError: The source is no model.
         ModelLoadError: The result could not be written.
+        UsageError: There is no such file type.
     """
+    if file_type not in FILE_TYPES:
+        raise UsageError(f'The file type is "{file_type}"; it must be one of {", ".join(FILE_TYPES)}.')
     open_model_file(source)
     library.start()
     params = native.llama_model_quantize_default_params()
@@ -44,14 +48,15 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
         library.clear_errors()
         code = native.llama_model_quantize(os.fsencode(source), os.fsencode(partial), ctypes.byref(params))
         if code != 0:
+            reason = plain(library.last_errors()) or f"code {code}"
             raise ModelLoadError(
-                f"{result.name} could not be made from {source.name}: {library.last_errors() or f'code {code}'}.",
+                f"{result.name} could not be made from {source.name}: {reason}.",
                 f"Is there room in {result.parent}?",
             )
         partial.replace(result)
     except OSError as error:
         raise ModelLoadError(
-            f"{result} cannot be written: {error}.", "Free some disk space, or check permissions."
+            f"{result} cannot be written: {error.strerror or error}.", "Free some disk space, or check permissions."
         ) from error
     finally:
         if partial is not None:

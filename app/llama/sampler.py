@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from app.engine.types import SamplingParams
-from app.errors import DecodeError, ModelLoadError
+from app.errors import DecodeError, ModelLoadError, UsageError
 from app.llama.context import Context
 from app.llama.library import native
 
@@ -81,6 +80,8 @@ class SamplerChain:
         """Reset the chain and show the penalties the end of the prompt, as llama-server does."""
         if self._greedy:
             return
+        if self._chain is None:
+            raise UsageError("The sampler was closed.")
         native.llama_sampler_reset(self._chain)
         if self._params.has_penalties:
             tail = prompt[-self._params.repeat_last_n :]
@@ -91,15 +92,18 @@ class SamplerChain:
     def sample(self, row: int) -> int:
         """Choose from an output row; the native chain counts the choice as emitted by itself."""
         logits = self._context.logits(row)
-        if self._greedy:
-            token = int(logits.argmax())
-        else:
-            started = time.perf_counter_ns()
-            token = self._context.sample(self._chain, row)
-            self._native_ns += time.perf_counter_ns() - started
-        # NaN wins every comparison in NumPy and loses every one in llama.cpp; both end on a NaN.
-        if np.isnan(logits[token]):
+        token = int(logits.argmax())
+        # NumPy calls a NaN the largest. In llama.cpp's chain one is in no order with the others, which its sorting
+        # does not survive.
+        if math.isnan(logits[token]):
             raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; get another.")
+        if self._greedy:
+            return token
+        if self._chain is None:
+            raise UsageError("The sampler was closed.")
+        started = time.perf_counter_ns()
+        token = self._context.sample(self._chain, row)
+        self._native_ns += time.perf_counter_ns() - started
         return token
 
     def close(self) -> None:

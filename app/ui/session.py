@@ -1,0 +1,110 @@
+"""One conversation as the chat sees it: what was said, what is being answered, what may be asked next."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from app.chat.message import Message, Role
+from app.engine.types import AutoDraft
+from app.events import PairInfo
+from app.responder import AnswerRequest
+from app.ui.settings import ChatSettings
+
+
+class Phase(Enum):
+    """What the engine is busy with, as far as the user is concerned."""
+
+    LOADING = auto()
+    READY = auto()
+    ANSWERING = auto()
+    UNLOADED = auto()
+    """Loading failed; there is nobody to talk to."""
+
+
+class ChatSession:
+    """The state behind the chat screen.
+
+    An exchange enters the conversation when its answer has text. One that failed, or was stopped before the first
+    word, leaves the conversation as it was.
+    """
+
+    def __init__(self, settings: ChatSettings) -> None:
+        self.settings = settings
+        self.phase = Phase.LOADING
+        self.pair: PairInfo | None = None
+        self.drafting = settings.drafting is not None
+        """Whether the next answer is drafted."""
+        self.waiting: str | None = None
+        """A prompt sent while the models load."""
+        self.request: int | None = None
+        """The number of the running answer."""
+        self.asked: str | None = None
+        """The last prompt that an answer was asked for."""
+        self._said: tuple[Message, ...] = ()
+        self._replaced: tuple[Message, ...] = ()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a prompt cannot be sent now, or None if it can."""
+        if self.phase is Phase.ANSWERING:
+            return "An answer is being written; esc stops it."
+        if self.phase is Phase.UNLOADED:
+            return "No model is loaded; ctrl+q quits."
+        if self.waiting is not None:
+            return "A prompt already waits for the models; esc takes it back."
+        return None
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether there is something to draft with, as far as is known."""
+        drafting = self.settings.drafting
+        if isinstance(drafting, AutoDraft) and drafting.lookup:
+            return True
+        return drafting is not None and (self.pair is None or self.pair.draft is not None)
+
+    @property
+    def can_ask_again(self) -> bool:
+        return self.phase is Phase.READY and self.asked is not None
+
+    def ask(self, prompt: str) -> AnswerRequest:
+        """The request for an answer to a new prompt."""
+        self.asked, self._replaced = prompt, ()
+        return self._request(prompt)
+
+    def ask_again(self) -> AnswerRequest:
+        """The request for another answer to the last prompt."""
+        assert self.asked is not None
+        if self._said and self._said[-2].content == self.asked:
+            self._said, self._replaced = self._said[:-2], self._said[-2:]
+        return self._request(self.asked)
+
+    def started(self, request: int) -> None:
+        self.phase, self.request = Phase.ANSWERING, request
+
+    def ended(self, text: str) -> bool:
+        """The running answer has ended; returns whether the exchange entered the conversation."""
+        self.phase, self.request = Phase.READY, None
+        kept, self._replaced = self._replaced, ()
+        if not text.strip() or self.asked is None:
+            self._said += kept
+            return False
+        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text))
+        return True
+
+    def restart(self) -> None:
+        """Forget what was said; a running answer belongs to nobody from here on."""
+        self.asked, self.request = None, None
+        self._said = self._replaced = ()
+        if self.phase is Phase.ANSWERING:
+            self.phase = Phase.READY
+
+    def _request(self, prompt: str) -> AnswerRequest:
+        settings = self.settings
+        system = (Message(Role.SYSTEM, settings.system),) if settings.system else ()
+        return AnswerRequest(
+            messages=(*system, *self._said, Message(Role.USER, prompt)),
+            sampling=settings.sampling,
+            drafting=settings.drafting if self.drafting else None,
+            max_tokens=settings.max_tokens,
+            stops=settings.stops,
+        )

@@ -1,0 +1,38 @@
+"""From model output and numbers to what is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# Besides terminal controls: marks that reorder the text around them, which makes code lie about what it does.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Textual's Markdown counts these as line ends and its parser does not.
+_LINE_ENDS = re.compile("[\u2028\u2029]")
+_BARS = "▁▂▃▄▅▆▇█"
+_K = 1024
+
+
+def printable(text: str) -> str:
+    """The text without what could steer the terminal or hide from the reader."""
+    return _LINE_ENDS.sub("\n", _UNSAFE.sub("", text))
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """One bar a value, against the largest."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(_BARS[min(len(_BARS) - 1, int(value / top * len(_BARS)))] for value in values)
+
+
+def tokens(count: int) -> str:
+    """A number of tokens as context lengths are spoken of: 32768 is 32k."""
+    if count < _K:
+        return str(count)
+    thousands = count / _K
+    return f"{thousands:.0f}k" if thousands >= 10 or count % _K == 0 else f"{thousands:.1f}k"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

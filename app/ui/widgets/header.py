@@ -1,0 +1,45 @@
+"""The line at the top: which two models, and where they run."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from app.events import PairInfo
+from app.ui.names import draft_name, model_name, quantisation
+from app.ui.text import printable
+
+_BRAND = " Tandem   "
+_GAP = 2
+
+
+class HeaderLine(Widget):
+    """The pair in its two colours.
+
+    Args:
+        title: Shown until the pair is loaded.
+    """
+
+    pair: reactive[PairInfo | None] = reactive(None)
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def render(self) -> Content:
+        width = self.size.width
+        if self.pair is None:
+            return Content.assemble((_BRAND, "bold"), (printable(self._title), "$quiet")).truncate(width, ellipsis=True)
+        device = Content.styled(f"{printable(self.pair.device)} ", "$quiet")
+        room = max(0, width - device.cell_length - _GAP)
+        left = Content.assemble((_BRAND, "bold"), _pair(self.pair)).truncate(room, ellipsis=True)
+        return Content.assemble(left, " " * (width - left.cell_length - device.cell_length), device)
+
+
+def _pair(pair: PairInfo) -> Content:
+    target = Content.styled(printable(f"{model_name(pair.target)} {quantisation(pair.target)}"), "$target")
+    if pair.draft is None:
+        return target
+    draft = f"{draft_name(pair.target, pair.draft)} {quantisation(pair.draft)}".strip()
+    return Content.assemble(target, ("  +  ", "$quiet"), (printable(draft), "$draft"))

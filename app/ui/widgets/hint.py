@@ -1,0 +1,57 @@
+"""The quiet line between the conversation and the prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
+
+_SECONDS = 4.0
+
+
+class Hint(Static):
+    """Says one short thing for a moment; below it, for as long as it is so, that there is text out of sight."""
+
+    @dataclass
+    class Wanted(Message):
+        """A widget has something short to say."""
+
+        text: str
+
+    class Followed(Message):
+        """The hint about text out of sight was clicked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = ""
+        self._unseen = False
+        self._timer: Timer | None = None
+
+    def say(self, text: str) -> None:
+        """Show a line for a few seconds."""
+        self._said = text
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_SECONDS, self.forget)
+        self._draw()
+
+    def unseen(self, unseen: bool) -> None:
+        """Whether there is new text below what can be seen."""
+        if unseen != self._unseen:
+            self._unseen = unseen
+            self._draw()
+
+    def on_click(self) -> None:
+        if self._unseen:
+            self.post_message(self.Followed())
+
+    def forget(self) -> None:
+        """Take away what was said."""
+        self._said = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        self.update(Content(self._said or ("↓ new text below" if self._unseen else "")))

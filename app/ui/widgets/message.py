@@ -1,0 +1,124 @@
+"""One message of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalGroup
+from textual.content import Content
+from textual.getters import query_one
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from app.engine.text import Segment
+from app.errors import AppError
+from app.ui.text import printable
+
+if TYPE_CHECKING:
+    from app.ui.widgets.markdown import ModelMarkdown
+
+
+class UserMessage(VerticalGroup):
+    """What the user asked, exactly as typed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = printable(text)
+
+    def compose(self) -> ComposeResult:
+        yield Static("You", classes="label")
+        yield Static(Content(self._text), classes="said")
+
+
+class Reasoning(VerticalGroup):
+    """The model's thinking: one line with its length, the text itself on request."""
+
+    open: reactive[bool] = reactive(False, toggle_class="-open")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="summary")
+        yield Static(classes="thought")
+
+    def add(self, text: str) -> None:
+        self._text += text
+        self._draw()
+
+    def watch_open(self) -> None:
+        if self.is_mounted:
+            self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.open = not self.open
+
+    def _draw(self) -> None:
+        words = len(self._text.split())
+        self.set_class(bool(words), "-begun")
+        mark = "▾" if self.open else "▸"
+        self.query_one(".summary", Static).update(Content(f"{mark} thinking, {words:,} word{'s' * (words != 1)}"))
+        if self.open:
+            self.query_one(".thought", Static).update(Content(self._text.strip()))
+
+
+class Problem(VerticalGroup):
+    """A failure: what happened, and what to do."""
+
+    def __init__(self, error: AppError) -> None:
+        super().__init__()
+        self._error = error
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(printable(self._error.message)), classes="what")
+        if self._error.hint:
+            yield Static(Content(printable(self._error.hint)), classes="way-out")
+
+
+class AnswerMessage(VerticalGroup):
+    """One answer, from its first word to its last."""
+
+    reasoning = query_one(Reasoning)
+    remark = query_one(".remark", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = False
+        self._markdown: ModelMarkdown | None = None
+
+    def compose(self) -> ComposeResult:
+        # The first frame need not wait for a Markdown parser.
+        from app.ui.widgets.markdown import ModelMarkdown
+
+        self._markdown = ModelMarkdown()
+        yield Static("Answer", classes="label")
+        yield Reasoning()
+        yield self._markdown
+        yield Static(classes="remark")
+
+    async def add(self, segments: Sequence[Segment]) -> None:
+        """Show more text; must not be called again before it returns."""
+        thought = "".join(s.text for s in segments if s.reasoning)
+        text = "".join(s.text for s in segments if not s.reasoning)
+        if thought:
+            self.reasoning.add(printable(thought))
+        # Indented code is the only thing that leading space could mean, and models do not mean it.
+        text = text if self._begun else text.lstrip()
+        if text and self._markdown is not None:
+            self._begun = True
+            await self._markdown.append(printable(text))
+
+    def note(self, text: str) -> None:
+        """Say something about the answer, below it."""
+        self.remark.update(Content(printable(text)))
+        self.remark.set_class(bool(text), "-given")
+
+    async def fail(self, error: AppError) -> None:
+        """Say why there is no answer, or no more of it."""
+        self.note("")
+        await self.mount(Problem(error))

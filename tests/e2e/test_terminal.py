@@ -1,0 +1,137 @@
+"""The program in a real terminal, with the real small pair, driven by keys and read from the screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.terminal,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
+]
+
+_ROOT = Path(__file__).parents[2]
+_READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+ %  \d+\.\d per check  model  ctx \d")
+
+
+class Terminal:
+    """`tandem` in a tmux window of its own server."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self._name = f"tandem-test-{uuid.uuid4().hex}"
+        self._status = folder / "status"
+        run = f"{sys.executable} -m app {' '.join(flags)}; echo $? > {self._status}; sleep 60"
+        self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), run)
+
+    def _tmux(self, *arguments: str) -> str:
+        done = subprocess.run(["tmux", "-L", self._name, *arguments], check=True, capture_output=True, text=True)
+        return done.stdout
+
+    @property
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def until(self, what: Callable[[str], object], seconds: float = 60) -> str:
+        """Look until the screen is as wanted; returns it."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if what(screen := self.screen):
+                return screen
+            time.sleep(0.05)
+        pytest.fail(f"never came true; the screen shows:\n{self.screen}")
+
+    def exit_code(self, seconds: float = 10) -> int:
+        """Wait for the program to end."""
+        self.until(lambda _: self._status.exists() and self._status.read_text(), seconds)
+        return int(self._status.read_text())
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+
+@pytest.fixture
+def start(tmp_path: Path, demo_draft: Path) -> Iterator[Callable[..., Terminal]]:
+    """Starts the chat; the draft model is made before."""
+    started: list[Terminal] = []
+
+    def open_terminal(*flags: str) -> Terminal:
+        started.append(Terminal(tmp_path, *flags))
+        started[-1].until(lambda s: "ask anything" in s)
+        return started[-1]
+
+    yield open_terminal
+    for terminal in started:
+        terminal.close()
+
+
+def test_a_conversation(start: Callable[..., Terminal]) -> None:
+    terminal = start("--temp", "0", "--draft-n-max", "7")
+    screen = terminal.until(lambda s: " ready " in s)
+    assert "SmolLM2-135M-Instruct Q4_1  +  Q2_K" in screen
+
+    terminal.type("Name the capital of France.")
+    terminal.press("Enter")
+    terminal.until(lambda s: "Paris" in s)
+    terminal.until(_READOUTS.search)
+
+    terminal.type("Write a very long story about the sea, with many chapters.")
+    terminal.press("Enter")
+    terminal.until(lambda s: re.search(r"ctx [2-9]\d\d/8k", s))
+    terminal.type("typed while it answers")
+    terminal.until(lambda s: "typed while it answers" in s, 2)
+    terminal.press("Escape")
+    terminal.until(lambda s: "stopped" in s, 5)
+
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+
+
+def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start: Callable[..., Terminal]) -> None:
+    terminal = start("--temp", "0", "--draft-n-max", "7")
+    terminal.type("Write a very long story about the sea.")
+    terminal.press("Enter")
+    terminal.until(_READOUTS.search)
+    terminal.press("C-q")
+    assert terminal.exit_code(5) == 0
+    assert terminal.screen.strip() == ""
+
+
+def test_quitting_while_loading(start: Callable[..., Terminal]) -> None:
+    terminal = start()
+    terminal.until(lambda s: "loading" in s)
+    terminal.press("C-q")
+    assert terminal.exit_code(5) == 0
+
+
+def test_a_missing_model_is_explained_and_the_prompt_kept(start: Callable[..., Terminal]) -> None:
+    terminal = start("--target", "/nowhere/big.gguf")
+    terminal.type("hello")
+    terminal.until(lambda s: "no model loaded" in s)
+    screen = terminal.until(lambda s: "/nowhere/big.gguf" in s)
+    assert "hello" in screen
+    terminal.press("C-c", "C-c")
+    assert terminal.exit_code(5) == 0
+
+
+def test_without_a_terminal_the_chat_points_to_run() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "app"], cwd=_ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 2
+    assert "tandem run" in done.stderr
+    assert done.stdout == ""

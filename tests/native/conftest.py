@@ -1,0 +1,52 @@
+"""The small real model, loaded once, and fresh contexts over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.model import Model
+from app.llama.params import ContextParams
+
+NewContext = Callable[..., Context]
+
+
+@pytest.fixture(scope="session")
+def model(demo_target: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(demo_target))
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture(scope="session")
+def draft_model(demo_draft: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(demo_draft))
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture
+def new_context(model: Model) -> Iterator[NewContext]:
+    """A function that makes contexts, of the target if not told otherwise; they are closed after the test."""
+    made: list[Context] = []
+
+    def make(
+        n_ctx: int = 256, *, of: Model = model, cancel: CancelFlag | None = None, n_batch: int = 512, n_outputs: int = 8
+    ) -> Context:
+        params = ContextParams(n_ctx=n_ctx, n_threads=2, n_threads_batch=2, n_batch=n_batch, n_outputs=n_outputs)
+        made.append(Context(of, params, cancel))
+        return made[-1]
+
+    yield make
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def context(new_context: NewContext) -> Context:
+    return new_context()

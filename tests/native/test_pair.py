@@ -1,0 +1,215 @@
+"""Loading a target with its draft: what does not fit is told, and the chat goes on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import Interrupted, ModelFileError, ModelLoadError, UsageError
+from app.llama.cancel import CancelFlag
+from app.llama.library import native
+from app.llama.pair import NativePair, PairParams, load_pair
+from tests.native.gguf_files import I32, STRING, Array
+from tests.native.tiny_model import vocabulary, write_model
+
+pytestmark = pytest.mark.native
+
+
+def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
+    return load_pair(PairParams(target, draft, n_threads=2, **params), CancelFlag(), lambda *_: True)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Callable[..., Path]:
+    numbers = iter(range(100))
+    return lambda **changes: write_model(tmp_path / f"{next(numbers)}.gguf", **changes)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Native objects made, less those freed."""
+    alive = {"models": 0, "contexts": 0}
+
+    def count(name: str, kind: str, change: int) -> None:
+        call = getattr(native, name)
+
+        def wrapped(*arguments: Any) -> Any:
+            result = call(*arguments)
+            alive[kind] += change if change < 0 or result else 0
+            return result
+
+        monkeypatch.setattr(native, name, wrapped)
+
+    count("llama_model_load_from_file", "models", 1)
+    count("llama_init_from_model", "contexts", 1)
+    count("llama_model_free", "models", -1)
+    count("llama_free", "contexts", -1)
+    return alive
+
+
+NOTHING = {"models": 0, "contexts": 0}
+
+
+def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, counted: dict[str, int]) -> None:
+    told: list[tuple[str, float]] = []
+
+    def watch(what: str, share: float) -> bool:
+        told.append((what, share))
+        return True
+
+    pair = load_pair(PairParams(demo_target, demo_draft, n_threads=2, n_ctx=512), CancelFlag(), watch)
+    assert counted == {"models": 2, "contexts": 2}
+    assert pair.notices == []
+    assert pair.drafter is not None
+    assert pair.info.n_ctx == 512
+    assert pair.info.draft is not None
+    assert pair.info.target.n_vocab == pair.info.draft.n_vocab == 49_152
+    assert [what for what, share in told if share == 1.0] == ["target", "draft", "ready"]
+    assert pair.piece(2) == b""
+    assert pair.is_end(2)
+
+    pair.close()
+    pair.close()
+    assert counted == NOTHING
+    with pytest.raises(UsageError):
+        pair.target.evaluate((1,), 1)
+
+
+def test_without_a_draft(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(), None)
+    assert pair.drafter is None
+    assert pair.info.draft is None
+    assert pair.notices == []
+    pair.close()
+
+
+@pytest.mark.parametrize("wrong", ["missing", "text"])
+@pytest.mark.parametrize("which", ["target", "draft"])
+def test_a_wrong_file_is_told_before_anything_is_loaded(
+    tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int], wrong: str, which: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    bad = tmp_path / "bad.gguf"
+    if wrong == "text":
+        bad.write_text("hello")
+    right = tiny()
+    monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("something was loaded"))
+    with pytest.raises(ModelFileError, match=r"bad\.gguf"):
+        load(*((bad, right) if which == "target" else (right, bad)))
+    assert counted == NOTHING
+
+
+def test_a_draft_that_llama_cpp_refuses_frees_the_target(tiny: Callable[..., Path], counted: dict[str, int]) -> None:
+    with pytest.raises(ModelLoadError, match=r"1\.gguf"):
+        load(tiny(), tiny(general__architecture="no-such-architecture"))
+    assert counted == NOTHING
+
+
+@pytest.mark.parametrize("what", ["target", "draft"])
+def test_a_cancelled_load_frees_everything(
+    demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str
+) -> None:
+    with pytest.raises(Interrupted):
+        load_pair(PairParams(demo_target, demo_draft, 2, 256), CancelFlag(), lambda name, _: name != what)
+    assert counted == NOTHING
+
+
+def test_a_cancelled_flag_loads_nothing(tiny: Callable[..., Path]) -> None:
+    flag = CancelFlag()
+    flag.set()
+    with pytest.raises(Interrupted):
+        load_pair(PairParams(tiny(), None, 2), flag, lambda *_: True)
+
+
+def test_an_error_while_the_draft_is_fitted_frees_everything(
+    tiny: Callable[..., Path], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise RuntimeError
+
+    monkeypatch.setattr("app.llama.pair.incompatibility", fail)
+    with pytest.raises(RuntimeError):
+        load(tiny(), tiny())
+    assert counted == NOTHING
+
+
+def test_another_vocabulary_is_told_with_the_first_token_that_differs(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    names = vocabulary()
+    names[70] = "other"
+    pair = load(tiny(), tiny(tokenizer__ggml__tokens=Array(STRING, names)))
+    assert pair.drafter is None
+    assert pair.info.draft is None
+    (notice,) = pair.notices
+    assert notice.startswith("Running without a draft. The vocabularies differ: token 70 is ")
+    assert '"other" in the draft' in notice
+    assert counted == {"models": 1, "contexts": 1}
+    pair.target.evaluate((5,), 1)
+    pair.close()
+    assert counted == NOTHING
+
+
+def test_a_draft_that_gets_no_context_is_told(
+    tiny: Callable[..., Path], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = native.llama_init_from_model
+    made: list[object] = []
+
+    def only_one(*arguments: Any) -> Any:
+        made.append(arguments)
+        return make(*arguments) if len(made) == 1 else None
+
+    monkeypatch.setattr(native, "llama_init_from_model", only_one)
+    pair = load(tiny(), tiny())
+    assert pair.drafter is None
+    assert "could not make a context" in pair.notices[0]
+    assert counted == {"models": 1, "contexts": 1}
+    pair.close()
+
+
+def test_vocabularies_of_different_length_are_cut_to_what_is_shared(tiny: Callable[..., Path]) -> None:
+    names = [*vocabulary(), *(f"extra{i}" for i in range(20))]
+    types = Array(I32, [3, 3] + [1] * (len(names) - 2))
+    longer = tiny(tokenizer__ggml__tokens=Array(STRING, names), tokenizer__ggml__token_type=types)
+    pair = load(longer, tiny())
+    assert pair.notices == []
+    assert pair.drafter is not None
+    pair.close()
+
+
+def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(llama__context_length=512), tiny(), n_ctx=4096)
+    assert pair.info.n_ctx == 512
+    assert pair.notices == ["tiny was trained for 512 tokens of context; 4,096 were asked for, 512 are used."]
+    pair.close()
+
+
+@pytest.mark.parametrize("n_ctx", [0, -1, 7])
+def test_a_context_too_short_for_anything_is_refused(
+    tiny: Callable[..., Path], counted: dict[str, int], n_ctx: int
+) -> None:
+    with pytest.raises(UsageError, match="context setting"):
+        load(tiny(), None, n_ctx=n_ctx)
+    assert counted == NOTHING
+
+
+@pytest.mark.real_pair
+def test_a_real_model_of_another_family_is_told(real_model: Callable[[str], Path], demo_target: Path) -> None:
+    pair = load(demo_target, real_model("gemma-3-270m-q4_k_m.gguf"), n_ctx=256)
+    assert pair.drafter is None
+    assert 'The tokenizers differ: the target uses "gpt2", the draft "llama".' in pair.notices[0]
+    pair.close()
+
+
+@pytest.mark.real_pair
+def test_a_real_model_with_the_same_tokenizer_and_other_tokens_is_told(
+    real_model: Callable[[str], Path], demo_target: Path
+) -> None:
+    pair = load(demo_target, real_model("qwen2.5-coder-0.5b-instruct-q4_0.gguf"), n_ctx=256)
+    assert pair.drafter is None
+    assert "token 5 is " in pair.notices[0]
+    pair.close()

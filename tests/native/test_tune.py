@@ -1,0 +1,54 @@
+"""`tandem tune` on the demo pair, the way a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.engine.tuning.trace import load_traces
+
+pytestmark = pytest.mark.native
+
+
+def tune(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_DATA_HOME": str(home)}
+    command = [sys.executable, "-m", "app", "tune", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
+def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
+    done = tune(tmp_path, "--quick")
+
+    assert done.returncode == 0
+    assert "rows" in done.stdout
+    assert "A drafted token costs" in done.stdout
+    (file,) = (tmp_path / "tandem" / "drafting").iterdir()
+    assert len(json.loads(file.read_text())["rows"]) >= 2
+
+
+def test_the_heat_map_follows_one_answer(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    done = tune(tmp_path, "--json", "--heat-map", "Name a colour.", "--save-trace", str(trace))
+
+    answer = json.loads(done.stdout)
+    heat = answer["heat_map"]
+    assert len(heat["speedups"]) == len(heat["n_max"])
+    assert {len(row) for row in heat["speedups"]} == {len(heat["p_min"])}
+    assert answer["oracle_speedup"] >= answer["best_fixed"]["speedup"] * 0.999
+    (followed,) = load_traces(trace)
+    assert len(followed.matches) == len(followed.confidences) == len(followed.text) - 1
+    # The draft is the same model quantised further: it agrees with it most of the time.
+    assert sum(followed.matches) > 0
+
+
+def test_a_model_alone_has_no_draft_to_follow(tmp_path: Path, demo_target: Path) -> None:
+    done = tune(tmp_path, "--target", str(demo_target))
+
+    assert done.returncode == 0
+    assert "Look-up" in done.stdout
+    assert "model" not in done.stdout.splitlines()[3]

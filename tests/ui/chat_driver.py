@@ -1,0 +1,99 @@
+"""The chat as a user of it sees it, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual import events
+from textual.pilot import Pilot
+
+from app.ui.screens.chat import ChatScreen
+from app.ui.session import Phase
+from app.ui.settings import ChatSettings
+from app.ui.widgets.message import AnswerMessage
+from tests.ui.fakes import FakeEngine, fake_app
+
+_PAUSES = 200
+
+
+class Chat:
+    """A running chat: keys in, what is on the screen out."""
+
+    def __init__(self, pilot: Pilot[None], screen: ChatScreen, engine: FakeEngine) -> None:
+        self.pilot = pilot
+        self.screen = screen
+        self.engine = engine
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so; fails after a bounded number of looks."""
+        for _ in range(_PAUSES):
+            await self.pilot.pause(0.01)
+            if condition():
+                return
+        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text)
+
+    async def type(self, text: str) -> None:
+        """Type quickly, as a paste into the terminal would."""
+        before = self.prompt
+        for character in text:
+            self.pilot.app.post_message(events.Key("space" if character == " " else character, character))
+        await self.until(lambda: self.prompt == before + text)
+
+    async def send(self, text: str) -> None:
+        """Type a prompt, press Enter, and wait until the engine was asked."""
+        asked = len(self.engine.requests)
+        await self.type(text)
+        await self.pilot.press("enter")
+        await self.until(lambda: len(self.engine.requests) > asked)
+
+    async def load(self) -> None:
+        self.engine.loaded()
+        await self.until(lambda: self.screen.session.phase is Phase.READY)
+
+    async def ready(self) -> None:
+        """Wait for the end of the running answer."""
+        await self.until(lambda: self.screen.session.phase is Phase.READY)
+
+    @property
+    def prompt(self) -> str:
+        return self.screen.prompt.text
+
+    @property
+    def rows(self) -> list[str]:
+        """What the terminal shows, row by row."""
+        width, height = self.pilot.app.size
+        strips = self.screen._compositor.render_strips(self.screen.size)
+        assert len(strips) == height
+        return [strip.text[:width].rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.rows)
+
+    @property
+    def answers(self) -> list[AnswerMessage]:
+        return [answer for answer in self.screen.query(AnswerMessage) if answer.display]
+
+    @property
+    def status(self) -> str:
+        return str(self.screen.status.render())
+
+
+@asynccontextmanager
+async def open_chat(
+    settings: ChatSettings | None = None, *, loaded: bool = True, size: tuple[int, int] = (80, 24), closes: bool = True
+) -> AsyncIterator[Chat]:
+    """Run the chat over a fake engine."""
+    app, engine = fake_app(settings, closes=closes)
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ChatScreen)
+        chat = Chat(pilot, screen, engine)
+        await chat.until(lambda: engine.loads)
+        if loaded:
+            await chat.load()
+        yield chat

@@ -1,0 +1,12 @@
+"""Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
+
+import pytest
+from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
+
+SVGImageExtension.file_extension = "svg"
+
+
+@pytest.fixture(autouse=True)
+def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.pace.FASTEST_S", 0.01)
+    monkeypatch.setattr("app.ui.pace.SLOWEST_S", 0.01)

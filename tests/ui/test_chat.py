@@ -1,0 +1,374 @@
+"""The chat screen over a scripted engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
+from app.errors import AppError
+from app.events import Measuring, Notice
+from app.ui.session import Phase
+from app.ui.settings import ChatSettings
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.fakes import PAIR, STATS
+
+
+async def test_a_prompt_is_answered() -> None:
+    async with open_chat(ChatSettings("A pair", system="Be brief.", max_tokens=7, stops=("END",))) as chat:
+        await chat.send("hello")
+        assert chat.prompt == ""
+        chat.engine.says("Good *morning*.")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.shows("Good morning.")
+        assert "hello" in chat.text
+        request = chat.engine.requests[0]
+        assert request.messages == (Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "hello"))
+        assert (request.max_tokens, request.stops) == (7, ("END",))
+
+
+async def test_the_next_request_carries_the_conversation_without_the_thinking() -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        chat.engine.says("hm", thinking=True)
+        chat.engine.says("first")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.send("two")
+        assert [m.content for m in chat.engine.requests[1].messages] == ["one", "first", "two"]
+
+
+async def test_text_shows_while_it_comes() -> None:
+    async with open_chat() as chat:
+        await chat.send("code")
+        chat.engine.says("Look:\n\n```python\ndef f():\n")
+        await chat.shows("def f():")
+        chat.engine.says("    return 1\n")
+        await chat.shows("    return 1")
+        assert "def f():" in chat.text
+        chat.engine.says("```\nDone.")
+        await chat.shows("Done.")
+        assert "def f():" in chat.text
+
+
+async def test_thinking_is_folded_and_opens() -> None:
+    async with open_chat() as chat:
+        await chat.send("why")
+        chat.engine.says("let me see now", thinking=True)
+        await chat.shows("thinking, 4 words")
+        assert "let me see" not in chat.text
+        await chat.pilot.press("ctrl+t")
+        await chat.shows("let me see now")
+        await chat.pilot.press("ctrl+t")
+        await chat.until(lambda: "let me see" not in chat.text)
+
+
+async def test_esc_stops_and_keeps_what_came() -> None:
+    async with open_chat() as chat:
+        await chat.send("story")
+        chat.engine.says("Once upon")
+        await chat.shows("Once upon")
+        await chat.pilot.press("escape")
+        assert chat.engine.cancelled == 1
+        assert "stopping" in chat.status
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.shows("stopped")
+        assert "Once upon" in chat.text
+        await chat.send("go on")
+        assert [m.content for m in chat.engine.requests[1].messages] == ["story", "Once upon", "go on"]
+
+
+async def test_an_answer_stopped_before_its_first_word_gives_the_prompt_back() -> None:
+    async with open_chat() as chat:
+        await chat.send("story")
+        await chat.pilot.press("escape")
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "story")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        assert [m.content for m in chat.engine.requests[1].messages] == ["story"]
+
+
+async def test_a_failed_answer_says_why_and_keeps_the_prompt() -> None:
+    async with open_chat() as chat:
+        await chat.send("long one")
+        chat.engine.fails(AppError("The prompt does not fit.", "Make it shorter."))
+        await chat.shows("The prompt does not fit.")
+        assert "Make it shorter." in chat.text
+        assert chat.prompt == "long one"
+        assert chat.screen.session.phase is Phase.READY
+
+
+async def test_a_failed_answer_does_not_overwrite_what_is_being_typed() -> None:
+    async with open_chat() as chat:
+        await chat.send("long one")
+        await chat.type("next")
+        chat.engine.fails(AppError("No."))
+        await chat.shows("No.")
+        assert chat.prompt == "next"
+
+
+async def test_a_prompt_waits_for_the_models() -> None:
+    async with open_chat(loaded=False) as chat:
+        chat.engine.load_progress("target", 0.45)
+        await chat.shows("loading target 45 %")
+        await chat.type("early")
+        await chat.pilot.press("enter")
+        await chat.shows("waits for the models")
+        assert chat.engine.requests == []
+        await chat.type("more")
+        await chat.pilot.press("enter")
+        await chat.shows("A prompt already waits")
+        assert chat.prompt == "more"
+        chat.engine.loaded()
+        await chat.until(lambda: chat.engine.requests)
+        assert chat.engine.requests[0].messages[-1].content == "early"
+        assert "waits for the models" not in chat.text
+
+
+async def test_esc_takes_a_waiting_prompt_back() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.type("early")
+        await chat.pilot.press("enter")
+        await chat.shows("waits for the models")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.prompt == "early")
+        assert chat.answers == []
+        await chat.load()
+        assert chat.engine.requests == []
+        assert chat.engine.cancelled == 0
+
+
+async def test_a_failed_load_is_explained_and_gives_the_prompt_back() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.type("early")
+        await chat.pilot.press("enter")
+        chat.engine.fails_to_load(AppError("big.gguf is cut short.", "Download it again."))
+        await chat.shows("big.gguf is cut short.")
+        assert "Download it again." in chat.text
+        assert "no model loaded" in chat.status
+        assert chat.prompt == "early"
+        await chat.pilot.press("enter")
+        await chat.shows("No model is loaded")
+        assert chat.prompt == "early"
+
+
+async def test_sending_during_an_answer_is_refused_and_typing_is_not() -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        await chat.type("two")
+        await chat.pilot.press("enter")
+        await chat.shows("esc stops it")
+        assert chat.prompt == "two"
+        assert len(chat.engine.requests) == 1
+
+
+async def test_ctrl_d_turns_drafting_off_and_on_for_the_next_answers() -> None:
+    async with open_chat() as chat:
+        assert "model" in chat.status
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("draft off")
+        await chat.send("plain")
+        assert chat.engine.requests[0].drafting is None
+        chat.engine.says("x")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("ctrl+d")
+        await chat.send("drafted")
+        assert chat.engine.requests[1].drafting == DraftParams()
+
+
+async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
+    async with open_chat(ChatSettings("One model")) as chat:
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("There is no draft model.")
+        assert "no draft" in chat.status
+        await chat.send("plain")
+        assert chat.engine.requests[0].drafting is None
+
+
+async def test_ctrl_r_replaces_the_last_answer() -> None:
+    async with open_chat() as chat:
+        await _exchange(chat, "one", "first")
+        await _exchange(chat, "two", "second")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 3)
+        assert chat.engine.requests[2].messages == chat.engine.requests[1].messages
+        chat.engine.says("better")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.shows("better")
+        assert "second" not in chat.text
+        await chat.send("three")
+        assert [m.content for m in chat.engine.requests[3].messages] == ["one", "first", "two", "better", "three"]
+
+
+async def test_a_failed_second_answer_brings_the_first_back() -> None:
+    async with open_chat() as chat:
+        await _exchange(chat, "one", "first")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        assert "first" not in chat.text
+        chat.engine.fails(AppError("It broke."))
+        await chat.shows("It broke.")
+        assert "first" in chat.text
+        assert chat.prompt == ""
+        await chat.send("two")
+        assert [m.content for m in chat.engine.requests[2].messages] == ["one", "first", "two"]
+
+
+async def test_ctrl_n_begins_anew_and_drops_what_a_running_answer_still_says() -> None:
+    async with open_chat() as chat:
+        await chat.send("old")
+        chat.engine.says("old words")
+        await chat.shows("old words")
+        await chat.pilot.press("ctrl+n")
+        assert chat.engine.cancelled == 1
+        await chat.until(lambda: chat.answers == [])
+        await chat.send("new")
+        chat.engine.says("late", request=1)
+        chat.engine.finishes(FinishReason.CANCELLED, request=1)
+        chat.engine.says("fresh")
+        await chat.shows("fresh")
+        assert "late" not in chat.text
+        assert "old" not in chat.text
+        assert chat.screen.session.phase is Phase.ANSWERING
+        assert [m.content for m in chat.engine.requests[1].messages] == ["new"]
+
+
+async def test_the_status_line_says_what_was_measured() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.reads(1024, 3000)
+        await chat.shows("reading prompt 1,024 / 3,000")
+        chat.engine.says("word")
+        await chat.shows("106.7 t/s")
+        assert chat.status == "106.7 t/s  accepted 78 %  5.9 per check  model  ctx 2.1k/32k"
+        chat.engine.finishes()
+        await chat.ready()
+        assert chat.status.startswith("106.7 t/s")
+
+
+async def test_acceptance_wears_the_drafts_colour() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("word", stats=STATS)
+        await chat.shows("accepted 78 %")
+        content = chat.screen.status.render()
+        styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
+        assert styled["accepted 78 %"] == "$draft"
+        assert "106.7 t/s" not in styled
+
+
+async def test_automatic_drafting_shows_its_verdict_and_spares_bars_where_the_line_is_short() -> None:
+    settings = ChatSettings("A pair", drafting=AutoDraft())
+    async with open_chat(settings) as chat:
+        await chat.shows("ready  automatic  ctx 0/32k")
+        await chat.send("go")
+        chat.engine.emit(Measuring(1, 0.3))
+        await chat.shows("measuring this pair, once 30 %")
+        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
+        await chat.shows("3.1x winning")
+        chat.screen.status._rates.extend([1.0] * 8)
+        assert len(chat.status) <= 78
+        assert "5.9 per check" in chat.status
+
+
+async def test_look_up_alone_can_be_turned_off() -> None:
+    async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("draft off")
+        await chat.send("plain")
+        assert chat.engine.requests[0].drafting is None
+
+
+async def test_the_view_follows_until_the_user_scrolls_up() -> None:
+    async with open_chat() as chat:
+        await chat.send("long")
+        chat.engine.says("\n\n".join(f"line {n}" for n in range(40)))
+        await chat.shows("line 39")
+        assert "new text below" not in chat.text
+        await chat.pilot.press("pageup")
+        await chat.until(lambda: "line 39" not in chat.text)
+        top = chat.rows[3]
+        chat.engine.says("\n\nline 40")
+        await chat.shows("↓ new text below")
+        assert chat.rows[3] == top
+        await chat.pilot.press("ctrl+end")
+        await chat.shows("line 40")
+        await chat.until(lambda: "new text below" not in chat.text)
+        chat.engine.says("\n\nline 41")
+        await chat.shows("line 41")
+
+
+async def test_scrolling_back_down_follows_again() -> None:
+    async with open_chat() as chat:
+        await chat.send("long")
+        chat.engine.says("\n\n".join(f"line {n}" for n in range(40)))
+        await chat.shows("line 39")
+        await chat.pilot.press("pageup")
+        chat.engine.says("\n\nline 40")
+        await chat.shows("↓ new text below")
+        for _ in range(3):
+            await chat.pilot.press("pagedown")
+        chat.engine.says("\n\nline 41")
+        await chat.shows("line 41")
+        assert "new text below" not in chat.text
+
+
+@pytest.mark.parametrize("markup", ["[red]not red[/red]", "[@click=app.quit]x[/]", "[/nonsense]"])
+async def test_markup_is_text(markup: str) -> None:
+    async with open_chat() as chat:
+        await chat.send(markup)
+        chat.engine.says(f"it says {markup}", thinking=True)
+        chat.engine.says(f"`{markup}`")
+        chat.engine.fails(AppError(f"Error {markup}", f"Hint {markup}"))
+        await chat.shows(f"Hint {markup}")
+        await chat.pilot.press("ctrl+t")
+        await chat.shows(f"it says {markup}")
+        assert chat.text.count(markup) >= 5
+
+
+async def test_control_characters_do_not_reach_the_terminal() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\re")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.shows("a[2Jb31mcde")
+
+
+async def test_html_is_shown_not_swallowed() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("<div>\nhello\n</div>\n\nafter")
+        await chat.shows("<div>")
+        assert "after" in chat.text
+
+
+async def test_a_notice_is_shown() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.emit(Notice("Drafting stopped: [why]"))
+        await chat.shows("Drafting stopped: [why]")
+
+
+async def test_the_header_names_the_pair() -> None:
+    async with open_chat(loaded=False) as chat:
+        assert "A pair" in chat.rows[0]
+        await chat.load()
+        await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M  +  0.5B Q8_0")
+        assert chat.rows[0].endswith("CPU")
+        assert chat.screen.header.pair == PAIR
+
+
+async def _exchange(chat: Chat, prompt: str, answer: str) -> None:
+    await chat.send(prompt)
+    chat.engine.says(answer)
+    chat.engine.finishes()
+    await chat.ready()
+    await chat.shows(answer)

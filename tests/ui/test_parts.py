@@ -1,0 +1,165 @@
+"""What the chat is made of, without a screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.text import Segment
+from app.engine.types import Origin
+from app.events import Event, Loaded, LoadProgress, ModelInfo, Notice, StepCompleted
+from app.ui.bridge import Batch, EventBridge
+from app.ui.names import draft_name, model_name, quantisation
+from app.ui.pace import Pace
+from app.ui.stderr_guard import guarded_stderr
+from app.ui.text import printable, sparkline, tokens
+from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
+
+
+def model(file: str, quantisation: str = "Q8_0", name: str = "From Inside") -> ModelInfo:
+    return ModelInfo(name, file, quantisation, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Qwen2.5-Coder-32B-Instruct"),
+        ("qwen2.5-coder-7b-q8_0.gguf", "qwen2.5-coder-7b"),
+        ("SmolLM2-135M-Instruct.Q4_1.98362432.draft-q2_k.gguf", "SmolLM2-135M-Instruct"),
+        ("Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", "Qwen3-30B-A3B"),
+        ("gpt-oss-20b-mxfp4.gguf", "gpt-oss-20b"),
+        ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside"),
+        ("model.gguf", "From Inside"),
+        ("Q4_0.gguf", "Q4_0"),
+    ],
+)
+def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
+    assert model_name(model(file)) == name
+
+
+@pytest.mark.parametrize(
+    ("native", "shown"),
+    [("Q4_K - Medium", "Q4_K_M"), ("Q3_K - Small", "Q3_K_S"), ("Q2_K - Medium", "Q2_K"), ("Q8_0", "Q8_0")],
+)
+def test_quantisations_are_spelt_as_in_file_names(native: str, shown: str) -> None:
+    assert quantisation(model("x.gguf", native)) == shown
+
+
+def test_a_draft_is_called_by_what_differs() -> None:
+    assert draft_name(TARGET, DRAFT) == "0.5B"
+    assert draft_name(TARGET, replace(TARGET, quantisation="Q2_K - Medium")) == ""
+    assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
+
+
+def test_numbers_are_short() -> None:
+    assert [tokens(n) for n in (0, 1023, 1024, 2148, 8192, 32768, 33000)] == [
+        "0", "1023", "1k", "2.1k", "8k", "32k", "32k"
+    ]  # fmt: skip
+
+
+def test_a_sparkline_is_measured_against_its_largest_value() -> None:
+    assert sparkline([0, 50, 100]) == "▁▅█"
+    assert sparkline([]) == sparkline([0.0]) == ""
+
+
+def test_unsafe_characters_are_dropped_and_tabs_stay() -> None:
+    assert printable("a\x1b[0m\tb\x00\x85\u202e\u2028c\n") == "a[0m\tb\nc\n"
+
+
+def step(text: str) -> StepCompleted:
+    return StepCompleted(1, (Segment(text, Origin.DRAFT),), STATS)
+
+
+def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:
+    woken: list[int] = []
+    bridge = EventBridge()
+    bridge.connect(lambda: woken.append(1))
+    events: list[Event] = [LoadProgress("target", 0.5), Notice("a"), Loaded(PAIR), Notice("b")]
+    thread = threading.Thread(target=lambda: deque(map(bridge, events)))
+    thread.start()
+    thread.join()
+    assert len(woken) == 1
+    first, *others = bridge.drain(lambda _: True)
+    assert isinstance(first, Batch)
+    assert others == events[1:]
+    bridge(LoadProgress("target", 0.6))
+    assert len(woken) == 1
+    bridge(Notice("c"))
+    assert len(woken) == 2
+
+
+def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
+    bridge = EventBridge()
+    for event in (step("a"), step("b"), Notice("between"), step("c")):
+        bridge(event)
+    before, notice, after = bridge.drain(lambda _: True)
+    assert isinstance(before, Batch)
+    assert [segment.text for segment in before.segments] == ["a", "b"]
+    assert notice == Notice("between")
+    assert isinstance(after, Batch)
+    assert [segment.text for segment in after.segments] == ["c"]
+
+
+def test_the_bridge_drops_what_nobody_wants() -> None:
+    bridge = EventBridge()
+    for event in (step("a"), Notice("kept")):
+        bridge(event)
+    assert list(bridge.drain(lambda event: isinstance(event, Notice))) == [Notice("kept")]
+
+
+def test_the_bridge_outlives_the_screen() -> None:
+    def closed() -> None:
+        raise RuntimeError("Event loop is closed")
+
+    bridge = EventBridge()
+    bridge.connect(closed)
+    bridge(Notice("late"))
+    bridge.close()
+    bridge(Notice("later"))
+    assert list(bridge.drain(lambda _: True)) == []
+
+
+def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.pace.FASTEST_S", 0.2)
+    monkeypatch.setattr("app.ui.pace.SLOWEST_S", 1.0)
+    clock = iter([0.0, 5.0, 5.001, 5.041, 6.041])
+    monkeypatch.setattr("app.ui.pace.time.thread_time", lambda: next(clock))
+    pace = Pace()
+    pace.start()
+    assert pace.next_delay() == 0.2
+    assert pace.next_delay() == pytest.approx(0.4)
+    assert pace.next_delay() == 1.0
+
+
+def test_native_noise_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "logs" / "tandem.log"
+    before = sys.stderr, sys.__stderr__
+    with guarded_stderr(log):
+        os.write(2, b"noise\n")
+        assert sys.__stderr__ is not None
+        sys.__stderr__.write("drawn\n")
+    os.write(2, b"afterwards\n")
+    assert log.read_bytes() == b"noise\n"
+    shown = capfd.readouterr()
+    assert "drawn" in shown.out + shown.err
+    assert "afterwards" in shown.err
+    assert (sys.stderr, sys.__stderr__) == before
+
+
+def test_a_log_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with guarded_stderr(tmp_path / "file" / "tandem.log"):
+        os.write(2, b"noise\n")
+
+
+def test_a_failure_inside_restores_standard_error(tmp_path: Path) -> None:
+    before = os.fstat(2)
+    with pytest.raises(KeyError), guarded_stderr(tmp_path / "log"):
+        raise KeyError
+    assert os.path.samestat(before, os.fstat(2))

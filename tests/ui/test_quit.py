@@ -1,0 +1,49 @@
+"""Leaving must never wait for the engine."""
+
+from __future__ import annotations
+
+from app.errors import AppError
+from tests.ui.chat_driver import open_chat
+
+
+async def test_quit_while_loading() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.pilot.press("ctrl+q")
+        await chat.pilot.pause()
+        assert not chat.pilot.app.is_running
+        assert chat.engine.cancelled == 1
+
+
+async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
+    async with open_chat(closes=False) as chat:
+        await chat.send("go")
+        chat.engine.says("words")
+        await chat.pilot.press("ctrl+q")
+        await chat.pilot.pause()
+        assert not chat.pilot.app.is_running
+        assert chat.pilot.app.return_code == 0
+        assert chat.engine.cancelled == 1
+    # The worker's thread may still speak.
+    chat.engine.says("late")
+    chat.engine.finishes()
+
+
+async def test_what_the_engine_says_after_quit_finds_nobody() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.pilot.press("ctrl+q")
+        chat.engine.fails_to_load(AppError("Loading was stopped."))
+        chat.screen.post_message(chat.screen.EventsArrived())
+        await chat.pilot.pause()
+        assert chat.pilot.app.return_code == 0
+
+
+async def test_ctrl_c_asks_first() -> None:
+    async with open_chat() as chat:
+        await chat.type("kept")
+        await chat.pilot.press("ctrl+c")
+        await chat.shows("ctrl+c again quits")
+        assert chat.pilot.app.is_running
+        assert chat.prompt == "kept"
+        await chat.pilot.press("ctrl+c")
+        await chat.pilot.pause()
+        assert not chat.pilot.app.is_running

@@ -1,0 +1,134 @@
+"""A chat template comes out of an untrusted file: whatever it does ends in a prompt or in one clear sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.errors import TemplateError
+from app.llama import sandbox
+from app.llama.plain import plain
+from app.llama.template import ChatTemplate
+
+TALK = [
+    Message(Role.SYSTEM, "Be brief."),
+    Message(Role.USER, "Hello"),
+    Message(Role.ASSISTANT, "Hi"),
+    Message(Role.USER, "Bye"),
+]
+MISTRAL = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant') }}{% endif %}"
+    "{% if message.role == 'user' %}[INST] {{ message.content }} [/INST]"
+    "{% else %}{{ message.content }}{{ eos_token }}{% endif %}{% endfor %}"
+)
+
+
+def render(source: str | None, messages: list[Message] | None = None, **specials: str) -> str:
+    return ChatTemplate(source, **specials).render(TALK if messages is None else messages)
+
+
+def failure(source: str) -> TemplateError:
+    with pytest.raises(TemplateError) as caught:
+        render(source)
+    return caught.value
+
+
+# What templates do
+
+
+def test_without_a_template_the_prompt_is_chatml() -> None:
+    assert render(None, TALK[:2]) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_special_tokens_have_their_texts() -> None:
+    assert render("{{ bos_token }}x{{ eos_token }}", bos="<s>", eos="</s>") == "<s>x</s>"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ messages|length }}", "4"),
+        (
+            "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m['role'] }}{% break %}{% endfor %}",
+            "user",
+        ),
+        ("{% generation %}{{ messages[1].content }}{% endgeneration %}", "Hello"),
+        ("{{ {'a': '<b> & ü'}|tojson }}", '{"a": "<b> & ü"}'),
+        ("{{ [1, {'b': 2, 'a': 1}]|tojson(indent=1, sort_keys=true) }}", json.dumps([1, {"a": 1, "b": 2}], indent=1)),
+        ("{{ [1, 2]|tojson(separators=(',', ':')) }}", "[1,2]"),
+        (
+            "{% set n = namespace(x='') %}{% for m in messages %}{% set n.x = n.x ~ m.role[0] %}{% endfor %}{{ n.x }}",
+            "suau",
+        ),
+        ("{% set first, rest = messages[0], messages[1:] %}{{ first.content + (rest|length)|string }}", "Be brief.3"),
+        ("{% macro say(m) %}[{{ m.content }}]{% endmacro %}{{ say(messages[1]) }}", "[Hello]"),
+        ("{{ messages|map(attribute='role')|join(', ') }}", "system, user, assistant, user"),
+        ("{{ messages|selectattr('role', 'equalto', 'user')|list|length }}", "2"),
+        ("{{ messages[1:]|join('', attribute='content') }}", "HelloHiBye"),
+        ("{{ 'a</think>b'.split('</think>')[-1].strip() }}", "b"),
+        (
+            "{{ '%s is **%d**'|format('x', 3) }} {{ '**{}** {:>4}'.format('y', 2) }} {{ '{{}}{0}'.format(1) }}",
+            "x is **3** **y**    2 {}1",
+        ),
+        ("{{ 'ab'|replace('a', 'xx') }}{{ 'ab'.replace('b', '') }}{{ '-' * 3 }}{{ 2 ** 8 }}{{ 7 % 4 }}", "xxba---2563"),
+        ("{{ '\n'.join(['a', 'b'])|indent(2) }}", "a\n  b"),
+        ("{% if messages[0].role in ['system', 'developer'] %}yes{% endif %}", "yes"),
+        ("{{ documents is none and tools is none and missing is not defined }}", "True"),
+        ("{% set x %}{% filter upper %}a{{ 1 }}b{% endfilter %}{% endset %}{{ x }}", "A1B"),
+        (
+            "{% for a in [1, [2, [3]]] recursive %}{{ loop(a) if a is iterable else a }}{% endfor %}",
+            "123",
+        ),
+        ("{{ [3, 1, 2]|sort|first }}{{ [1, 2]|sum }}{{ 'x'|center(3) }}{{ 1.25|round(1) }}", "13 x 1.2"),
+    ],
+)
+def test_what_templates_use_works(source: str, text: str) -> None:
+    assert render(source) == text
+
+
+def test_the_date_is_told() -> None:
+    year = render("{{ strftime_now('%Y') }}")
+    assert year.isdigit()
+    assert len(year) == 4
+
+
+def test_a_template_that_refuses_a_system_message_gets_it_with_the_first_question() -> None:
+    assert render(MISTRAL, TALK, eos="</s>") == "[INST] Be brief.\n\nHello [/INST]Hi</s>[INST] Bye [/INST]"
+
+
+def test_a_refusal_of_everything_is_a_sentence() -> None:
+    error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
+    assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
+    assert error.hint
+
+
+def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
+    with pytest.raises(TemplateError, match=r"refuses this conversation: Conversation roles must alternate"):
+        render(MISTRAL, [Message(Role.ASSISTANT, "I begin")])
+
+
+def test_a_second_rendering_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
+    template = ChatTemplate(None)
+    for _ in range(5):
+        template.render(TALK)
+
+
+# What a file may put into a sentence
+
+
+def test_words_of_a_file_are_one_printable_line() -> None:
+    assert plain("a\x1b]0;t\x07\nb\u202e..") == "a ]0;t b"
+    assert len(plain("x" * 10**6)) <= 303
+
+
+def test_an_error_of_a_template_cannot_paint_the_terminal() -> None:
+    message = failure("{{ x|upper() }}{{ raise_exception('\x1b[2J' ~ 'a' * 5000) }}").message
+    assert message.isprintable()
+    assert len(message) < 400
