@@ -23,7 +23,7 @@ from app.worker import EngineWorker
 _HERE = Path(__file__).parent
 _PROMPT = "Write a Python function that reverses a string, and explain how it works."
 _SIZES = {"chat.svg": ((100, 30), "tandem-dark"), "chat-light.svg": ((100, 30), "tandem-light")}
-_PATIENCE_S = 120
+_PATIENCE_S = 600
 
 
 async def _until(pilot: Pilot[None], phase: Phase) -> ChatScreen:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import TextIO
 
-from app.engine.text import Segment
+from app.engine.text import Segment, printable
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CLEAR_LINE = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
-
-
-def printable(text: str) -> str:
-    """The text without control characters, so that a model cannot steer the terminal."""
-    return _CONTROLS.sub("", text)
 
 
 class StatusLine:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from app.engine.types import Draft, DraftingStatus, Round
 
-Logits = NDArray[np.float32]
+if TYPE_CHECKING:
+    # NumPy takes a tenth of the time to the first frame, and the screen never sees a row.
+    import numpy as np
+    from numpy.typing import NDArray
+
+Logits: TypeAlias = "NDArray[np.float32]"
 """One row of raw logits, shape (n_vocab,)."""
 
 Cancelled = Callable[[], bool]

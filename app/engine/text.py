@@ -7,10 +7,20 @@ text who wrote it first.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.engine.types import Origin
+
+# Besides terminal controls: marks that reorder the text around them, which makes code lie about what it does.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_LINE_ENDS = re.compile("[\u2028\u2029]")
+
+
+def printable(text: str) -> str:
+    """The text without what could steer a terminal or hide from its reader; it may come from a model or a file."""
+    return _LINE_ENDS.sub("\n", _UNSAFE.sub("", text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,6 @@ class EventBridge:
             if batch is not None:
                 yield batch
                 batch = None
-            # What was yielded may have changed who waits for what.
-            if wanted(event):
-                yield event
+            yield event
         if batch is not None and not self.closed:
             yield batch

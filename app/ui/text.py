@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-# Besides terminal controls: marks that reorder the text around them, which makes code lie about what it does.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# Textual's Markdown counts these as line ends and its parser does not.
-_LINE_ENDS = re.compile("[\u2028\u2029]")
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
-
-
-def printable(text: str) -> str:
-    """The text without what could steer the terminal or hide from the reader."""
-    return _LINE_ENDS.sub("\n", _UNSAFE.sub("", text))
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.text import Segment
+from app.engine.text import Segment, printable
 from app.engine.types import Origin
 from app.events import Event, Loaded, LoadProgress, ModelInfo, Notice, StepCompleted
 from app.ui.bridge import Batch, EventBridge
 from app.ui.names import draft_name, model_name, quantisation
 from app.ui.pace import Pace
 from app.ui.stderr_guard import guarded_stderr
-from app.ui.text import printable, sparkline, tokens
+from app.ui.text import sparkline, tokens
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
 

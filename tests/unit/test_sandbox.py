@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from app.chat.message import Message, Role
@@ -199,7 +201,7 @@ DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %
         "{{ ('a' * 10 ** 6)|replace('', 'b' * 10 ** 6) }}",
         "{{ range(100000)|join('b' * 10 ** 6) }}",
         "{{ range(100000)|join(d='b' * 10 ** 6) }}",
-        "{{ [namespace(s='a' * 10 ** 6)] * 1000 |join('', 's') }}",
+        "{{ ([namespace(s='a' * 10 ** 6)] * 1000)|join('', 's') }}",
         "{{ ([namespace(s='a' * 10 ** 6)] * 1000)|join(attribute='s') }}",
         "{{ range(10 ** 9)|list }}",
         "{{ [1]|batch(10 ** 9, 'x')|list }}",
@@ -215,7 +217,9 @@ DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %
     ],
 )
 def test_what_would_fill_the_memory_is_refused_before_it_does(source: str) -> None:
-    failure(source)
+    # Refused by name; a MemoryError would be a sentence too, but a late one.
+    refusals = "becomes too large|is too large|too deeply|Range too big|only numbers|unsafe|undefined|No filter"
+    assert re.search(refusals, failure(source).message)
 
 
 def test_namespaces_that_hold_each_other_print_as_a_word() -> None:

@@ -6,9 +6,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from app.engine.text import printable
 from app.events import PairInfo
 from app.ui.names import draft_name, model_name, quantisation
-from app.ui.text import printable
 
 _BRAND = " Tandem   "
 _GAP = 2

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from markdown_it import MarkdownIt
-from pygments.token import Token  # type: ignore[import-untyped]
+from pygments.token import Token
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -14,7 +14,7 @@ from textual.highlight import HighlightTheme, highlight
 from textual.widgets import Markdown
 from textual.widgets._markdown import MarkdownBlock, MarkdownFence, MarkdownTable, MarkdownTableContent
 
-from app.ui.text import printable
+from app.engine.text import printable
 from app.ui.widgets.hint import Hint
 
 

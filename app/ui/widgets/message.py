@@ -13,9 +13,8 @@ from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from app.engine.text import Segment
+from app.engine.text import Segment, printable
 from app.errors import AppError
-from app.ui.text import printable
 
 if TYPE_CHECKING:
     from app.ui.widgets.markdown import ModelMarkdown

@@ -7,8 +7,8 @@ from textual.containers import VerticalGroup, VerticalScroll
 from textual.getters import query_one
 from textual.widgets import Static
 
+from app.engine.text import printable
 from app.errors import AppError
-from app.ui.text import printable
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
 
 

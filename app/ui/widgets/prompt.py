@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from app.ui.text import printable
+from app.engine.text import printable
 
 
 class PromptInput(TextArea):

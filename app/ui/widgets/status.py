@@ -19,6 +19,9 @@ _GAP = "  "
 _SHORTEST_S = 0.1
 """A rate over less time says more about when the events were fetched than about the models."""
 
+_SOURCE_STYLES = ("$draft", "$quiet")
+"""While drafting, and while not."""
+
 
 class StatusLine(Widget):
     """Live numbers of the running answer; they stay when it has ended. Only what was measured is shown."""
@@ -52,7 +55,7 @@ class StatusLine(Widget):
 
     def source(self, name: str, *, drafting: bool) -> None:
         """Where the next answer's drafts come from."""
-        self._source = Content.styled(name, "$draft" if drafting else "$quiet")
+        self._source = Content.styled(name, _SOURCE_STYLES[not drafting])
         self.refresh()
 
     def begin(self) -> None:
@@ -101,7 +104,10 @@ class StatusLine(Widget):
             yield Content.styled(self._doing, "$quiet")
         elif self._stats is not None:
             yield from self._numbers(self._stats, bars, rounds=rounds)
-        if self._source:
+        if self._drafting is not None and not self._doing:
+            source = self._drafting.source
+            yield Content.styled("drafting off" if source == "off" else source, _SOURCE_STYLES[source == "off"])
+        elif self._source:
             yield self._source
         if self._n_ctx:
             yield Content.styled(f"ctx {tokens(self._used)}/{tokens(self._n_ctx)}", "$quiet")
