@@ -179,7 +179,7 @@ class Context:
             address = _logits_address(handle, index)
             self._native_ns += time.perf_counter_ns() - started
             if not address:
-                raise DecodeError("llama.cpp has no logits for that row.", "Its model may be one that does not chat.")
+                raise DecodeError("llama.cpp has no logits for that row.", "The model may be one that does not chat.")
             view = self._rows.get(address)
             if view is None:
                 # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 
 from app.errors import ModelLoadError
+from app.llama.plain import plain
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -18,7 +19,7 @@ try:
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
     raise ModelLoadError(
-        f"llama.cpp cannot be loaded: {error}",
+        f"llama.cpp cannot be loaded: {plain(str(error))}.",
         "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36",
     ) from error
 

@@ -93,8 +93,7 @@ class SamplerChain:
         """Choose from an output row; the native chain counts the choice as emitted by itself."""
         logits = self._context.logits(row)
         token = int(logits.argmax())
-        # NumPy calls a NaN the largest. In llama.cpp's chain one is in no order with the others, which its sorting
-        # does not survive.
+        # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.
         if math.isnan(logits[token]):
             raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; get another.")
         if self._greedy:

@@ -38,7 +38,8 @@ def new_context(model: Model) -> Iterator[NewContext]:
     def make(
         n_ctx: int = 256, *, of: Model = model, cancel: CancelFlag | None = None, n_batch: int = 512, n_outputs: int = 8
     ) -> Context:
-        params = ContextParams(n_ctx=n_ctx, n_threads=2, n_threads_batch=2, n_batch=n_batch, n_outputs=n_outputs)
+        # One thread: two that wait for each other on busy cores are a hundred times slower.
+        params = ContextParams(n_ctx=n_ctx, n_threads=1, n_threads_batch=1, n_batch=n_batch, n_outputs=n_outputs)
         made.append(Context(of, params, cancel))
         return made[-1]
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.native
 
 
 def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
-    return load_pair(PairParams(target, draft, n_threads=2, **params), CancelFlag(), lambda *_: True)
+    return load_pair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
         told.append((what, share))
         return True
 
-    pair = load_pair(PairParams(demo_target, demo_draft, n_threads=2, n_ctx=512), CancelFlag(), watch)
+    pair = load_pair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
     assert counted == {"models": 2, "contexts": 2}
     assert pair.notices == []
     assert pair.drafter is not None
@@ -113,7 +113,7 @@ def test_a_cancelled_load_frees_everything(
     demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str
 ) -> None:
     with pytest.raises(Interrupted):
-        load_pair(PairParams(demo_target, demo_draft, 2, 256), CancelFlag(), lambda name, _: name != what)
+        load_pair(PairParams(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
     assert counted == NOTHING
 
 
@@ -121,7 +121,7 @@ def test_a_cancelled_flag_loads_nothing(tiny: Callable[..., Path]) -> None:
     flag = CancelFlag()
     flag.set()
     with pytest.raises(Interrupted):
-        load_pair(PairParams(tiny(), None, 2), flag, lambda *_: True)
+        load_pair(PairParams(tiny(), None, 1), flag, lambda *_: True)
 
 
 def test_an_error_while_the_draft_is_fitted_frees_everything(
