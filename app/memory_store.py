@@ -37,7 +37,7 @@ def save(path: Path, memory: Memory) -> None:
         "per_cell": profile.per_cell * scale,
         "per_cell_row": profile.per_cell_row * scale,
         "draft_prompt_ns": profile.draft_prompt_ns * scale,
-        "gain": memory.gain,
+        "gain": max(0.0, memory.gain),
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
         "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},

@@ -39,6 +39,10 @@ class TokenCache:
         return self._model.n_ctx
 
     @property
+    def n_batch(self) -> int:
+        return self._model.n_batch
+
+    @property
     def native_ns(self) -> int:
         return self._model.native_ns
 

@@ -157,8 +157,8 @@ class Generator:
             yield replace(step, stats=stats.snapshot(), status=self._strategy.status)
 
     def _room(self, sequence: list[int], request: Request) -> int:
-        """Most tokens that may be drafted, by the context and by what is left of the answer."""
-        room = self._target.n_ctx - len(sequence)
+        """Most tokens that may be drafted, by the context, by one batch, and by what is left of the answer."""
+        room = min(self._target.n_ctx - len(sequence), self._target.n_batch - 1)
         if request.max_tokens is not None:
             # One token of every round is the target's own.
             room = min(room, request.max_tokens - self.stats.predicted_n - 1)

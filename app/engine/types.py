@@ -90,6 +90,9 @@ class DraftingStatus:
     speedup: float | None = None
 
 
+_WHOLE = ("top_k", "repeat_last_n", "seed")
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """The target's sampler chain, with llama.cpp's names, order and defaults.
@@ -138,6 +141,8 @@ class SamplingParams:
             low, high = bounds[field.name]
             if value is not None and not (math.isfinite(value) and low <= value <= high):
                 raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
+            if field.name in _WHOLE and value is not None and value != int(value):
+                raise UsageError(f"{field.name} is {value}; it must be a whole number.")
 
     @property
     def is_greedy(self) -> bool:

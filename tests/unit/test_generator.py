@@ -246,6 +246,12 @@ class TestEnds:
         assert bench.last.finish is FinishReason.STOP
         assert len(bench.cache) <= len(PROMPT) + 4
 
+    def test_a_draft_fits_into_one_batch_with_the_token_before_it(self) -> None:
+        bench = Bench(FakeModel(mixing(1), n_batch=4), FakeModel(mixing(1)), DraftParams(9, 0, 0.0))
+
+        assert bench.run() == plain(mixing(1))
+        assert max(len(batch) for batch in bench.target.batches) == 4
+
     @pytest.mark.parametrize("with_draft", [True, False])
     def test_a_full_context_ends_the_answer_with_a_reason(self, with_draft: bool) -> None:
         draft = FakeModel(mixing(1), n_ctx=12) if with_draft else None

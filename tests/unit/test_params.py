@@ -35,6 +35,8 @@ def test_draft_params(values: dict[str, float], message: str) -> None:
         ("seed", -1),
         ("seed", 2**32),
         ("repeat_last_n", 10**9),
+        ("top_k", 1.5),
+        ("seed", 0.5),
     ],
 )
 def test_sampling_params(name: str, value: float) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import DraftParams, FinishReason, SamplingParams
+from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, Interrupted, ModelFileError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.responder import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
@@ -245,3 +246,51 @@ class TestAnswers:
         assert isinstance(failed, Failed)
         assert isinstance(failed.error, AppError)
         assert [s.closed for s in pair.samplers] == [True]
+
+
+class TestAutomatic:
+    def run(self, harness: Harness, pair: FakePair, request: AnswerRequest) -> list[Event]:
+        harness.load(pair)
+        harness.until(Loaded)
+        harness.worker.answer(request)
+        return harness.until(Finished)
+
+    def test_the_first_answer_measures_and_every_answer_is_remembered(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        first = self.run(harness, pair, request)
+        harness.worker.answer(request)
+        second = harness.until(Finished)
+
+        assert any(isinstance(e, Measuring) for e in first)
+        assert not any(isinstance(e, Measuring) for e in second)
+        assert pair.remembered == 2
+        plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
+        assert isinstance(first[-1], Finished)
+        assert isinstance(plain, Finished)
+        assert first[-1].text == plain.text
+        assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+look-up")
+        assert first[-1].drafting is not None
+
+    def test_without_a_draft_model_the_look_up_drafts_alone(self, harness: Harness) -> None:
+        said = [9, 10, 11, 12, 13, 14, 15, 16] * 4
+        pair = FakePair(FakeModel(script(said, 3)))
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft())
+
+        finished = self.run(harness, pair, request)[-1]
+
+        assert isinstance(finished, Finished)
+        assert finished.text == "ijklmnop" * 4
+        assert finished.plan.drafter == "look-up"
+        assert finished.stats.draft_n_accepted > 8
+
+    def test_a_target_that_cannot_be_cut_is_decoded_plainly(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        pair.can_draft = False
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=9)
+
+        finished = self.run(harness, pair, request)[-1]
+
+        assert isinstance(finished, Finished)
+        assert (finished.plan.mode, finished.stats.draft_n) == ("off", 0)

@@ -14,9 +14,10 @@ class ModelDrafter:
     """Greedy drafts from a draft model that keeps its own cache.
 
     The draft model never sees the verify batch: what it computed while drafting stays in its cache as far as it was
-    accepted. Let a round start with `n` tokens and draft `k`, of which the target accepts `a`. The drafted tokens but
-    the last were evaluated here, so after `accept` the cache holds exactly `n + min(a, k - 1)` tokens, and the next
-    round has one token to catch up with, or two when everything was accepted.
+    accepted. Let a round start with `n` tokens and draft `k`, of which the target accepts `a`. Unless a dropped
+    candidate ended the draft, its last token was not evaluated, so after `accept` the cache holds `n + min(a, k - 1)`
+    tokens (`n + a` after a dropped one), and the next round has one token to catch up with, or two when everything was
+    accepted.
 
     Args:
         cache: The draft model's own cache.

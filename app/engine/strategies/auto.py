@@ -29,7 +29,7 @@ _EXPECTED_SHARE = 0.5
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have when a prompt must be read for it."""
 _ALWAYS_READ = 64
-_GAIN_MEMORY = 0.01
+_GAIN_MEMORY = 0.02
 _ROUNDS_FOR_A_VERDICT = 8
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
@@ -230,7 +230,8 @@ class AutomaticDrafting:
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
-            memory.gain += _GAIN_MEMORY * (max(0.0, 1.0 - cost / (n * plain_ns)) - memory.gain)
+            saved = max(-1.0, 1.0 - cost / (n * plain_ns))
+            memory.gain += min(0.5, _GAIN_MEMORY * n) * (saved - memory.gain)
             realised = (n - rate * cost) - (1.0 - rate * plain_ns)
             memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
         else:
