@@ -26,6 +26,8 @@ _FIRST_REACH = 12
 per-token odds overrate long ones until one has held."""
 _EXPECTED_SHARE = 0.5
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
+_RECONSIDER = 32
+"""Rounds between two looks at whether drafting could win at all."""
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have when a prompt must be read for it."""
 _ALWAYS_READ = 64
@@ -87,6 +89,8 @@ class AutomaticDrafting:
         self._catch_up_ns = 0
         self._n_drafted = 0
         self._worth_reading = True
+        self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns)
+        self._why_impossible = ""
         self._expected = 0.0
         self._last_rows = 1
         self._n_rounds = 0
@@ -210,7 +214,10 @@ class AutomaticDrafting:
     def _model_wanted(self, n_past: int) -> bool:
         if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
             return False
-        return can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
+        if self._n_rounds % _RECONSIDER == 0:
+            # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
+            self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
+        return self._can_pay
 
     # What became of it
 
@@ -297,8 +304,10 @@ class AutomaticDrafting:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:
             return "off", "reading this prompt with the draft model would cost more than it could bring"
-        if not can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns):
-            return "off", impossibility(memory.costs, MAX_DRAFT)
+        if not self._can_pay:
+            if self._n_rounds % _RECONSIDER == 0 or not self._why_impossible:
+                self._why_impossible = impossibility(memory.costs, MAX_DRAFT)
+            return "off", self._why_impossible
         if not memory.trial.on:
             return "off", "drafts cost more than they brought; tried again from time to time"
         return "off", "a plain step was worth more here"
