@@ -7,7 +7,8 @@ AppError                 message for people, hint what to do, exit code
 ├── ModelLoadError       llama.cpp refused a model or a context
 ├── TemplateError        the chat template of a model cannot be rendered
 ├── ContextOverflowError the prompt alone is longer than the context
-└── DecodeError          llama.cpp refused or failed a batch
+├── DecodeError          llama.cpp refused or failed a batch
+└── StoppedError         the user stopped it before there was anything to keep (exit code 130)
 
 `Interrupted` is apart: it is how a cancelled native call returns, never something to report as a failure.
 """
@@ -57,6 +58,12 @@ class ContextOverflowError(AppError):
 
 class DecodeError(AppError):
     """A batch was refused or failed in the native library."""
+
+
+class StoppedError(AppError):
+    """The user stopped something that leaves nothing behind, such as loading."""
+
+    exit_code = 130
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from app.engine.types import (
     SamplingParams,
     Step,
 )
+from app.errors import Interrupted
 from app.events import AnswerPlan, Event, Finished, Measuring, Notice, PairInfo, PromptProgressed, StepCompleted
 
 
@@ -135,8 +137,10 @@ def _answer(
     cancelled: Cancelled,
 ) -> Iterator[Event]:
     if isinstance(request.drafting, AutoDraft) and pair.memory is None:
-        for share in pair.calibrate(cancelled):
-            yield Measuring(request_id, share)
+        # A stop while measuring leaves no memory; the answer below then ends before it begins.
+        with suppress(Interrupted):
+            for share in pair.calibrate(cancelled):
+                yield Measuring(request_id, share)
     strategy = _strategy(pair, request.drafting)
     generator = Generator(pair.target, strategy, sampler)
     plan = _plan(pair, request, strategy, sampler)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.errors import AppError, Interrupted, UsageError
+from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.responder import AnswerRequest, LoadedPair, answer
 
@@ -133,7 +133,7 @@ class EngineWorker:
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:
-                self._emit(Failed(request, AppError("Loading was stopped.")))
+                self._emit(Failed(request, StoppedError("Loading was stopped.")))
             except Exception as error:
                 log.exception("unexpected failure in the engine")
                 reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
 from app.engine.types import FinishReason
-from app.errors import AppError, UsageError
+from app.errors import AppError, StoppedError, UsageError
 from app.events import (
     Event,
     Failed,
@@ -104,8 +104,8 @@ class _Listener:
                     return self._finish(event)
                 case Failed(error=error):
                     self._status.clear()
-                    if error.message == "Loading was stopped.":
-                        return INTERRUPTED
+                    if isinstance(error, StoppedError):
+                        return error.exit_code
                     raise error
 
     def _finish(self, event: Finished) -> int:

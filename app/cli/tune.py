@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
@@ -46,8 +47,8 @@ def tune(args: argparse.Namespace) -> int:
             finally:
                 pair.close()
     except Interrupted:
-        status.say("Stopped; nothing was changed.")
-        return 130
+        status.say("Stopped.")
+        return INTERRUPTED
 
 
 def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePair:

@@ -13,7 +13,8 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     n = min(len(a), len(b))
     if a[:n] == b[:n]:
         return n
-    return next(i for i in range(n) if a[i] != b[i])
+    # A list and a tuple of the same tokens are not equal as a whole.
+    return next((i for i in range(n) if a[i] != b[i]), n)
 
 
 class TokenCache:

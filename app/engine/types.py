@@ -9,6 +9,9 @@ from enum import Enum
 from app.engine.stats import GenerationStats
 from app.errors import UsageError
 
+MAX_DRAFT = 64
+"""Longest draft of one round; every verify batch is prepared for it."""
+
 
 class Origin(Enum):
     """Who wrote a token first."""
@@ -48,8 +51,8 @@ class DraftParams:
     p_min: float = 0.6
 
     def __post_init__(self) -> None:
-        if not 0 <= self.n_max <= 64:
-            raise UsageError(f"n_max is {self.n_max}; it must lie between 0 and 64.")
+        if not 0 <= self.n_max <= MAX_DRAFT:
+            raise UsageError(f"n_max is {self.n_max}; it must lie between 0 and {MAX_DRAFT}.")
         if not 0 <= self.n_min <= self.n_max:
             raise UsageError(f"n_min is {self.n_min}; it must lie between 0 and n_max ({self.n_max}).")
         if not 0.0 <= self.p_min <= 1.0:

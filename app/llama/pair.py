@@ -31,9 +31,6 @@ from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.sampler import SamplerChain
 
-MAX_DRAFT = 64
-"""Longest draft that a verify batch is prepared for; `DraftParams.n_max` stops here too."""
-
 _SAMPLE_BYTES = 1 << 20
 
 CALIBRATION_NS = 2_500_000_000
@@ -93,7 +90,7 @@ class NativePair:
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
-            self._context = Context(self._model, self._context_params(params, n_outputs=1 + MAX_DRAFT), cancel)
+            self._context = Context(self._model, self._context_params(params, n_outputs=MAX_ROWS), cancel)
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None

@@ -11,18 +11,11 @@ from pathlib import Path
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, oracle_cost, plain_cost, replay
+from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import load_traces
-from app.engine.types import DraftParams
 from tests.replays import curves, traces
-
-
-def fixed(params: DraftParams) -> StrategyFactory:
-    """Fixed drafting, for `best_fixed`."""
-    return lambda drafter, clock: FixedDrafting(drafter, params)
 
 
 def memory_for(curve: Curve) -> Memory:
@@ -44,10 +37,10 @@ def main() -> None:
     all_traces = load_traces(Path(sys.argv[1])) if len(sys.argv) > 1 else traces()
     for name, curve in curves().items():
         plain = [plain_cost(t, curve) for t in all_traces]
-        params, _ = best_fixed(all_traces, curve, fixed)
+        params, _ = best_fixed(all_traces, curve)
         rows = {
             "best fixed": [replay(t, curve, fixed(params)).cost for t in all_traces],
-            "best a prompt": [best_fixed([t], curve, fixed)[1] for t in all_traces],
+            "best a prompt": [best_fixed([t], curve)[1] for t in all_traces],
         }
         for label, model, lookup in (("auto model", True, False), ("auto look-up", False, True), ("auto", True, True)):
             memory = memory_for(curve)

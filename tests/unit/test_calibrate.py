@@ -9,6 +9,7 @@ import pytest
 from app.engine.cache import TokenCache
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
+from app.errors import Interrupted
 from tests.fakes import FakeModel, always
 
 
@@ -82,6 +83,13 @@ def test_what_disturbs_a_measurement_does_not_count() -> None:
     profile, _ = measure(TimedModel({}, disturbed=[3, 6, 9]))
 
     assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
+
+
+def test_a_stop_leaves_no_half_curve() -> None:
+    work = calibrate(TokenCache(TimedModel({})), None, range(1, 65), lambda: 0, budget_ns=10**9, cancelled=lambda: True)
+
+    with pytest.raises(Interrupted):
+        finish(work)
 
 
 def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:

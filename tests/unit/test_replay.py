@@ -14,10 +14,10 @@ from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.tuning.guard import Ledger
-from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, oracle_cost, plain_cost, replay
+from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import Trace
 from app.engine.types import DraftParams
-from tests.bench.policies import automatic, fixed, memory_for
+from tests.bench.policies import automatic, memory_for
 from tests.replays import curves, traces
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0"]
@@ -54,7 +54,7 @@ class TestReplayer:
         for trace in traces():
             oracle = oracle_cost(trace, curves()[name], lookup=True)
             assert auto_costs(curves()[name])[trace.name] >= oracle - 1e-6
-            assert best_fixed([trace], curves()[name], fixed)[1] >= oracle_cost(trace, curves()[name]) - 1e-6
+            assert best_fixed([trace], curves()[name])[1] >= oracle_cost(trace, curves()[name]) - 1e-6
             break
 
 
@@ -62,7 +62,7 @@ class TestReplayer:
 class TestWherePays:
     def test_it_beats_the_best_fixed_setting_of_every_single_prompt_together(self, name: str) -> None:
         curve = curves()[name]
-        best = sum(best_fixed([trace], curve, fixed)[1] for trace in traces())
+        best = sum(best_fixed([trace], curve)[1] for trace in traces())
 
         assert best / sum(auto_costs(curve).values()) >= 1.0
 
@@ -71,7 +71,7 @@ class TestWherePays:
         curve = curves()[name]
         make = automatic(memory_for(curve), lookup=False)
         ordered = [*traces()[order:], *traces()[:order]]
-        best = sum(best_fixed([trace], curve, fixed)[1] for trace in traces())
+        best = sum(best_fixed([trace], curve)[1] for trace in traces())
 
         assert best / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -272,6 +272,20 @@ class TestAutomatic:
         assert first[-1].text == plain.text
         assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+look-up")
         assert first[-1].drafting is not None
+
+    def test_a_stop_while_measuring_ends_the_answer_and_keeps_no_half_curve(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        def interrupted(cancelled: Callable[[], bool]) -> Iterator[float]:
+            yield 0.1
+            harness.worker.cancel()
+            raise Interrupted
+
+        pair.calibrate = interrupted  # type: ignore[method-assign]
+        finished = self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1]
+
+        assert isinstance(finished, Finished)
+        assert (finished.reason, pair.memory) == (FinishReason.CANCELLED, None)
 
     def test_without_a_draft_model_the_look_up_drafts_alone(self, harness: Harness) -> None:
         said = [9, 10, 11, 12, 13, 14, 15, 16] * 4

@@ -11,6 +11,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.engine.cache import common_prefix
+
 MIN_MATCH = 3
 """Tokens that must agree before a continuation is worth a look; two agree by chance all the time."""
 MAX_MATCH = 64
@@ -53,12 +55,8 @@ class LookupIndex:
         """Make the index hold exactly `tokens`, which usually only grew."""
         known = len(self._tokens)
         if known > len(tokens) or self._tokens != tokens[:known]:
-            shared = next(
-                (i for i, (a, b) in enumerate(zip(self._tokens, tokens, strict=False)) if a != b),
-                min(known, len(tokens)),
-            )
-            self._cut(shared)
-            known = shared
+            known = common_prefix(self._tokens, tokens)
+            self._cut(known)
         for token in tokens[known:]:
             self._append(token)
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
-from app.engine.tuning.curve import MAX_ROWS
 from app.engine.tuning.guard import can_pay, impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
-from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
-MAX_DRAFT = MAX_ROWS - 1
 _FIRST_REACH = 12
 """Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
 per-token odds overrate long ones until one has held."""

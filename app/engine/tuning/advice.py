@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.replay import (
     GRID_N_MAX,
     GRID_P_MIN,
     Curve,
-    StrategyFactory,
+    fixed,
     oracle_cost,
     plain_cost,
     replay,
@@ -94,7 +93,7 @@ def heat_map(
     depth = max(map(len, trace.confidences), default=0)
     n_max = tuple(n for n in n_max if n <= depth)
     speedups = tuple(
-        tuple(plain / replay(trace, curve, _fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
+        tuple(plain / replay(trace, curve, fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
     )
     memory = Memory(CostModel(CostProfile(dict(profile.rows), profile.draft_ns)))
 
@@ -108,7 +107,3 @@ def heat_map(
         automatic=plain / replay(trace, curve, automatic).cost,
         oracle=plain / oracle_cost(trace, curve, lookup=True),
     )
-
-
-def _fixed(params: DraftParams) -> StrategyFactory:
-    return lambda drafter, clock: FixedDrafting(drafter, params)

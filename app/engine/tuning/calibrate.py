@@ -8,6 +8,7 @@ from collections.abc import Generator, Sequence
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
+from app.errors import Interrupted
 
 QUICK_ORDER = (1, 2, 4, 8, 3, 16, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
@@ -46,6 +47,9 @@ def calibrate(
 
     Returns:
         What was measured.
+
+    Raises:
+        Interrupted: Cancelled; half a curve would be worse than none.
     """
     started = clock()
     samples: dict[int, list[float]] = {}
@@ -68,7 +72,9 @@ def calibrate(
     plan = [width for _ in range(passes) for width in QUICK_ORDER if width <= len(text)]
     for done, width in enumerate(plan):
         spent = clock() - started
-        if cancelled() or (len(samples) >= 2 and spent > budget_ns):
+        if cancelled():
+            raise Interrupted
+        if len(samples) >= 2 and spent > budget_ns:
             break
         changed, same = timed(target, width, width), timed(target, width, width)
         samples.setdefault(width, []).extend((changed, same))
@@ -80,7 +86,7 @@ def calibrate(
         switch_ns=statistics.median(switches) if switches else 0.0,
         draft_prompt_ns=draft_prompt_ns,
     )
-    if not cancelled() and _fill_cost(profile, text) < budget_ns - (clock() - started):
+    if _fill_cost(profile, text) < budget_ns - (clock() - started):
         _measure_context(target, text, clock, profile)
     target.rollback(0)
     return profile

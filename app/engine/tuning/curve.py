@@ -14,10 +14,12 @@ import math
 import statistics
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-MAX_ROWS = 65
+from app.engine.types import MAX_DRAFT
+
+MAX_ROWS = MAX_DRAFT + 1
 """Widest verify batch: the longest draft and the token before it."""
 PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
 """Widths worth measuring: every small one, then both sides of the steps that kernels are known to have."""
@@ -117,10 +119,15 @@ class CostModel:
 
     def _rebuild(self) -> None:
         self._table = expand(self.profile.rows, MAX_ROWS)
-        padded = list(self._table)
-        for rows in range(MAX_ROWS - 1, 0, -1):
-            padded[rows] = min(padded[rows], padded[rows + 1])
-        self._padded = padded
+        self._padded = envelope(self._table)
+
+
+def envelope(costs: Sequence[float]) -> list[float]:
+    """The cost of the cheapest batch at least as wide, by width; index 0 is unused."""
+    out = list(costs)
+    for rows in range(len(out) - 2, 0, -1):
+        out[rows] = min(out[rows], out[rows + 1])
+    return out
 
 
 def expand(rows: Mapping[int, float], n: int) -> list[float]:

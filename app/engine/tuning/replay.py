@@ -6,12 +6,14 @@ is the least time in which the same drafts could have served, their acceptance k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.engine.cache import common_prefix
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
-from app.engine.tuning.curve import MAX_ROWS, expand
+from app.engine.strategies.fixed import FixedDrafting
+from app.engine.tuning.curve import MAX_ROWS, envelope, expand
 from app.engine.tuning.trace import Trace
 from app.engine.types import Draft, DraftParams, Round
 
@@ -116,9 +118,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory) -> Replay:
         drafted_in = now - started
         advance(costs[len(draft) + 1] + curve.overhead)
         ahead = trace.text[len(sequence) - len(trace.prompt) :]
-        accepted = next(
-            (i for i, (a, b) in enumerate(zip(draft.tokens, ahead, strict=False)) if a != b), len(draft.tokens)
-        )
+        accepted = common_prefix(draft.tokens, ahead)
         tokens = ahead[: accepted + 1]
         round_ = Round(
             len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(drafted_in)
@@ -148,10 +148,7 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft:
         lookup: Let a look-up, which costs nothing, take part.
         free_draft: Price the draft model at nothing, to tell its cost from its quality.
     """
-    costs = curve.costs()
-    padded = list(costs)
-    for rows in range(MAX_ROWS - 1, 0, -1):
-        padded[rows] = min(padded[rows], padded[rows + 1])
+    padded = envelope(curve.costs())
     draft = 0.0 if free_draft else curve.draft
     n_text = len(trace.text)
     looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
@@ -173,22 +170,19 @@ def _lookup_matches(trace: Trace) -> list[int]:
     out = [0] * (len(trace.text) + 1)
     for place, token in enumerate(trace.text):
         said = index.continuation((), MAX_ROWS - 1).tokens
-        ahead = trace.text[place:]
-        out[place] = next(
-            (i for i, (a, b) in enumerate(zip(said, ahead, strict=False)) if a != b), min(len(said), len(ahead))
-        )
+        out[place] = common_prefix(said, trace.text[place:])
         index.grow((token,))
     return out
 
 
-def best_fixed(
-    traces: Sequence[Trace],
-    curve: Curve,
-    make: Callable[[DraftParams], StrategyFactory],
-    grid: Iterable[tuple[int, float]] | None = None,
-) -> tuple[DraftParams, float]:
+def fixed(params: DraftParams) -> StrategyFactory:
+    """Fixed drafting, to be replayed."""
+    return lambda drafter, clock: FixedDrafting(drafter, params)
+
+
+def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:
     """The fixed setting with the least cost over some traces, chosen in hindsight, and that cost."""
-    settings = [DraftParams(n, 0, p) for n, p in (grid or ((n, p) for n in GRID_N_MAX for p in GRID_P_MIN))]
-    costs = {params: sum(replay(t, curve, make(params)).cost for t in traces) for params in settings}
+    settings = [DraftParams(n, 0, p) for n in GRID_N_MAX for p in GRID_P_MIN]
+    costs = {params: sum(replay(t, curve, fixed(params)).cost for t in traces) for params in settings}
     best = min(costs, key=lambda params: costs[params])
     return best, costs[best]

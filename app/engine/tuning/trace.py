@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.engine.cache import TokenCache
+from app.engine.cache import TokenCache, common_prefix
 from app.engine.probability import most_probable
 from app.errors import AppError
 
@@ -110,6 +110,4 @@ def teacher_forced(
             if len(drafted) == depth:
                 break
             draft.evaluate((token,), n_outputs=1)
-        ahead = sequence[place : place + depth]
-        matches = next((i for i, (a, b) in enumerate(zip(drafted, ahead, strict=False)) if a != b), len(ahead))
-        yield matches, tuple(confidences)
+        yield common_prefix(drafted, sequence[place : place + depth]), tuple(confidences)
