@@ -5,17 +5,31 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
+from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource
 
-DEMO_PREFIX = "demo:"
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
-_PAIR_KEYS = ("title", "target", "draft", "sampling", "drafting")
+_PAIR_KEYS = (
+    "title",
+    "family",
+    "good_at",
+    "memory_gb",
+    "context",
+    "licence",
+    "tested_with",
+    "target",
+    "draft",
+    "sampling",
+    "drafting",
+)
+_MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
+_SHA256_DIGITS = 64
 
 T = TypeVar("T", SamplingParams, DraftParams)
 
@@ -27,18 +41,35 @@ class Pair:
     Attributes:
         name: What `--pair` takes.
         title: One line for people.
-        target: Path of the target's file, or a `demo:` name.
-        draft: The same for the draft; None for plain decoding.
+        target: Where the target comes from.
+        draft: The same for the draft; None if there is none.
         sampling: The authors' sampling parameters.
         drafting: Fixed drafting parameters; None for automatic drafting.
+        family: Tokenizer family; "" where it is not said.
+        good_at: What to take it for.
+        memory_gb: The smallest card, or free memory, it is meant for; 0 where it is not said.
+        context: Tokens that the target was made for; 0 where it is not said.
+        licence: Identifier on the hub.
+        tested_with: Figures that others have published, and where.
     """
 
     name: str
     title: str
-    target: str
-    draft: str | None
+    target: ModelSource
+    draft: ModelSource | None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     drafting: DraftParams | None = None
+    family: str = ""
+    good_at: str = ""
+    memory_gb: int = 0
+    context: int = 0
+    licence: str = ""
+    tested_with: str = ""
+
+    @property
+    def sources(self) -> tuple[ModelSource, ...]:
+        """Target and, if there is one, draft."""
+        return (self.target,) if self.draft is None else (self.target, self.draft)
 
 
 class Catalog:
@@ -86,22 +117,35 @@ def _read(file: Path) -> dict[str, Pair]:
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):
         raise CatalogError(f"{file}: pairs must be a table.", "Write [pairs.NAME].")
-    return {name: _pair(name, entry, file) for name, entry in pairs.items()}
+    return {name: read_pair(name, entry, file) for name, entry in pairs.items()}
 
 
-def _pair(name: str, entry: Any, file: Path) -> Pair:
+def read_pair(name: str, entry: Any, file: Path) -> Pair:
+    """One entry of a catalogue file.
+
+    Raises:
+        CatalogError: It is wrong; the sentence names file, entry and key.
+    """
     where = f"{file}: pairs.{name}"
     if not isinstance(entry, dict):
         raise CatalogError(f"{where} must be a table.", "Write [pairs.NAME].")
     _known(entry, _PAIR_KEYS, where)
-    target = _text(entry, "target", where)
-    if target is None:
-        raise CatalogError(f"{where} has no target.", 'Add target = "/path/to/model.gguf".')
+    if "target" not in entry:
+        raise CatalogError(
+            f"{where} has no target.",
+            'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
+        )
     return Pair(
         name=name,
         title=_text(entry, "title", where) or name,
-        target=_beside(target, file),
-        draft=_beside(draft, file) if (draft := _text(entry, "draft", where)) else None,
+        target=_source(entry["target"], f"{where}.target", file),
+        draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
+        family=_text(entry, "family", where) or "",
+        good_at=_text(entry, "good_at", where) or "",
+        memory_gb=_whole(entry, "memory_gb", where) or 0,
+        context=_whole(entry, "context", where) or 0,
+        licence=_text(entry, "licence", where) or "",
+        tested_with=_text(entry, "tested_with", where) or "",
         sampling=_params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling"),
         drafting=(
             _params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
@@ -111,9 +155,60 @@ def _pair(name: str, entry: Any, file: Path) -> Pair:
     )
 
 
-def _beside(path: str, file: Path) -> str:
-    """A path as written in a file: `~` is the home folder, a relative one starts at the file."""
-    return path if path.startswith(DEMO_PREFIX) else str(file.parent / Path(path).expanduser())
+def write_pair(pair: Pair) -> dict[str, Any]:
+    """The entry that `read_pair` would make this pair of; paths are absolute."""
+    entry: dict[str, Any] = {
+        key: value
+        for key in ("title", "family", "good_at", "memory_gb", "context", "licence", "tested_with")
+        if (value := getattr(pair, key))
+    }
+    entry["target"] = _write_source(pair.target)
+    if pair.draft is not None:
+        entry["draft"] = _write_source(pair.draft)
+    for key, params, default in (("sampling", pair.sampling, SamplingParams()), ("drafting", pair.drafting, None)):
+        if params is not None and params != default:
+            entry[key] = {k: v for k, v in asdict(params).items() if v is not None}
+    return entry
+
+
+def _write_source(source: ModelSource) -> Any:
+    if not isinstance(source, HubModel):
+        return str(source)
+    return {key: value for key, value in asdict(source).items() if value is not None}
+
+
+def _source(entry: Any, where: str, file: Path) -> ModelSource:
+    """A model as written in a file: a path, a `demo:` name, or a table that names a repository."""
+    if isinstance(entry, str):
+        if entry.startswith(DEMO_PREFIX):
+            return DemoModel(entry.removeprefix(DEMO_PREFIX))
+        # `~` is the home folder, a relative path starts at the file.
+        return LocalModel(file.parent / Path(entry).expanduser())
+    if not isinstance(entry, dict):
+        raise CatalogError(
+            f"{where} must be a path in quotes or a table.", 'Write { repo = "owner/name", quant = "Q8_0" }.'
+        )
+    _known(entry, _MODEL_KEYS, where)
+    repo, sha256 = _text(entry, "repo", where), _text(entry, "sha256", where)
+    if not repo or repo.count("/") != 1:
+        raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
+    if sha256 is not None and not (len(sha256) == _SHA256_DIGITS and set(sha256.lower()) <= set("0123456789abcdef")):
+        raise CatalogError(f"{where}.sha256 must be {_SHA256_DIGITS} hexadecimal digits.", "Leave it out if unknown.")
+    return HubModel(
+        repo,
+        quant=_text(entry, "quant", where),
+        file=_text(entry, "file", where),
+        revision=_text(entry, "revision", where) or DEFAULT_REVISION,
+        size=_whole(entry, "size", where),
+        sha256=sha256.lower() if sha256 else None,
+    )
+
+
+def _whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
+    value = entry.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise CatalogError(f"{where}.{key} must be a whole number above 0.")
+    return value
 
 
 def _text(entry: Mapping[str, Any], key: str, where: str) -> str | None:

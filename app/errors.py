@@ -3,6 +3,11 @@
 AppError                 message for people, hint what to do, exit code
 ├── UsageError           the command line or a request is wrong (exit code 2)
 ├── CatalogError         a models.toml entry is wrong, or names no known pair
+├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
+│   ├── WaitError        it asks for patience; the same request may succeed later
+│   └── CacheError       what came from the hub cannot be written or read here
+├── PairError            two models cannot ride together, or not on this machine
+├── StoreError           the conversations cannot be read or kept on this disk
 ├── ModelFileError       a file is missing, cut short, or not a GGUF model that can be run
 ├── ModelLoadError       llama.cpp refused a model or a context
 ├── TemplateError        the chat template of a model cannot be rendered
@@ -38,6 +43,36 @@ class UsageError(AppError):
 
 class CatalogError(AppError):
     """A catalogue entry is wrong, or a pair is not in any catalogue."""
+
+
+class HubError(AppError):
+    """The hub, or the network on the way to it, did not give what was asked for."""
+
+
+class WaitError(HubError):
+    """A failure that may pass.
+
+    Args:
+        message: What happened.
+        hint: What the user can do if it does not pass.
+        after_s: Seconds that the hub asks to wait; None leaves it to us.
+    """
+
+    def __init__(self, message: str, hint: str = "", after_s: float | None = None) -> None:
+        super().__init__(message, hint)
+        self.after_s = after_s
+
+
+class CacheError(HubError):
+    """The folder that holds the hub's files refused, or is full."""
+
+
+class PairError(AppError):
+    """Two models that cannot ride together, or do not fit into this machine."""
+
+
+class StoreError(AppError):
+    """The conversations cannot be read, or cannot be kept on this disk."""
 
 
 class ModelFileError(AppError):

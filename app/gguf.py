@@ -6,6 +6,7 @@ load time. The format is described in ggml's docs/gguf.md; versions 2 and 3, lit
 
 from __future__ import annotations
 
+import math
 import mmap
 import stat
 import struct
@@ -25,6 +26,9 @@ TOKENS_KEY = "tokenizer.ggml.tokens"
 TYPES_KEY = "tokenizer.ggml.token_type"
 _MAX_KEY_BYTES = 65_535
 _MAX_VALUES = 65_536
+_MAX_TENSORS = 65_536
+_MAX_DIMENSIONS = 4
+_TYPE_AND_OFFSET_BYTES = 12
 _MAX_ELEMENTS = 1 << 22
 _MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
@@ -54,11 +58,13 @@ class GgufHeader:
         version: Of the format.
         n_tensors: Tensors the file claims to hold.
         metadata: Key to value, in the file's order.
+        n_parameters: Elements of all tensors listed in this file; None where the list was not read.
     """
 
     version: int
     n_tensors: int
     metadata: Mapping[str, Value] = field(repr=False)
+    n_parameters: int | None = None
 
     @property
     def architecture(self) -> str:
@@ -152,8 +158,12 @@ class _Reader:
         return out if keep else None
 
 
-def parse_header(data: bytes | mmap.mmap) -> GgufHeader:
+def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False) -> GgufHeader:
     """Read a header from the beginning of a GGUF file.
+
+    Args:
+        data: The beginning of the file.
+        tensors: Read the list of tensors behind the metadata too, for the number of parameters.
 
     Raises:
         HeaderIncompleteError: More bytes are needed.
@@ -174,7 +184,21 @@ def parse_header(data: bytes | mmap.mmap) -> GgufHeader:
         if key in metadata:
             raise HeaderError(f"it has the key {key[:80]!r} twice")
         metadata[key] = _value(reader, key)
-    return GgufHeader(version, n_tensors, metadata)
+    return GgufHeader(version, n_tensors, metadata, _parameters(reader, n_tensors) if tensors else None)
+
+
+def _parameters(reader: _Reader, n_tensors: int) -> int:
+    if n_tensors > _MAX_TENSORS:
+        raise HeaderError(f"it claims {n_tensors:,} tensors")
+    total = 0
+    for _ in range(n_tensors):
+        reader.skip(reader.u64())
+        n_dimensions = reader.u32()
+        if n_dimensions > _MAX_DIMENSIONS:
+            raise HeaderError(f"a tensor has {n_dimensions} dimensions")
+        total += math.prod(reader.u64() for _ in range(n_dimensions))
+        reader.skip(_TYPE_AND_OFFSET_BYTES)
+    return total
 
 
 def _key(reader: _Reader) -> str:
@@ -205,8 +229,8 @@ def _value(reader: _Reader, key: str) -> Value:
     return None
 
 
-def read_header(path: Path) -> GgufHeader:
-    """Read the header of a file on disk.
+def read_header(path: Path, *, tensors: bool = False) -> GgufHeader:
+    """Read the header of a file on disk; see `parse_header`.
 
     Raises:
         ModelFileError: It is missing, not a regular file, not GGUF, or cut short.
@@ -221,7 +245,7 @@ def read_header(path: Path) -> GgufHeader:
         if status.st_size == 0:
             raise ModelFileError(f"{path} is empty.", "Download it again.")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return parse_header(data)
+            return parse_header(data, tensors=tensors)
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
     except HeaderIncompleteError:

@@ -24,6 +24,16 @@ def memory_dir() -> Path:
     return Path(_DIRS.user_data_dir) / "drafting"
 
 
+def pairs_file() -> Path:
+    """The pairs that were set up, written by the program; the user's own catalogue is in `config_dir`."""
+    return Path(_DIRS.user_data_dir) / "pairs.toml"
+
+
+def conversations_file() -> Path:
+    """Every conversation, in one SQLite database."""
+    return Path(_DIRS.user_data_dir) / "conversations.db"
+
+
 def log_file() -> Path:
     """Where the full-screen program writes what would spoil the screen."""
     return Path(_DIRS.user_log_dir) / "tandem.log"

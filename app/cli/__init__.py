@@ -34,6 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.tune import tune
 
             return tune(args)
+        if args.command == "setup":
+            from app.cli.setup import setup
+
+            return setup(args)
+        if args.command == "pairs":
+            from app.cli.pairs import pairs
+
+            return pairs(args)
         from app.cli.chat import chat
 
         return chat(args)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.catalog import DEMO_PREFIX, Catalog, Pair, shipped_file
+from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import UsageError
+from app.errors import ModelFileError, PairError, UsageError
 from app.hardware.cpu import default_threads
-from app.paths import cache_dir, config_dir, memory_dir
+from app.paths import cache_dir, config_dir, memory_dir, pairs_file
+from app.registry import Registry, SetUp
 from app.responder import LoadedPair
+from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.worker import CancelSwitch, Loader, Progress
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _SAMPLING_FLAGS = {
 }
 _DRAFT_FLAGS = {"draft_n_max": "n_max", "draft_n_min": "n_min", "draft_p_min": "p_min"}
 _FILES = "files"
+DEFAULT_PAIR = "demo"
+"""What is taken before any pair was set up."""
 
 T = TypeVar("T", SamplingParams, DraftParams)
 
@@ -43,6 +47,7 @@ class Options:
 
     Attributes:
         pair: The pair, with the flags' parameters over its own.
+        files: Where the files of a pair that was set up lie, or None.
         drafting: Automatic, fixed parameters, or None for plain decoding.
         n_ctx: Asked context length, or None.
         n_threads: CPU threads.
@@ -52,6 +57,7 @@ class Options:
     """
 
     pair: Pair
+    files: SetUp | None
     drafting: Drafting
     n_ctx: int | None
     n_threads: int
@@ -72,7 +78,7 @@ def read_options(args: argparse.Namespace) -> Options:
         CatalogError: The catalogue is wrong or does not know the pair.
     """
     given = vars(args)
-    pair = _choose_pair(given)
+    pair, files = _choose_pair(given)
     sampling = _overlay(pair.sampling, given, _SAMPLING_FLAGS)
     fixed = _overlay(pair.drafting or DraftParams(), given, _DRAFT_FLAGS)
     drafting = _choose_drafting(given, pair, fixed)
@@ -81,6 +87,7 @@ def read_options(args: argparse.Namespace) -> Options:
             raise UsageError(f"--{flag.replace('_', '-')} must be at least 1.")
     return Options(
         pair=replace(pair, sampling=sampling, draft=None if drafting is None else pair.draft),
+        files=files,
         drafting=drafting,
         n_ctx=given.get("ctx"),
         n_threads=given.get("threads") or default_threads(),
@@ -104,37 +111,98 @@ def loader(options: Options) -> Loader:
 
 
 def pair_params(options: Options) -> PairParams:
-    """What to load; the demo's draft is made here if it is missing."""
+    """What to load; the demo's draft is made here if it is missing.
+
+    Raises:
+        PairError: A file has not been downloaded yet.
+    """
     from app.llama.pair import PairParams
 
-    draft = options.pair.draft
+    pair, files = options.pair, options.files
+    target = files.target.path if files is not None else _file(pair.target, pair)
+    draft = None
+    if pair.draft is not None:
+        draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
     return PairParams(
-        target=_file(options.pair.target),
-        draft=_file(draft) if draft is not None else None,
-        n_threads=options.n_threads,
-        n_ctx=options.n_ctx,
-        memory_dir=memory_dir(),
+        target=target, draft=draft, n_threads=options.n_threads, n_ctx=options.n_ctx, memory_dir=memory_dir()
     )
 
 
-def _file(source: str) -> Path:
-    if not source.startswith(DEMO_PREFIX):
-        return Path(source)
+def catalog() -> Catalog:
+    """The pairs that ship, under the user's own."""
+    return Catalog([shipped_file(), config_dir() / "models.toml"])
+
+
+def registry() -> Registry:
+    """The pairs that were set up here."""
+    return Registry(pairs_file())
+
+
+def demo_file(part: str) -> Path:
+    """A file of the demo pair; the draft is made when it is asked for first."""
     from app.llama import demo
 
-    return demo.target_file() if source == f"{DEMO_PREFIX}target" else demo.draft_file(cache_dir())
+    return demo.target_file() if part == "target" else demo.draft_file(cache_dir())
 
 
-def _choose_pair(given: dict[str, Any]) -> Pair:
+def demo_is_installed() -> bool:
+    """Whether the demo's model came with this installation."""
+    from app.llama import demo
+
+    try:
+        return demo.target_file().is_file()
+    except ModelFileError:
+        return False
+
+
+def _file(source: ModelSource, pair: Pair) -> Path:
+    match source:
+        case LocalModel(path):
+            return path
+        case DemoModel(part):
+            return demo_file(part)
+        case HubModel():
+            how = f"tandem setup {pair.name}" if pair.name != _FILES else f"tandem setup {_as_flags(pair)}"
+            raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
+
+
+def _as_flags(pair: Pair) -> str:
+    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")
+
+
+def _choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
+    """The pair that the flags mean: a named one, two files, or the default."""
     target, draft = given.get("target"), given.get("draft")
     if target is None and draft is None:
-        catalog = Catalog([shipped_file(), config_dir() / "models.toml"])
-        return catalog.get(str(given.get("pair", "demo")))
+        return _named(given.get("pair"))
     if "pair" in given:
         raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
     if target is None:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both files.")
-    return Pair(name=_FILES, title=str(target), target=str(target), draft=None if draft is None else str(draft))
+    sources = parse_source(target), parse_source(draft) if draft is not None else None
+    for known in registry().read().pairs.values():
+        if (known.pair.target, known.pair.draft) == sources and known.is_here:
+            return known.pair, known
+    return Pair(name=_FILES, title=str(sources[0]), target=sources[0], draft=sources[1]), None
+
+
+def _named(name: str | None) -> tuple[Pair, SetUp | None]:
+    known = registry().read()
+    name = name or known.default or DEFAULT_PAIR
+    files = known.pairs.get(name)
+    pair = catalog().pairs.get(name)
+    if files is not None and pair is None:
+        pair = files.pair
+    if pair is None:
+        pair = catalog().get(name)
+    # An entry that was changed since it was set up means other files.
+    if files is not None and pair.sources != files.pair.sources:
+        files = None
+    if files is not None and not files.is_here:
+        raise PairError(
+            f"The files of {name} are gone from {files.target.path.parent}.", f"Bring them back: tandem setup {name}"
+        )
+    return pair, files
 
 
 def _choose_drafting(given: dict[str, Any], pair: Pair, fixed: DraftParams) -> Drafting:

@@ -27,6 +27,20 @@ _TUNE_EPILOG = """examples:
 """
 
 
+_SETUP_EPILOG = """examples:
+  tandem setup                               propose the best pair for this machine, and ask
+  tandem setup coder-32b --yes               download, check and try this pair
+  tandem setup --target bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M --draft bartowski/Llama-3.2-1B-Instruct-GGUF
+"""
+
+_PAIRS_EPILOG = """examples:
+  tandem pairs list
+  tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF
+  tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
+  tandem pairs remove coder-32b
+"""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole program."""
     parser = argparse.ArgumentParser(
@@ -55,7 +69,56 @@ def build_parser() -> argparse.ArgumentParser:
     tune.add_argument("--save-trace", type=Path, metavar="FILE", help="append the followed answer, for replays")
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     _add_pair_flags(tune)
+    _add_setup(commands)
+    _add_pairs(commands)
     return parser
+
+
+def _add_setup(commands: Any) -> None:
+    setup = commands.add_parser("setup", help="download, check and remember a pair", **_style(_SETUP_EPILOG))
+    setup.description = "Find a pair that fits this machine, download both models, check them, try them, remember them."
+    setup.set_defaults(command="setup")
+    setup.add_argument("pair", nargs="?", metavar="PAIR", help="a pair by name; none proposes the best that fits")
+    setup.add_argument(
+        "--target", metavar="MODEL", help="owner/repo, owner/repo:QUANT, an address on the hub, or a file"
+    )
+    setup.add_argument("--draft", metavar="MODEL", help="the draft, likewise")
+    setup.add_argument("--name", metavar="NAME", help="what to call a pair given by --target and --draft")
+    setup.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    setup.add_argument("--no-trial", action="store_true", help="do not load the pair in the end")
+    setup.add_argument("--no-default", action="store_true", help="keep the default pair as it is")
+    setup.add_argument("--json", action="store_true", help="print one JSON object about the result")
+
+
+def _add_pairs(commands: Any) -> None:
+    pairs = commands.add_parser("pairs", help="list, show, check, find, add and remove pairs", **_style(_PAIRS_EPILOG))
+    pairs.set_defaults(command="pairs", action="list")
+    actions = pairs.add_subparsers(title="actions", metavar="ACTION")
+
+    def action(name: str, help_: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
+        made.set_defaults(command="pairs", action=name)
+        made.add_argument("--json", action="store_true", help="print one JSON object")
+        return made
+
+    action("list", "All known pairs, what fits here and what is on disk.")
+    action("show", "Everything about one pair.").add_argument("pair", metavar="PAIR")
+    check = action("check", "Read the headers of two models, a few megabytes, and say whether they can ride together.")
+    check.add_argument("target", metavar="TARGET", help="owner/repo[:quant or file], an address on the hub, or a file")
+    check.add_argument("draft", nargs="?", metavar="DRAFT", help="likewise; none looks at the target alone")
+    check.add_argument("--ctx", type=int, metavar="N", help="context to reckon the memory for (default: 8192)")
+    find = action("find", "Propose drafts for a target, from the catalogue and from the hub.")
+    find.add_argument("target", metavar="TARGET", help="owner/repo[:quant or file], an address on the hub, or a file")
+    add = action("add", "Remember a pair of files that are on this machine, or set up one from the hub.")
+    add.add_argument("name", metavar="NAME")
+    add.add_argument("target", metavar="TARGET")
+    add.add_argument("draft", nargs="?", metavar="DRAFT")
+    remove = action("remove", "Forget a pair, and delete the files that tandem downloaded for it.")
+    remove.add_argument("pair", metavar="PAIR")
+    remove.add_argument("--keep-files", action="store_true", help="only forget it")
+    remove.add_argument("--all-files", action="store_true", help="also delete files that other programs downloaded")
+    remove.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    action("default", "Take this pair when none is named.").add_argument("pair", metavar="PAIR")
 
 
 def _style(epilog: str) -> dict[str, Any]:
@@ -69,9 +132,9 @@ def _style(epilog: str) -> dict[str, Any]:
 
 def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("models")
-    group.add_argument("--pair", metavar="NAME", help="a pair from models.toml (default: demo)")
-    group.add_argument("--target", type=Path, metavar="FILE", help="GGUF file of the model that answers")
-    group.add_argument("--draft", type=Path, metavar="FILE", help="GGUF file of the small model that runs ahead")
+    group.add_argument("--pair", metavar="NAME", help="a pair by name (default: the one set up last, else demo)")
+    group.add_argument("--target", metavar="MODEL", help="the model that answers: a GGUF file, or owner/repo:QUANT")
+    group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
     group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
     group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: physical cores)")
     group = parser.add_argument_group("drafting")

@@ -32,14 +32,15 @@ def main() -> None:
     with args.out.open("w", encoding="utf-8") as out:
         for kind, prompts in PROMPTS.items():
             for number, prompt in enumerate(prompts, start=1):
-                trace = _record(pair, f"{kind} {number}", kind, prompt, args.tokens, args.depth)
+                trace = record_all(pair, f"{kind} {number}", kind, prompt, args.tokens, args.depth)
                 out.write(json.dumps(trace.as_json(), separators=(",", ":")) + "\n")
                 print(
                     f"{trace.name}: {len(trace.text)} tokens, mean match {sum(trace.matches) / len(trace.matches):.1f}"
                 )
 
 
-def _record(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, depth: int) -> Trace:
+def record_all(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, depth: int) -> Trace:
+    """Record a trace to its end."""
     recording = record(pair, prompt, name=name, kind=kind, n_tokens=n_tokens, depth=depth, cancelled=lambda: False)
     while True:
         try:

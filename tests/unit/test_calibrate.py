@@ -85,6 +85,13 @@ def test_what_disturbs_a_measurement_does_not_count() -> None:
     assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
 
 
+def test_a_wide_batch_that_two_narrow_ones_would_beat_is_measured_once_more() -> None:
+    # Batches: a first one, then two of each width in the order 1, 2, 4, 8, 3, 16.
+    profile, _ = measure(TimedModel({}, disturbed=[12, 13]))
+
+    assert profile.rows[16] == 160
+
+
 def test_a_stop_leaves_no_half_curve() -> None:
     work = calibrate(TokenCache(TimedModel({})), None, range(1, 65), lambda: 0, budget_ns=10**9, cancelled=lambda: True)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog import Catalog, shipped_file
+from app.catalog import Catalog, read_pair, shipped_file, write_pair
 from app.engine.types import DraftParams
 from app.errors import CatalogError
+from app.source import DemoModel, LocalModel
 
 
 def catalog(tmp_path: Path, own: str) -> Catalog:
@@ -20,7 +21,24 @@ def catalog(tmp_path: Path, own: str) -> Catalog:
 def test_the_demo_ships() -> None:
     demo = Catalog([shipped_file()]).get("demo")
 
-    assert (demo.target, demo.draft) == ("demo:target", "demo:draft")
+    assert (demo.target, demo.draft) == (DemoModel("target"), DemoModel("draft"))
+
+
+def test_the_shipped_catalogue_serves_every_size_of_card_with_known_keys_only() -> None:
+    pairs = Catalog([shipped_file()]).pairs
+
+    assert {pair.memory_gb for pair in pairs.values()} >= {4, 6, 8, 12, 16, 24, 48, 80}
+    for pair in pairs.values():
+        assert pair.title
+        assert pair.family
+        assert pair.licence
+        assert pair.context >= 2048
+        assert all(not isinstance(source, LocalModel) for source in pair.sources)
+
+
+def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
+    for pair in Catalog([shipped_file()]).pairs.values():
+        assert read_pair(pair.name, write_pair(pair), tmp_path / "models.toml") == pair
 
 
 def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
@@ -38,8 +56,8 @@ def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
     )
 
     mine = known.get("mine")
-    assert mine.target == str(tmp_path / "big.gguf")
-    assert mine.draft == str(Path.home() / "small.gguf")
+    assert mine.target == LocalModel(tmp_path / "big.gguf")
+    assert mine.draft == LocalModel(Path.home() / "small.gguf")
     assert mine.drafting == DraftParams(n_max=3, p_min=0.5)
     assert known.get("demo").drafting is None
     assert known.get("demo").title == "Mine"
@@ -54,12 +72,20 @@ def test_a_missing_file_of_the_users_is_no_error(tmp_path: Path) -> None:
     [
         ("[pairs.a]\ntarget = 'x'\ntraget = 'y'", 'pairs.a has the unknown key "traget". Did you mean "target"'),
         ("[pairs.a]\ndraft = 'x'", "pairs.a has no target"),
-        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a text"),
+        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a path in quotes or a table"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { temprature = 1 }", 'Did you mean "temperature"'),
         ("[pairs.a]\ntarget = 'x'\nsampling = { temperature = 'hot' }", "sampling.temperature must be a number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = 1.5 }", "sampling.top_k must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = true }", "sampling.top_k must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { top_p = 7 }", "sampling: top_p is 7; it must lie between 0 and 1"),
+        (
+            "[pairs.a]\ntarget = { repo = 'a/b', fiel = 'x' }",
+            'pairs.a.target has the unknown key "fiel". Did you mean "file"',
+        ),
+        ("[pairs.a]\ntarget = { repo = 'nonsense' }", "pairs.a.target.repo must name a repository"),
+        ("[pairs.a]\ntarget = { repo = 'a/b', sha256 = 'zz' }", "pairs.a.target.sha256 must be 64 hexadecimal"),
+        ("[pairs.a]\ntarget = { repo = 'a/b', size = -1 }", "pairs.a.target.size must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nmemory_gb = 'eight'", "pairs.a.memory_gb must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = 5", "sampling must be a table"),
         ("pairs = 5", "pairs must be a table"),
         ("[pairs]\na = 5", "pairs.a must be a table"),

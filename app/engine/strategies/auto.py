@@ -19,7 +19,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
-_FIRST_REACH = 12
+_FIRST_REACH = 24
 """Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
 per-token odds overrate long ones until one has held."""
 _EXPECTED_SHARE = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
@@ -14,6 +14,8 @@ QUICK_ORDER = (1, 2, 4, 8, 3, 16, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
 _DRAFT_TOKENS = 4
 _CONTEXT = 512
+_NARROW = 8
+_DOUBTFUL = 1.05
 _CONTEXT_WIDTHS = (1, 4)
 _CONTEXT_REPEATS = 3
 
@@ -79,6 +81,8 @@ def calibrate(
         changed, same = timed(target, width, width), timed(target, width, width)
         samples.setdefault(width, []).extend((changed, same))
         switches.append(max(0.0, float(changed - same)))
+        if _is_doubtful(width, samples):
+            samples[width].append(timed(target, width, width))
         yield max((done + 1) / len(plan), min(1.0, spent / budget_ns))
     profile = CostProfile(
         rows={width: min(values) for width, values in sorted(samples.items())},
@@ -90,6 +94,15 @@ def calibrate(
         _measure_context(target, text, clock, profile)
     target.rollback(0)
     return profile
+
+
+def _is_doubtful(width: int, samples: Mapping[int, Sequence[float]]) -> bool:
+    """Whether two batches of half the width took clearly less: more likely other work came in between.
+
+    A wide batch that is thought dear is never tried again, so its measurement must not rest on one unlucky moment.
+    """
+    half = samples.get(width // 2)
+    return width > _NARROW and half is not None and min(samples[width]) > _DOUBTFUL * 2 * min(half)
 
 
 def _fill_cost(profile: CostProfile, text: Sequence[int]) -> float:

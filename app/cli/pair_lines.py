@@ -1,0 +1,70 @@
+"""Pairs, checks and downloads as lines for people."""
+
+from __future__ import annotations
+
+from app.engine.text import printable
+from app.pairing.check import PairCheck
+from app.pairing.facts import ModelFacts
+from app.pairing.propose import USUAL_CONTEXT, gigabytes
+from app.pairing.setup import FileProgress, Progress
+
+
+def model_line(role: str, model: ModelFacts) -> str:
+    """What a model is, in one line."""
+    parts = [model.architecture]
+    if model.n_parameters:
+        parts.append(parameters(model.n_parameters))
+    if model.quant:
+        parts.append(model.quant)
+    parts += [f"{model.n_layers} layers", gigabytes(model.weight_bytes)]
+    if model.n_ctx_train:
+        parts.append(f"trained for {model.n_ctx_train:,} tokens")
+    parts.append(f"vocabulary {len(model.vocab.tokens):,}")
+    if not model.has_chat_template:
+        parts.append("no chat template")
+    return f"{role:7} {printable(model.name)}: {', '.join(parts)}"
+
+
+def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> list[str]:
+    """What was found out about two models, the verdict last."""
+    lines = [model_line("target", check.target)]
+    if check.draft is not None:
+        lines.append(model_line("draft", check.draft))
+    lines.append(f"memory  {gigabytes(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
+    lines += [f"note    {printable(warning)}" for warning in check.warnings]
+    lines += [f"problem {printable(problem)}" for problem in check.problems]
+    if check.draft is not None and not check.problems:
+        lines.append("They can ride together: the vocabularies agree.")
+    return lines + list(more)
+
+
+def progress_line(progress: Progress) -> str:
+    """Both downloads in one line that overwrites itself."""
+    parts = [_file(one) for one in progress.files]
+    if progress.bytes_per_s:
+        parts.append(f"{progress.bytes_per_s / 1e6:.0f} MB/s")
+    if progress.left_s is not None and progress.left_s >= 1:
+        parts.append(f"{duration(progress.left_s)} left")
+    return "  ".join(parts)
+
+
+def _file(one: FileProgress) -> str:
+    if one.waiting:
+        seconds = f", again in {one.wait_s:.0f} s" if one.wait_s else ""
+        return f"{one.role} {one.waiting.rstrip('.')}{seconds}"
+    if one.done >= one.total:
+        return f"{one.role} {gigabytes(one.total)} checked"
+    return f"{one.role} {gigabytes(one.done)} of {gigabytes(one.total)}"
+
+
+def duration(seconds: float) -> str:
+    """A time for people."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def parameters(n: int) -> str:
+    """A number of parameters for people."""
+    return f"{n / 1e9:.1f}B parameters" if n >= 1e9 else f"{n / 1e6:.0f}M parameters"

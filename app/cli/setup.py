@@ -1,0 +1,199 @@
+"""`tandem setup`: one command from nothing to a pair that answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import replace
+
+from app.catalog import Pair
+from app.cli import INTERRUPTED
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.options import catalog, demo_file, registry
+from app.cli.output import StatusLine
+from app.cli.pair_lines import check_lines, progress_line
+from app.cli.room import machine_line, room
+from app.cli.trial import trial
+from app.engine.text import printable
+from app.errors import AppError, Interrupted, UsageError
+from app.hub import store
+from app.pairing.propose import Proposal, gigabytes, propose
+from app.pairing.setup import Prepared, Progress, Ready, Setup, Trying
+from app.paths import memory_dir
+from app.registry import SetUp
+from app.source import HubModel, LocalModel, ModelSource, parse_source
+
+
+def setup(args: argparse.Namespace) -> int:
+    """Set a pair up; see the module."""
+    status = StatusLine(sys.stderr)
+    pair = _wanted(args, status)
+    if pair is None:
+        status.say("Nothing was set up.")
+        return 0
+    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial(memory_dir()))
+    try:
+        with cancel_on_interrupt(steps.cancel):
+            ready = _go(steps, pair, args, status)
+    except Interrupted:
+        status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
+        return INTERRUPTED
+    if ready is None:
+        status.say("Nothing was set up.")
+        return 0
+    _tell(ready, args, status)
+    return 0
+
+
+def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+    """The pair to set up: named, given by its models, or proposed."""
+    given = vars(args)
+    if "target" in given or "draft" in given:
+        return _of_models(given)
+    if "name" in given:
+        raise UsageError("--name goes with --target.", "It names a pair that you put together.")
+    if "pair" in given and given["pair"] is not None:
+        known = catalog()
+        here = registry().read().pairs.get(given["pair"])
+        return here.pair if here is not None and given["pair"] not in known.pairs else known.get(given["pair"])
+    return _proposed(args, status)
+
+
+def _of_models(given: dict[str, str]) -> Pair:
+    if given.get("pair") is not None:
+        raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
+    if "target" not in given:
+        raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
+    target = parse_source(given["target"])
+    draft = parse_source(given["draft"]) if "draft" in given else None
+    return Pair(given.get("name") or name_for(target), f"{target}" + (f" + {draft}" if draft else ""), target, draft)
+
+
+def name_for(target: ModelSource) -> str:
+    """A name for a pair that was given by its models."""
+    match target:
+        case HubModel(repo=repo, quant=quant):
+            text = f"{repo.rpartition('/')[2]}-{quant}" if quant else repo.rpartition("/")[2]
+        case LocalModel(path):
+            text = path.stem
+        case _:
+            text = str(target)
+    text = re.sub(r"-?gguf", "", text.lower())
+    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
+
+
+def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+    """The best pair for this machine; asks which, unless told not to."""
+    proposals = propose(list(catalog().pairs.values()), room())
+    if not proposals:
+        raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
+    status.say(f"This machine: {machine_line()}, {gigabytes(store.free_bytes())} of disk free.\n")
+    for number, proposal in enumerate(proposals, start=1):
+        status.say(_card(number, proposal))
+    if hasattr(args, "yes"):
+        return proposals[0].pair
+    if not sys.stdin.isatty():
+        raise UsageError("Which pair? Nobody can be asked here.", "Name one, or take the first with --yes.")
+    return _ask_which(proposals)
+
+
+def _card(number: int, proposal: Proposal) -> str:
+    size = gigabytes(proposal.download_bytes) if proposal.download_bytes else "size not known yet"
+    pair = proposal.pair
+    lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.fit.value}: {proposal.reason}"]
+    if pair.good_at:
+        lines.append(f"   good at {pair.good_at}")
+    return "\n".join(lines) + "\n"
+
+
+def _ask_which(proposals: list[Proposal]) -> Pair | None:
+    while True:
+        try:
+            reply = input(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ").strip().lower()
+        except EOFError:
+            return None
+        if reply in ("q", "n", "no", "none"):
+            return None
+        if reply in ("", "y", "yes"):
+            return proposals[0].pair
+        if reply.isdigit() and 1 <= int(reply) <= len(proposals):
+            return proposals[int(reply) - 1].pair
+
+
+def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
+    status.show(f"Looking at {pair.title}")
+    prepared = steps.prepare(pair)
+    status.clear()
+    for line in check_lines(prepared.check, _download_line(prepared)):
+        status.say(line)
+    if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
+        return None
+    ready = None
+    for event in steps.bring(_named_by_files(prepared), default=not hasattr(args, "no_default")):
+        match event:
+            case Progress():
+                status.show(progress_line(event))
+            case Trying():
+                status.show("Loading, measuring and trying the pair")
+            case Ready():
+                ready = event
+    status.clear()
+    return ready
+
+
+def _named_by_files(prepared: Prepared) -> Prepared:
+    """The licence that the hub names, where the catalogue has none."""
+    if prepared.pair.licence or not prepared.target.licence:
+        return prepared
+    return replace(prepared, pair=replace(prepared.pair, licence=printable(prepared.target.licence)))
+
+
+def _download_line(prepared: Prepared) -> str:
+    if not prepared.download_bytes:
+        return "Both models are here already." if prepared.draft is not None else "The model is here already."
+    return (
+        f"{gigabytes(prepared.download_bytes)} to download into {store.folder()}, "
+        f"{gigabytes(prepared.free_bytes)} free."
+    )
+
+
+def _agrees(prepared: Prepared) -> bool:
+    if not sys.stdin.isatty():
+        # Named on the command line of a script: that was the answer.
+        return True
+    try:
+        return input("Download? [Y/n] ").strip().lower() in ("", "y", "yes")
+    except EOFError:
+        return False
+
+
+def _again(args: argparse.Namespace, pair: Pair) -> str:
+    given = vars(args)
+    if "target" in given:
+        draft = f" --draft {given['draft']}" if "draft" in given else ""
+        return f"tandem setup --target {given['target']}{draft}"
+    return f"tandem setup {pair.name}"
+
+
+def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine) -> None:
+    pair = ready.pair
+    if hasattr(args, "json"):
+        print(json.dumps(as_json(pair), ensure_ascii=False))  # noqa: T201
+        return
+    tried = f" Tried: {ready.line}." if ready.line else ""
+    status.say(f"{pair.pair.name} is set up.{tried}")
+    default = registry().read().default == pair.pair.name
+    status.say("Chat with it: tandem" if default else f"Chat with it: tandem --pair {pair.pair.name}")
+
+
+def as_json(pair: SetUp) -> dict[str, object]:
+    """A pair on this machine, for scripts."""
+    return {
+        "name": pair.pair.name,
+        "target": str(pair.target.path),
+        "draft": str(pair.draft.path) if pair.draft is not None else None,
+        "size": sum(model.size for model in pair.models),
+        "default": registry().read().default == pair.pair.name,
+    }

@@ -1,0 +1,4 @@
+"""The Hugging Face hub: what is there, what it is before it is downloaded, and the download.
+
+The only importer of huggingface_hub and its HTTP client. Everything that comes from there is checked here.
+"""

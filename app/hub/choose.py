@@ -1,0 +1,191 @@
+"""Which file of a repository is meant: quantisations as people write them, split models as one.
+
+Pure: it works on names and sizes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.errors import HubError
+from app.source import HubModel
+
+_SPLIT = re.compile(r"(?P<stem>.+)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf", re.IGNORECASE)
+_QUANT = re.compile(
+    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
+    r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_NOT_A_MODEL = re.compile(
+    r"(^|[/._-])(mmproj|imatrix|mtp|eagle3?|dflash|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE
+)
+PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
+"""Quantisations in the order they are taken when none is named: most quality for the memory first."""
+DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
+"""A draft is small anyway, and what its quantisation saves in time it loses in acceptance."""
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One file of a repository.
+
+    Attributes:
+        path: In the repository.
+        size: Bytes.
+        sha256: Of its content, where the hub says so.
+        etag: Its name in the hub's cache.
+    """
+
+    path: str
+    size: int
+    sha256: str | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """One model of a repository: one file, or all parts of a split one, in order.
+
+    Attributes:
+        quant: Quantisation by its name; "" where the name does not say.
+        files: First part first.
+    """
+
+    quant: str
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def name(self) -> str:
+        """The file to load."""
+        return self.files[0].path
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def quantisation(name: str) -> str:
+    """The quantisation that a file name tells, upper case; "" if it tells none."""
+    found = _QUANT.findall(name.rsplit("/", 1)[-1]) or _QUANT.findall(name)
+    return found[-1].upper() if found else ""
+
+
+def is_split(name: str) -> bool:
+    """Whether a file is one part of several."""
+    return _SPLIT.fullmatch(name) is not None
+
+
+def split_parts(name: str) -> list[str]:
+    """The names of all parts of a split model, by the name of one of them; empty for a whole one."""
+    split = _SPLIT.fullmatch(name)
+    n = int(split["parts"]) if split else 0
+    return [f"{split['stem']}-{part:05d}-of-{n:05d}.gguf" for part in range(1, n + 1)] if split else []
+
+
+def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
+    """The complete models among a repository's files; projectors, adapters and incomplete splits are not."""
+    whole: list[ModelFiles] = []
+    parts: dict[tuple[str, int], dict[int, RemoteFile]] = {}
+    for file in files:
+        if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
+            continue
+        if split := _SPLIT.fullmatch(file.path):
+            parts.setdefault((split["stem"], int(split["parts"])), {})[int(split["part"])] = file
+        else:
+            whole.append(ModelFiles(quantisation(file.path), (file,)))
+    for (stem, n), found in parts.items():
+        if sorted(found) == list(range(1, n + 1)):
+            whole.append(ModelFiles(quantisation(stem), tuple(found[i] for i in range(1, n + 1))))
+    return sorted(whole, key=lambda model: (model.size, model.name))
+
+
+def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:
+    """The model that a source means.
+
+    Args:
+        source: What was asked for.
+        files: All files of its repository.
+        draft: Whether it is to be a draft; decides the quantisation if none is named.
+
+    Raises:
+        HubError: There is none, or more than one; it names the nearest.
+    """
+    models = models_in(files)
+    if not models:
+        raise HubError(
+            f"{source.repo} holds no GGUF model.",
+            f"Look for a repository with GGUF files: tandem pairs find {source.repo}",
+        )
+    if source.file is not None:
+        return _by_file(source, models, files)
+    if source.quant is not None:
+        return _by_quant(source, models)
+    order = DRAFT_PREFERENCE if draft else PREFERENCE
+    for quant in (*order, *PREFERENCE):
+        if same := [model for model in models if model.quant == quant]:
+            return _only(source, same)
+    if len(models) == 1:
+        return models[0]
+    raise HubError(f"{source.repo} holds several models.", f"Name one: {_list(models)}.")
+
+
+def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
+    wanted = source.file
+    assert wanted is not None
+    for model in models:
+        if any(file.path == wanted for file in model.files):
+            return model
+    if named := [file for file in files if file.path == wanted]:
+        split = _SPLIT.fullmatch(wanted)
+        if split is not None:
+            raise HubError(f"{source.repo} lacks parts of {wanted}: not all {int(split['parts'])} are there.")
+        return ModelFiles(quantisation(wanted), (named[0],))
+    close = difflib.get_close_matches(wanted, [model.name for model in models], n=3, cutoff=0.4)
+    raise HubError(
+        f"{source.repo} has no file {wanted}.", f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
+    )
+
+
+def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
+    wanted = _plain(source.quant or "")
+    same = [model for model in models if _plain(model.quant) == wanted]
+    # "Q4" means the usual one of that width, "Q4_K" the medium one.
+    for quant in PREFERENCE if not same else ():
+        if _plain(quant).startswith(wanted) and (same := [model for model in models if model.quant == quant]):
+            break
+    if not same:
+        same = [model for model in models if wanted in _plain(model.name.rsplit("/", 1)[-1])]
+    if not same:
+        raise HubError(f"{source.repo} has no quantisation {source.quant}.", f"It has {_list(models)}.")
+    return _only(source, same)
+
+
+def _only(source: HubModel, same: Sequence[ModelFiles]) -> ModelFiles:
+    if len(same) == 1:
+        return same[0]
+    # Two copies of one quantisation, say whole and split, are one choice; two models are not.
+    if len({_stem(model.name) for model in same}) == 1:
+        return min(same, key=lambda model: len(model.files))
+    names = ", ".join(model.name for model in same[:_SHOWN])
+    raise HubError(f"{source} could be several files.", f"Name one after the colon: {names}.")
+
+
+def _stem(name: str) -> str:
+    name = name.rsplit("/", 1)[-1]
+    split = _SPLIT.fullmatch(name)
+    return split["stem"] if split else name[: -len(".gguf")]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower()).replace("fp", "f")
+
+
+def _list(models: Sequence[ModelFiles]) -> str:
+    names = [model.quant or model.name for model in models]
+    names = list(dict.fromkeys(names))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

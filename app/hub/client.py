@@ -1,0 +1,128 @@
+"""Asking the hub what a repository holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from huggingface_hub import HfApi
+from huggingface_hub.hf_api import ModelInfo
+
+from app.errors import HubError
+from app.hub.choose import RemoteFile
+from app.hub.trouble import host, translated
+
+_TIMEOUT_S = 20.0
+_MAX_FILES = 20_000
+_LONGEST_NAME = 200
+_UNSAFE = ("..", ".", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What the hub says about a repository.
+
+    Attributes:
+        name: `owner/name`.
+        commit: The revision asked for, as a commit.
+        files: Its files, those with impossible names left out.
+        licence: Its identifier, or "".
+        gated: Whether terms must be accepted first.
+    """
+
+    name: str
+    commit: str
+    files: tuple[RemoteFile, ...]
+    licence: str = ""
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A repository that a search found.
+
+    Attributes:
+        name: `owner/name`.
+        downloads: In the last month.
+        architecture: Of its GGUF files as the hub read it, or "".
+        n_params: Parameters as the hub read them, or 0.
+    """
+
+    name: str
+    downloads: int
+    architecture: str = ""
+    n_params: int = 0
+
+
+def repository(name: str, revision: str) -> Repository:
+    """Look a repository up.
+
+    Raises:
+        HubError: It cannot be had; a `WaitError` if perhaps later.
+    """
+    with translated(name):
+        try:
+            info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
+            return _repository(name, info)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            # A login page of a network, or a hub of another make.
+            raise HubError(
+                f"{host()} answered about {name} with something else.",
+                "Check HF_ENDPOINT, and whether a network login page answers.",
+            ) from error
+
+
+def _repository(name: str, info: ModelInfo) -> Repository:
+    commit = info.sha
+    if not isinstance(commit, str) or not commit or "/" in commit:
+        raise ValueError("no commit")
+    files = []
+    for sibling in islice(info.siblings or (), _MAX_FILES):
+        path, size = sibling.rfilename, sibling.size
+        if not isinstance(path, str) or not isinstance(size, int) or size < 0 or not safe_name(path):
+            continue
+        sha256 = sibling.lfs.sha256 if sibling.lfs is not None else None
+        files.append(RemoteFile(path, size, _hash(sha256), _hash(sha256) or sibling.blob_id))
+    card = info.card_data
+    licence = card.get("license") if card is not None else None
+    return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.gated))
+
+
+def safe_name(path: str) -> bool:
+    """Whether a file of that name stays inside the folder that it is put into."""
+    return (
+        path.isprintable()
+        and "\\" not in path
+        and ":" not in path
+        and not any(part in _UNSAFE or len(part) > _LONGEST_NAME for part in path.split("/"))
+    )
+
+
+def _hash(value: object) -> str | None:
+    text = value.lower() if isinstance(value, str) else ""
+    return text if len(text) == 64 and all(c in "0123456789abcdef" for c in text) else None
+
+
+def search(words: str, *, limit: int) -> Iterator[Found]:
+    """Repositories with GGUF files whose name holds the words, most downloaded first.
+
+    Raises:
+        HubError: The hub cannot be asked.
+    """
+    with translated(words):
+        found = HfApi().list_models(
+            search=words, filter="gguf", sort="downloads", limit=limit, expand=["downloads", "gguf"]
+        )
+        try:
+            for info in islice(found, limit):
+                summary = info.gguf if isinstance(info.gguf, dict) else {}
+                architecture, total = summary.get("architecture"), summary.get("total")
+                yield Found(
+                    str(info.id),
+                    info.downloads or 0,
+                    architecture if isinstance(architecture, str) else "",
+                    total if isinstance(total, int) else 0,
+                )
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise HubError(f"{host()} answered a search with something else.", "Check HF_ENDPOINT.") from error

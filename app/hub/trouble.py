@@ -1,0 +1,173 @@
+"""What can go wrong between here and the hub, in sentences with a way out."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx2
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    FileMetadataError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import parse_ratelimit_headers
+
+from app.errors import CacheError, HubError, WaitError
+
+LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
+_LATER = "It may pass by itself; what is downloaded already is kept."
+_BAD_TOKEN = "Invalid credentials"
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def translated(repo: str) -> Iterator[None]:
+    """Turn what the client and the network raise about a repository into `HubError`s."""
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, HFValidationError, EntryNotFoundError) as error:
+        raise sentence(error, repo) from error
+
+
+def sentence(error: Exception, repo: str) -> HubError:
+    """The same failure as a sentence; a `WaitError` where trying again makes sense."""
+    match error:
+        case GatedRepoError():
+            return _gated(error, repo)
+        case RevisionNotFoundError():
+            return HubError(f"{repo} has no such revision.", "Leave the @revision out to take the newest.")
+        case RepositoryNotFoundError():
+            return _no_repository(repo)
+        case EntryNotFoundError():
+            return HubError(f"{repo} does not hold that file any more.", "Ask again; its files may have been renamed.")
+        case HFValidationError():
+            return HubError(f'"{repo}" cannot be the name of a repository.', "Names look like owner/repo.")
+        case OfflineModeIsEnabled():
+            return HubError(
+                "HF_HUB_OFFLINE forbids to ask the hub.", "Unset it, or choose a pair that is here already."
+            )
+        case HfHubHTTPError() if error.response is not None:
+            return _status(error.response, repo)
+        case FileMetadataError():
+            return HubError(
+                f"{host()} does not answer like a hub.", "Check HF_ENDPOINT, and whether a network login page answers."
+            )
+        case httpx2.ProxyError():
+            return HubError(f"The proxy refused: {_short(error)}.", "Check HTTPS_PROXY and HTTP_PROXY.")
+        case httpx2.TooManyRedirects():
+            return HubError(
+                f"{host()} sends in circles.", "Check HF_ENDPOINT, and whether a network login page answers."
+            )
+        case httpx2.HTTPError() | httpx2.InvalidURL():
+            return _network(error)
+        case OSError():
+            return _disk(error)
+    return HubError(f"{host()} did not answer: {_short(error)}.")
+
+
+def host() -> str:
+    """The hub, as people know it."""
+    return str(constants.ENDPOINT).partition("://")[2] or str(constants.ENDPOINT)
+
+
+def _no_repository(repo: str) -> HubError:
+    return HubError(
+        f"There is no repository {repo} on the hub, or it is private.",
+        f"Check the spelling. If it is private: {LOG_IN}",
+    )
+
+
+def _gated(error: GatedRepoError, repo: str) -> HubError:
+    page = f"{constants.ENDPOINT}/{repo}"
+    if error.response is not None and error.response.status_code == 401:
+        return HubError(f"{repo} wants its terms accepted before it is downloaded.", f"Accept them on {page}. {LOG_IN}")
+    return HubError(
+        f"Your account may not download {repo} yet.", f"Accept its terms on {page}; the authors may take a while."
+    )
+
+
+def _status(response: httpx2.Response, repo: str) -> HubError:
+    status = response.status_code
+    if status == 401 and _BAD_TOKEN not in response.headers.get("x-error-message", ""):
+        return _no_repository(repo)
+    if status == 401:
+        return HubError("The hub does not accept your token.", f"It may have expired. {LOG_IN}")
+    if status == 403:
+        return HubError(f"The hub refuses access to {repo}.", f"The token may lack the right to read it. {LOG_IN}")
+    if status == 404:
+        return HubError(f"{repo} does not hold what was asked for.", "Check the spelling.")
+    if status == 407:
+        return HubError("The proxy wants a password.", "Write it into HTTPS_PROXY: http://user:password@host:port.")
+    if status == 429:
+        return WaitError("The hub asks to slow down.", _LATER, wait_asked(response.headers))
+    if status == 408 or status >= 500:
+        return WaitError(f"The hub has trouble of its own (status {status}).", _LATER, wait_asked(response.headers))
+    return HubError(f"The hub refused with status {status}.", "Try again later; what is downloaded already is kept.")
+
+
+def _network(error: Exception) -> HubError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return WaitError(
+                f"{host()} cannot be found.", "This machine seems to be offline, or its name service does not answer."
+            )
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx2.TimeoutException):
+        return WaitError(f"{host()} takes too long to answer.", _LATER)
+    if isinstance(error, httpx2.ConnectError):
+        if "certificate" in str(error).lower():
+            return HubError(
+                f"{host()} shows a certificate that is not trusted.",
+                "A proxy may look into the connection: set SSL_CERT_FILE to its certificate.",
+            )
+        return WaitError(
+            f"{host()} cannot be reached.", "Check the network connection, HF_ENDPOINT and proxy settings."
+        )
+    return WaitError(f"The connection to {host()} broke.", _LATER)
+
+
+def _disk(error: OSError) -> HubError:
+    place = error.filename or constants.HF_HUB_CACHE
+    if error.errno in _DISK_FULL:
+        return CacheError(
+            f"The disk with {place} is full.",
+            "Make room and ask again: what is downloaded is kept. Or set HF_HUB_CACHE to a folder on another disk.",
+        )
+    if error.errno in _DENIED:
+        return CacheError(
+            f"{place} may not be written.", "Set HF_HUB_CACHE to a folder of your own, or mend its permissions."
+        )
+    return CacheError(f"{place} cannot be used: {error.strerror or error}.", "Check the disk, or set HF_HUB_CACHE.")
+
+
+def wait_asked(headers: Mapping[str, str]) -> float | None:
+    """Seconds that an answer asks to wait, by `RateLimit` or `Retry-After`; None if it does not say."""
+    limit = parse_ratelimit_headers(headers)
+    if limit is not None and limit.remaining == 0:
+        return float(limit.reset_in_seconds)
+    asked = headers.get("retry-after", "").strip()
+    if asked.isdigit():
+        return float(asked)
+    try:
+        until = parsedate_to_datetime(asked)
+    except ValueError:
+        return None
+    return max(0.0, (until - datetime.now(UTC)).total_seconds()) if until.tzinfo else None
+
+
+def _short(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")[:200]

@@ -1,0 +1,134 @@
+"""What a model is, read from its header alone: size, context, vocabulary, and the memory it will want."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.engine.vocab import VocabInfo
+from app.gguf import GgufHeader
+
+_ADDS_BOS_KINDS = ("llama", "bert")
+_ADDS_BOS_PRES = (
+    "llama3",
+    "llama-v3",
+    "llama-bpe",
+    "falcon3",
+    "falcon-h1",
+    "pixtral",
+    "midm-2.0",
+    "lfm2",
+    "tekken",
+    "chameleon",
+)
+"""Tokenizers that put a BOS in front unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
+_ROLLING_STATE = ("ssm.state_size", "wkv.head_size", "recurrent.state_size", "linear_attention.key_head_dim")
+_F16 = 2
+_F32 = 4
+_BATCH = 512
+_BUFFERED_WIDTHS = 6
+"""Activations of about this many widths of the model live at once in llama.cpp's graph of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A model as its header describes it.
+
+    Attributes:
+        name: Its own name, or the file's.
+        architecture: llama.cpp's name.
+        quant: Quantisation by the file's name.
+        n_parameters: Or None where the header does not hold all tensors.
+        n_layers: Transformer blocks.
+        n_ctx_train: Context it was trained for, tokens; 0 if it does not say.
+        weight_bytes: Bytes of its files.
+        kv_bytes_per_token: Bytes that a token of context takes in the KV cache, at 16 bits.
+        buffer_bytes: Bytes for computing a batch of 512, roughly.
+        vocab: What decides whether two models can ride together.
+        has_chat_template: Whether it says how a conversation is written down.
+        can_rollback: Whether a rejected draft can be taken back.
+    """
+
+    name: str
+    architecture: str
+    quant: str
+    n_parameters: int | None
+    n_layers: int
+    n_ctx_train: int
+    weight_bytes: int
+    kv_bytes_per_token: int
+    buffer_bytes: int
+    vocab: VocabInfo
+    has_chat_template: bool
+    can_rollback: bool
+
+    def memory_bytes(self, n_ctx: int) -> int:
+        """Weights, KV cache and buffers for a context of `n_ctx` tokens."""
+        return self.weight_bytes + self.kv_bytes_per_token * n_ctx + self.buffer_bytes
+
+
+def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
+    """Read the facts out of a header.
+
+    Args:
+        header: Of the file, or of the first part of a split model.
+        file: Its name, for models that have none of their own.
+        size: Bytes of all parts.
+        quant: Quantisation by the name.
+        whole: Whether the header is that of the whole model, not of a part.
+    """
+    name = header.metadata.get("general.name")
+    layers, width = _number(header, "block_count"), _number(header, "embedding_length")
+    return ModelFacts(
+        name=_printable(name) if isinstance(name, str) and _printable(name) else file,
+        architecture=_printable(header.architecture),
+        quant=quant,
+        n_parameters=header.n_parameters if whole else None,
+        n_layers=layers,
+        n_ctx_train=_number(header, "context_length"),
+        weight_bytes=size,
+        kv_bytes_per_token=_kv_bytes(header, layers, width),
+        buffer_bytes=_BATCH * _F32 * (_BUFFERED_WIDTHS * width + 2 * _number(header, "feed_forward_length")),
+        vocab=_vocab(header),
+        has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
+        can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
+    )
+
+
+def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:
+    """Keys and values of all layers for one token; sliding windows, which need less, are counted as whole ones."""
+    heads = max(1, _number(header, "attention.head_count"))
+    key = _number(header, "attention.key_length") or width // heads
+    value = _number(header, "attention.value_length") or width // heads
+    kv_heads = header.of_architecture("attention.head_count_kv")
+    if isinstance(kv_heads, list):
+        total = sum(n for n in kv_heads if isinstance(n, int) and n > 0)
+    else:
+        total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
+    return _F16 * total * (key + value)
+
+
+def _vocab(header: GgufHeader) -> VocabInfo:
+    metadata = header.metadata
+    kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
+    add_bos = metadata.get("tokenizer.ggml.add_bos_token")
+    add_eos = metadata.get("tokenizer.ggml.add_eos_token")
+    bos, eos = metadata.get("tokenizer.ggml.bos_token_id"), metadata.get("tokenizer.ggml.eos_token_id")
+    return VocabInfo(
+        kind=kind if isinstance(kind, str) else "",
+        tokens=header.tokens,
+        bos=bos if isinstance(bos, int) else None,
+        eos=eos if isinstance(eos, int) else None,
+        add_bos=add_bos if isinstance(add_bos, bool) else kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES,
+        add_eos=add_eos is True,
+    )
+
+
+def _number(header: GgufHeader, key: str) -> int:
+    value = header.of_architecture(key)
+    if isinstance(value, list):
+        value = max((n for n in value if isinstance(n, int)), default=0)
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _printable(text: str) -> str:
+    return "".join(c for c in text if c.isprintable())[:80].strip()

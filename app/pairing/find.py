@@ -1,0 +1,112 @@
+"""Drafts for a given target: from the families of the catalogue, and from the hub by search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.catalog import Pair
+from app.errors import AppError, HubError
+from app.hub.client import search
+from app.hub.download import Patience
+from app.pairing.check import check_pair
+from app.pairing.facts import ModelFacts
+from app.pairing.resolve import Resolved, facts_of, resolve
+from app.source import HubModel, ModelSource
+
+_SMALLEST_SHARE = 3
+"""A draft has at most this part of its target's parameters: a third."""
+_LOOKED_AT = 12
+_SEARCHED = 40
+_FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
+_SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that might draft for the target.
+
+    Attributes:
+        name: As `tandem setup --draft` takes it.
+        origin: "catalogue" or "hub".
+        size: Bytes of its file.
+        n_parameters: Or None.
+        problem: Why it cannot; "" if it can.
+    """
+
+    name: str
+    origin: str
+    size: int
+    n_parameters: int | None
+    problem: str
+
+
+def find_drafts(
+    target: ModelFacts, pairs: Sequence[Pair], cancelled: Callable[[], bool], patience: Patience
+) -> Iterator[Candidate]:
+    """Look at the headers of likely drafts, catalogue first; each costs a few megabytes.
+
+    Raises:
+        HubError: Nothing was found before the hub stopped answering.
+        Interrupted: Cancelled.
+    """
+    seen: set[str] = set()
+    trouble: HubError | None = None
+    n_found = 0
+    for source, origin in _likely(target, pairs):
+        if str(source) in seen or len(seen) >= _LOOKED_AT:
+            continue
+        seen.add(str(source))
+        try:
+            resolved = _small_enough(source, target)
+            if resolved is None:
+                continue
+            facts = facts_of(resolved, cancelled, patience)
+        except HubError as error:
+            trouble = trouble or error
+            continue
+        except AppError:
+            continue
+        problems = check_pair(target, facts).problems
+        n_found += not problems
+        yield Candidate(str(source), origin, facts.weight_bytes, facts.n_parameters, problems[0] if problems else "")
+    if trouble is not None and not n_found:
+        raise trouble
+
+
+def _likely(target: ModelFacts, pairs: Sequence[Pair]) -> Iterator[tuple[ModelSource, str]]:
+    """Drafts of the catalogue by likeness of name to the target, then small models that a search finds."""
+    family = _family(target.name)
+    drafts = {str(pair.draft): pair for pair in pairs if isinstance(pair.draft, HubModel)}
+    for pair in sorted(drafts.values(), key=lambda pair: _family(str(pair.target)) != family):
+        if _family(str(pair.target)) == family or _family(pair.family) == family:
+            assert pair.draft is not None
+            yield pair.draft, "catalogue"
+    for found in sorted(search(family, limit=_SEARCHED), key=lambda found: -found.downloads):
+        n = found.n_params or _parameters_in(found.name)
+        limit = (target.n_parameters or target.weight_bytes) / _SMALLEST_SHARE
+        if 0 < n <= limit and (not found.architecture or found.architecture == target.architecture):
+            yield HubModel(found.name), "hub"
+
+
+def _small_enough(source: ModelSource, target: ModelFacts) -> Resolved | None:
+    resolved = resolve(source, _no_demo, draft=True)
+    return resolved if resolved.size * 2 <= target.weight_bytes else None
+
+
+def _no_demo(part: str) -> Path:
+    raise AssertionError(f"the demo's {part} is not on the hub")
+
+
+def _family(name: str) -> str:
+    """The beginning of a model's name that its relatives share: "Qwen2.5", "Llama", "Mistral"."""
+    base = name.rpartition("/")[2].replace("Meta-", "").replace("_", " ")
+    found = _FAMILY.match(base.strip())
+    return found[0].rstrip(".").lower() if found else base.lower()
+
+
+def _parameters_in(name: str) -> int:
+    found = _SIZE_IN_NAME.search(name)
+    return int(float(found[1]) * (1e9 if found[2].lower() == "b" else 1e6)) if found else 0

@@ -1,0 +1,141 @@
+"""From a source to the very files: on the hub by listing, on this machine by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import HubError, ModelFileError
+from app.gguf import GgufHeader, read_header
+from app.hub import choose, store
+from app.hub.client import repository
+from app.hub.download import Patience
+from app.hub.remote import read_remote_header
+from app.pairing.facts import ModelFacts, model_facts
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
+
+DemoFile = Callable[[str], Path]
+"""Gives the path of the demo's target or draft, making what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A model whose files are known.
+
+    Attributes:
+        source: As it was asked for.
+        repo: Its repository; "" for a file on this machine.
+        commit: Of the repository.
+        files: In the repository, first part first.
+        path: Of the file to load if it is on this machine already, else None.
+        size: Bytes of all parts.
+        quant: Quantisation by the file's name.
+        licence: Identifier, or "".
+        gated: Whether the hub wants terms accepted first.
+    """
+
+    source: ModelSource
+    repo: str
+    commit: str
+    files: tuple[choose.RemoteFile, ...]
+    path: Path | None
+    size: int
+    quant: str
+    licence: str = ""
+    gated: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file to load, without folders."""
+        return (self.path.name if self.path is not None else self.files[0].path.rsplit("/", 1)[-1]) or str(self.source)
+
+    @property
+    def missing_bytes(self) -> int:
+        """What has still to be downloaded."""
+        return store.missing_bytes(self.repo, self.commit, self.files) if self.repo else 0
+
+
+def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) -> Resolved:
+    """Find the files of a source.
+
+    Args:
+        source: What is asked for.
+        demo_file: Where the demo's files are.
+        draft: Whether it is to be a draft, which decides the quantisation where none is named.
+
+    Raises:
+        HubError: The hub does not have it or cannot be asked.
+        ModelFileError: A local file is missing.
+    """
+    match source:
+        case HubModel():
+            return _on_hub(source, draft=draft)
+        case LocalModel(path):
+            return _local(source, path)
+        case DemoModel(part):
+            return _local(source, demo_file(part))
+
+
+def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
+    try:
+        listed = repository(source.repo, source.revision)
+    except HubError:
+        # What another time or program has brought can be used without the hub.
+        if found := _cached(source):
+            return found
+        raise
+    chosen = choose.choose(source, listed.files, draft=draft)
+    here = [store.cached(source.repo, listed.commit, file.path) for file in chosen.files]
+    return Resolved(
+        source=source,
+        repo=source.repo,
+        commit=listed.commit,
+        files=chosen.files,
+        path=here[0] if all(here) else None,
+        size=chosen.size,
+        quant=chosen.quant,
+        licence=listed.licence,
+        gated=listed.gated,
+    )
+
+
+def _cached(source: HubModel) -> Resolved | None:
+    path = store.cached(source.repo, source.revision, source.file) if source.file else None
+    if path is None or source.file is None or choose.is_split(source.file):
+        return None
+    size = path.stat().st_size
+    # .../snapshots/<commit>/<file in the repository>
+    commit = path.parents[source.file.count("/")].name
+    file = choose.RemoteFile(source.file, size, source.sha256)
+    return Resolved(source, source.repo, commit, (file,), path, size, choose.quantisation(source.file))
+
+
+def _local(source: ModelSource, path: Path) -> Resolved:
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}.", "Check the path.")
+    parts = choose.split_parts(path.name) or [path.name]
+    missing = [part for part in parts if not (path.parent / part).is_file()]
+    if missing:
+        raise ModelFileError(
+            f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."
+        )
+    size = sum((path.parent / part).stat().st_size for part in parts)
+    return Resolved(source, "", "", (), path.parent / parts[0], size, choose.quantisation(path.name))
+
+
+def facts_of(model: Resolved, cancelled: Callable[[], bool], patience: Patience) -> ModelFacts:
+    """What the model is, from its header, wherever it lies.
+
+    Raises:
+        HubError: The header cannot be had or is none.
+        ModelFileError: The same for a file on this machine.
+        Interrupted: Cancelled.
+    """
+    header: GgufHeader
+    if model.path is not None:
+        header, n_parts = read_header(model.path, tensors=True), len(choose.split_parts(model.path.name)) or 1
+    else:
+        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, patience)
+        n_parts = len(model.files)
+    return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)

@@ -1,0 +1,323 @@
+"""Setting a pair up: find it, check it, bring both files at once, try it, remember it.
+
+The command line and the screen use the same steps; both only show the events.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.catalog import Pair
+from app.errors import CacheError, Interrupted, PairError
+from app.hub import store
+from app.hub.download import Patience, fetch
+from app.pairing.check import PairCheck, check_pair
+from app.pairing.propose import gigabytes
+from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
+from app.registry import ModelOnDisk, Registry, SetUp
+from app.source import LocalModel
+
+_LOOK_S = 0.2
+_SPEED_S = 5.0
+_KEEP_FREE = 200_000_000
+"""Disk that is left to everybody else."""
+TARGET, DRAFT = "target", "draft"
+
+Trial = Callable[[SetUp, Callable[[], bool]], str]
+"""Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A pair whose files are known and whose headers have been read.
+
+    Attributes:
+        pair: What was asked for.
+        target: Its files.
+        draft: The draft's, or None.
+        check: What the headers say.
+        download_bytes: What has still to come.
+        free_bytes: Of the disk it comes to.
+    """
+
+    pair: Pair
+    target: Resolved
+    draft: Resolved | None
+    check: PairCheck
+    download_bytes: int
+    free_bytes: int
+
+    @property
+    def models(self) -> tuple[tuple[str, Resolved], ...]:
+        """Role and files of each model."""
+        return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
+
+
+@dataclass(frozen=True, slots=True)
+class FileProgress:
+    """One of the two downloads.
+
+    Attributes:
+        role: "target" or "draft".
+        name: The file.
+        done: Bytes on disk.
+        total: Bytes in all.
+        waiting: Why nothing happens at the moment; "" while it does.
+        wait_s: For how many seconds more.
+    """
+
+    role: str
+    name: str
+    done: int
+    total: int
+    waiting: str = ""
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Both downloads.
+
+    Attributes:
+        files: Each of them.
+        bytes_per_s: Of both together, over the last seconds.
+        left_s: Time left at that speed; None before there is one.
+    """
+
+    files: tuple[FileProgress, ...]
+    bytes_per_s: float
+    left_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """The files are here and right; the pair is loaded and asked something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The pair is set up.
+
+    Attributes:
+        pair: As it is remembered.
+        line: What the trial showed; "" if there was none.
+    """
+
+    pair: SetUp
+    line: str
+
+
+SetupEvent = Progress | Trying | Ready
+
+
+class Setup:
+    """The steps from a pair to one that works.
+
+    Args:
+        registry: Where pairs are remembered.
+        demo_file: Where the demo's files are.
+        trial: Tries a pair; None leaves that out.
+        clock: Seconds, for speeds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        demo_file: DemoFile,
+        trial: Trial | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._demo_file = demo_file
+        self._trial = trial
+        self._clock = clock
+        self._stop = threading.Event()
+        self.patience = Patience(self._stop.wait)
+
+    def cancel(self) -> None:
+        """Stop at once; what was downloaded stays. May be called from any thread."""
+        self._stop.set()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._stop.is_set()
+
+    def prepare(self, pair: Pair) -> Prepared:
+        """Find both models and read their headers; a few megabytes move.
+
+        Raises:
+            AppError: One cannot be had or is no model.
+            Interrupted: Cancelled.
+        """
+        target = resolve(pair.target, self._demo_file)
+        draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
+        self._stop_if_cancelled()
+        facts = [facts_of(model, self._stop.is_set, self.patience) for model in (target, draft) if model is not None]
+        return Prepared(
+            pair=pair,
+            target=target,
+            draft=draft,
+            check=check_pair(facts[0], facts[1] if draft is not None else None),
+            download_bytes=sum(model.missing_bytes for model in (target, draft) if model is not None),
+            free_bytes=store.free_bytes(),
+        )
+
+    def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
+        """Download what is missing, try the pair and remember it.
+
+        Yields:
+            How it goes, several times a second; `Ready` at the end.
+
+        Raises:
+            PairError: The models cannot ride together.
+            CacheError: The disk is too small or refuses.
+            HubError: A file cannot be had.
+            AppError: The pair does not work.
+            Interrupted: Cancelled.
+        """
+        if prepared.check.problems:
+            raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
+        if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
+            raise CacheError(
+                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
+                f"and {gigabytes(prepared.free_bytes)} are free there.",
+                "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
+            )
+        paths = yield from self._download(prepared)
+        pair = self._set_up(prepared, paths)
+        line = ""
+        if self._trial is not None:
+            yield Trying()
+            line = self._trial(pair, self._stop.is_set)
+        self._stop_if_cancelled()
+        self._registry.add(pair, default=default)
+        yield Ready(pair, line)
+
+    def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
+        """Bring both models side by side; returns the path to load for each role."""
+        paths = {role: model.path for role, model in prepared.models if model.path is not None}
+        wanted = [_Tracked(role, model) for role, model in prepared.models if model.path is None]
+        if not wanted:
+            return paths
+        meter = _Meter(self._clock)
+        failed = threading.Event()
+
+        def stopped() -> bool:
+            return self._stop.is_set() or failed.is_set()
+
+        with ThreadPoolExecutor(len(wanted), thread_name_prefix="download") as pool:
+            running: dict[Future[Path], _Tracked] = {pool.submit(self._fetch, one, stopped): one for one in wanted}
+            try:
+                pending = set(running)
+                while pending:
+                    _, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+                    yield meter.read(wanted)
+                    if any(f.done() and f.exception() is not None for f in running):
+                        break
+            finally:
+                # Also when whoever reads these events has lost interest: a thread must not go on by itself.
+                failed.set()
+        self._raise_first(list(running))
+        return paths | {one.role: future.result() for future, one in running.items()}
+
+    def _raise_first(self, futures: list[Future[Path]]) -> None:
+        """Tell what went wrong, not what was stopped because of it."""
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        for error in errors:
+            if not isinstance(error, Interrupted):
+                raise error
+        if errors:
+            raise Interrupted
+
+    def _fetch(self, one: _Tracked, stopped: Callable[[], bool]) -> Path:
+        model = one.model
+        pause = _Pause(self._stop.wait, stopped)
+        patience = replace(self.patience, pause=pause)
+        found = [fetch(model.repo, model.commit, file, one, stopped, patience) for file in model.files]
+        return found[0]
+
+    def _set_up(self, prepared: Prepared, paths: dict[str, Path]) -> SetUp:
+        models = {
+            role: ModelOnDisk(
+                path=paths[role],
+                size=model.size,
+                repo=model.repo,
+                commit=model.commit,
+                files=tuple(file.path for file in model.files),
+                ours=bool(model.repo) and model.path is None,
+            )
+            for role, model in prepared.models
+        }
+        # What was downloaded by us for another pair, or the last time, stays ours to delete.
+        ours = {m.path for known in self._registry.read().pairs.values() for m in known.models if m.ours}
+        models = {role: replace(m, ours=m.ours or m.path in ours) for role, m in models.items()}
+        return SetUp(prepared.pair, models[TARGET], models.get(DRAFT))
+
+    def _stop_if_cancelled(self) -> None:
+        if self._stop.is_set():
+            raise Interrupted
+
+
+class _Pause:
+    """Waits, and ends early when the user or the other download stops it."""
+
+    def __init__(self, wait_for: Callable[[float], bool], stopped: Callable[[], bool]) -> None:
+        self._wait_for = wait_for
+        self._stopped = stopped
+
+    def __call__(self, seconds: float) -> bool:
+        return self._wait_for(seconds) or self._stopped()
+
+
+class _Tracked:
+    """One model's download, counted; implements `app.hub.download.Watcher`. Written by one thread, read by another."""
+
+    def __init__(self, role: str, model: Resolved) -> None:
+        self.role = role
+        self.model = model
+        self.came = 0
+        self._here = 0
+        self._waiting: tuple[str, float] = ("", 0.0)
+
+    def received(self, n_bytes: int) -> None:
+        self.came += n_bytes
+
+    def found(self, n_bytes: int) -> None:
+        self._here += n_bytes
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        self._waiting = (reason, seconds)
+
+    def progress(self) -> FileProgress:
+        reason, seconds = self._waiting
+        return FileProgress(self.role, self.model.name, self._here + self.came, self.model.size, reason, seconds)
+
+
+class _Meter:
+    """Speed over the last seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def read(self, downloads: list[_Tracked]) -> Progress:
+        files = [one.progress() for one in downloads]
+        left = sum(f.total - f.done for f in files)
+        at, came = self._clock(), sum(one.came for one in downloads)
+        self._seen.append((at, came))
+        while len(self._seen) > 2 and at - self._seen[0][0] > _SPEED_S:
+            self._seen.popleft()
+        started, had = self._seen[0]
+        speed = (came - had) / (at - started) if at > started else 0.0
+        return Progress(tuple(files), speed, left / speed if speed > 0 else None)
+
+
+def local_pair(name: str, target: Path, draft: Path | None) -> Pair:
+    """A pair of two files on this machine."""
+    return Pair(name, name, LocalModel(target), LocalModel(draft) if draft is not None else None)

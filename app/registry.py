@@ -1,0 +1,185 @@
+"""The pairs that were set up on this machine: their files, and which one is taken by default.
+
+The program writes this file; what a person writes stands in their own models.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from filelock import FileLock, Timeout
+
+from app.catalog import Pair, read_pair, write_pair
+from app.errors import CatalogError
+
+_LOCK_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOnDisk:
+    """A model that can be loaded.
+
+    Attributes:
+        path: The file to load, of a split model the first part.
+        size: Bytes of all parts.
+        repo: Repository it came from; "" for a file of the user's own.
+        commit: Its revision.
+        files: Names in the repository, first part first.
+        ours: Whether this program downloaded it; only then may it be deleted without asking.
+    """
+
+    path: Path
+    size: int
+    repo: str = ""
+    commit: str = ""
+    files: tuple[str, ...] = ()
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """A pair whose files are here.
+
+    Attributes:
+        pair: What it is.
+        target: The target's file.
+        draft: The draft's file, or None.
+    """
+
+    pair: Pair
+    target: ModelOnDisk
+    draft: ModelOnDisk | None = None
+
+    @property
+    def models(self) -> tuple[ModelOnDisk, ...]:
+        return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the files still exist."""
+        return all(model.path.is_file() for model in self.models)
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The content of the file.
+
+    Attributes:
+        pairs: By name, in the order they were set up.
+        default: Name of the pair that is taken when none is named, or None.
+    """
+
+    pairs: Mapping[str, SetUp] = field(default_factory=dict)
+    default: str | None = None
+
+
+class Registry:
+    """The file with the pairs that were set up.
+
+    Every change reads it anew, so that two programs do not undo each other.
+
+    Args:
+        file: Where it is, or will be.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def read(self) -> Registered:
+        """What is set up.
+
+        Raises:
+            CatalogError: The file is damaged.
+        """
+        try:
+            table = tomllib.loads(self._file.read_text(encoding="utf-8"))
+            pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
+            default = table.get("default")
+        except FileNotFoundError:
+            return Registered()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CatalogError(
+                f"{self._file} cannot be read: {error}.",
+                "Move it away; tandem setup writes it anew and downloads nothing that is here.",
+            ) from error
+        return Registered(pairs, default if default in pairs else None)
+
+    def add(self, pair: SetUp, *, default: bool) -> None:
+        """Remember a pair, in place of one of the same name."""
+
+        def change(now: Registered) -> Registered:
+            return Registered(
+                {**now.pairs, pair.pair.name: pair}, pair.pair.name if default or now.default is None else now.default
+            )
+
+        self._change(change)
+
+    def set_default(self, name: str) -> None:
+        """Take this pair when none is named."""
+        self._change(lambda now: replace(now, default=name))
+
+    def remove(self, name: str) -> None:
+        """Forget a pair; its files stay."""
+
+        def change(now: Registered) -> Registered:
+            left = {key: pair for key, pair in now.pairs.items() if key != name}
+            return Registered(left, now.default if now.default in left else None)
+
+        self._change(change)
+
+    def _change(self, change: Callable[[Registered], Registered]) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_S):
+                self._write(change(self.read()))
+        except Timeout:
+            raise CatalogError(f"{self._file} is held by another program.", "Wait until it is done.") from None
+        except OSError as error:
+            raise CatalogError(
+                f"{self._file} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
+            ) from error
+
+    def _write(self, content: Registered) -> None:
+        table: dict[str, Any] = {"default": content.default} if content.default else {}
+        table["pairs"] = {
+            name: {"entry": write_pair(pair.pair), "target": _model_entry(pair.target)}
+            | ({"draft": _model_entry(pair.draft)} if pair.draft is not None else {})
+            for name, pair in content.pairs.items()
+        }
+        descriptor, name = tempfile.mkstemp(dir=self._file.parent, suffix=".partial")
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                tomli_w.dump(table, out)
+            Path(name).replace(self._file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _set_up(self, name: str, entry: Mapping[str, Any]) -> SetUp:
+        return SetUp(
+            read_pair(name, entry["entry"], self._file),
+            _model(entry["target"]),
+            _model(entry["draft"]) if "draft" in entry else None,
+        )
+
+
+def _model_entry(model: ModelOnDisk) -> dict[str, Any]:
+    return {**asdict(model), "path": str(model.path), "files": list(model.files)}
+
+
+def _model(entry: Mapping[str, Any]) -> ModelOnDisk:
+    return ModelOnDisk(
+        path=Path(entry["path"]),
+        size=int(entry["size"]),
+        repo=str(entry.get("repo", "")),
+        commit=str(entry.get("commit", "")),
+        files=tuple(map(str, entry.get("files", ()))),
+        ours=entry.get("ours") is True,
+    )

@@ -1,0 +1,124 @@
+"""Where a model comes from: a repository on the hub, a file on this machine, or the demo package."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from app.errors import UsageError
+
+DEMO_PREFIX = "demo:"
+DEFAULT_REVISION = "main"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?"
+_HUB = re.compile(rf"(?P<repo>{_NAME}/{_NAME})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
+_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
+_GGUF = ".gguf"
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model in a repository on the hub.
+
+    Attributes:
+        repo: `owner/name`.
+        quant: Quantisation as people write it ("Q4_K_M"); None leaves the choice to `app.hub.choose`.
+        file: File in the repository, of a split model the first part; None finds it by `quant`.
+        revision: Branch, tag or commit.
+        size: Bytes of all parts, where known.
+        sha256: Of the only part, where known.
+    """
+
+    repo: str
+    quant: str | None = None
+    file: str | None = None
+    revision: str = DEFAULT_REVISION
+    size: int | None = None
+    sha256: str | None = None
+
+    def __str__(self) -> str:
+        wanted = self.file or self.quant
+        return f"{self.repo}:{wanted}" if wanted else self.repo
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A file on this machine, of a split model the first part."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """What the demo extra brings: its target, or the draft made from it."""
+
+    part: str
+
+    def __str__(self) -> str:
+        return f"{DEMO_PREFIX}{self.part}"
+
+
+ModelSource = HubModel | LocalModel | DemoModel
+
+
+def parse_source(text: str) -> ModelSource:
+    """Read a model as people write it.
+
+    `owner/repo`, `owner/repo:Q4_K_M`, `owner/repo:file.gguf`, `owner/repo/file.gguf`, `owner/repo@revision:...`, a
+    page or file address on the hub, `hf.co/owner/repo:Q4_K_M`, or a path. A file that exists is that file.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    text = text.strip()
+    path = Path(text).expanduser()
+    if text.startswith(("/", "~", "./", "../")) or (text and _is_file(path)):
+        return LocalModel(path.absolute())
+    if "://" in text or text.split("/")[0].lower() in _HOSTS:
+        return _from_address(text)
+    if found := _HUB.fullmatch(text):
+        return _wanted(found["repo"], found["want"], found["revision"])
+    parts = text.split("/")
+    if len(parts) > 2 and text.lower().endswith(_GGUF) and (found := _HUB.fullmatch("/".join(parts[:2]))):
+        return _wanted(found["repo"], "/".join(parts[2:]), found["revision"])
+    if text.lower().endswith(_GGUF) or "\\" in text:
+        return LocalModel(path.absolute())
+    raise UsageError(
+        f'"{text}" names no model.',
+        "Write owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or the path of a .gguf file.",
+    )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _wanted(repo: str, want: str | None, revision: str | None) -> HubModel:
+    revision = revision or DEFAULT_REVISION
+    if want is not None and want.lower().endswith(_GGUF):
+        return HubModel(repo, file=want, revision=revision)
+    return HubModel(repo, quant=want, revision=revision)
+
+
+def _from_address(text: str) -> HubModel:
+    address = urlsplit(text if "://" in text else f"https://{text}")
+    if address.scheme not in ("http", "https") or (address.hostname or "") not in _HOSTS:
+        raise UsageError(
+            f"{text} is not an address on the hub.", "Addresses begin with https://huggingface.co/owner/repo."
+        )
+    path = unquote(address.path).strip("/")
+    repo_and_want, revision, file = path, None, None
+    parts = path.split("/")
+    if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):
+        repo_and_want, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:]) or None
+    found = _HUB.fullmatch(repo_and_want)
+    if found is None:
+        raise UsageError(f"{text} names no repository.", "An address looks like https://huggingface.co/owner/repo.")
+    return _wanted(found["repo"], file or found["want"], revision or found["revision"])

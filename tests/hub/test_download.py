@@ -1,0 +1,343 @@
+"""Downloads against everything that can go wrong, by the real client's session, from a loopback hub."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import constants, hf_hub_download
+
+from app.errors import CacheError, HubError, Interrupted
+from app.hub import store
+from tests.hub.content import HubFile
+from tests.hub.faults import (
+    CaptivePortal,
+    Corrupt,
+    Cut,
+    Drop,
+    IgnoreRange,
+    RedirectLoop,
+    Status,
+    WrongLength,
+    rate_limited,
+)
+from tests.hub.loopback import LoopbackHub
+from tests.hub.models import CONTENT, TARGET, Watched, publish
+
+NAME = "big-Q4_K_M.gguf"
+
+
+def test_a_file_arrives_where_every_client_looks_for_it(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    watched = Watched()
+
+    path = watched.fetch(commit, file)
+
+    assert path.read_bytes() == CONTENT
+    assert (watched.came, watched.here, watched.waits) == (len(CONTENT), 0, [])
+    asked = len(hub.asked(origin="cdn"))
+    assert Path(hf_hub_download(TARGET, NAME)) == path
+    assert len(hub.asked(origin="cdn")) == asked
+
+
+def test_what_another_program_has_downloaded_is_not_downloaded_again(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    path = Path(hf_hub_download(TARGET, NAME))
+    asked = len(hub.asked())
+    watched = Watched()
+
+    assert watched.fetch(commit, file) == path
+    assert (watched.came, watched.here) == (0, len(CONTENT))
+    assert len(hub.asked()) == asked
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("at", [0, 1, 100_000, 1 << 20, len(CONTENT) - 1])
+def test_a_connection_cut_at_any_byte_goes_on_there(hub: LoopbackHub, at: int, reset: bool) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Cut(at, reset=reset), NAME, origin="cdn", times=1)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.pauses
+    sent = hub.asked(NAME, origin="cdn", method="GET")
+    assert sent[-1].headers.get("range", "bytes=0-") == f"bytes={len(CONTENT) - sent[-1].sent}-"
+    assert watched.came == len(CONTENT)
+
+
+@pytest.mark.parametrize("after", [1, 1 << 20, len(CONTENT)])
+def test_a_stop_keeps_what_came_and_the_next_time_goes_on(hub: LoopbackHub, after: int) -> None:
+    commit, file = publish(hub)
+    with pytest.raises(Interrupted):
+        Watched(stop_after=0).fetch(commit, file)
+    first = Watched(stop_after=after)
+    if after < len(CONTENT):
+        with pytest.raises(Interrupted):
+            first.fetch(commit, file)
+        assert store.partial(TARGET, file).stat().st_size == first.came
+    second = Watched()
+
+    assert second.fetch(commit, file).read_bytes() == CONTENT
+    assert second.here == first.came
+    assert second.came == len(CONTENT) - first.came
+
+
+def test_patience_ends_and_keeps_what_came(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Cut(1 << 20), NAME, origin="cdn", times=1)
+    hub.faults.add(Drop(), NAME, origin="cdn", times=None)
+    watched = Watched(attempts=4)
+
+    with pytest.raises(HubError, match="broke") as failed:
+        watched.fetch(commit, file)
+
+    assert "Ask again to go on" in failed.value.hint
+    assert store.partial(TARGET, file).stat().st_size == watched.came > 0
+    assert watched.pauses == [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_new_byte_renews_the_patience(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    for _ in range(6):
+        hub.faults.add(Cut(300_000, reset=False), NAME, origin="cdn", times=1)
+
+    assert Watched(attempts=2).fetch(commit, file).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "fault", [rate_limited(7), Status(429, {"Retry-After": "7"}), Status(503, {"Retry-After": "7"})]
+)
+@pytest.mark.parametrize("origin", ["hub", "cdn"])
+def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, origin: str) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(fault, NAME, origin=origin, method="GET", times=1)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert [seconds for _, seconds in watched.waits] == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Status(502), NAME, origin="cdn", times=3)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert sum(watched.pauses) == 1 + 2 + 4
+
+
+def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    with pytest.raises(Interrupted):
+        Watched(stop_after=1 << 20).fetch(commit, file)
+    had = store.partial(TARGET, file).stat().st_size
+    hub.faults.add(IgnoreRange(), NAME, origin="cdn", times=None)
+    hub.faults.add(Cut(1000), NAME, origin="cdn", times=1)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert (watched.here, watched.came) == (had, len(CONTENT) - had)
+
+
+def test_a_wrong_byte_is_found_and_brought_again_once(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=1)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert any("damaged" in reason for reason, _ in watched.waits)
+
+
+def test_bytes_that_stay_wrong_are_refused_and_not_kept(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=None)
+
+    with pytest.raises(HubError, match="arrives damaged"):
+        Watched().fetch(commit, file)
+
+    assert not store.partial(TARGET, file).exists()
+    assert not store.blob(TARGET, file).exists()
+
+
+def test_a_damaged_beginning_on_disk_is_found(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    part = store.partial(TARGET, file)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * 1000)
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+
+
+def test_a_beginning_that_is_too_long_is_started_over(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    part = store.partial(TARGET, file)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(CONTENT + b"more")
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+
+
+def test_a_416_starts_over(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    with pytest.raises(Interrupted):
+        Watched(stop_after=1 << 20).fetch(commit, file)
+    hub.faults.add(Status(416), NAME, origin="cdn", times=1)
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_in_between_is_told(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.repos[TARGET].files[NAME] = HubFile(NAME, CONTENT + b"longer")
+
+    with pytest.raises(HubError, match="bytes now; the hub said"):
+        Watched().fetch(commit, file)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Status(403), "refuses access"),
+        (Status(404), "does not hold"),
+        (CaptivePortal(), "It changed in between, or a network login page"),
+        (RedirectLoop(), "sends in circles"),
+    ],
+)
+def test_what_waiting_cannot_mend_is_told_at_once(hub: LoopbackHub, fault: Any, message: str) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(fault, NAME, method="GET", times=None)
+    watched = Watched()
+
+    with pytest.raises(HubError) as failed:
+        watched.fetch(commit, file)
+
+    assert message in f"{failed.value.message} {failed.value.hint}"
+    assert not watched.pauses
+
+
+def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.repos[TARGET].gated = "manual"
+
+    with pytest.raises(HubError, match="terms accepted") as failed:
+        Watched().fetch(commit, file)
+
+    assert f"{hub.endpoint}/{TARGET}" in failed.value.hint
+    assert "hf auth login" in failed.value.hint
+
+
+def test_a_token_reaches_the_hub_and_never_the_cdn(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    hub.tokens.add("hf_secret")
+    hub.repos[TARGET].gated = "auto"
+    hub.repos[TARGET].granted.add("hf_secret")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert "hf_secret" in hub.asked(NAME, origin="hub", method="GET")[0].headers["authorization"]
+    assert hub.leaks == []
+
+
+@pytest.mark.parametrize("at", [0, 700_000, len(CONTENT) - 10])
+def test_a_disk_full_at_any_byte_keeps_what_fits(hub: LoopbackHub, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", _full_after(at, Path.open))
+        with pytest.raises(CacheError, match="is full"):
+            Watched().fetch(commit, file)
+
+    assert store.partial(TARGET, file).stat().st_size == at
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+
+
+def _full_after(limit: int, real: Any) -> Any:
+    class Full:
+        """A file on a disk with room for so many bytes."""
+
+        def __init__(self, file: Any) -> None:
+            self._file = file
+            self._left = limit
+
+        def write(self, data: bytes) -> int:
+            n: int = self._file.write(data[: self._left])
+            self._left -= n
+            if n < len(data):
+                self._file.flush()
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return n
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+    def opened(self: Path, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+        file = real(self, mode, *arguments, **more)
+        return Full(file) if mode == "a+b" else file
+
+    return opened
+
+
+def test_a_cache_that_may_not_be_written_is_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+
+    with pytest.raises(CacheError, match="may not be written") as failed:
+        Watched().fetch(commit, file)
+    assert "HF_HUB_CACHE" in failed.value.hint
+
+
+def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    taken, release = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with store.locked(TARGET, file) as ours:
+            assert ours
+            taken.set()
+            release.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    taken.wait()
+    watched = Watched()
+
+    def finish_the_other() -> None:
+        release.set()
+        thread.join()
+
+    watched.on_pause = finish_the_other
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.waits[0][0] == "another program is downloading this file"
+
+
+def test_offline_is_told_and_the_cache_still_serves(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="HF_HUB_OFFLINE"):
+        Watched().fetch(commit, file)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    path = Watched().fetch(commit, file)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+    assert Watched().fetch(commit, file) == path
+
+
+def test_a_file_of_another_length_than_listed_is_told(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(WrongLength(5), NAME, origin="cdn", times=None)
+
+    with pytest.raises(HubError, match="bytes now; the hub said"):
+        Watched().fetch(commit, file)

@@ -1,0 +1,274 @@
+"""Every fault does what its name says, to a plain HTTP client and to the real one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+from huggingface_hub import hf_hub_download, hf_hub_url, model_info
+from huggingface_hub.errors import LocalEntryNotFoundError
+
+from tests.hub.faults import (
+    BadJson,
+    Before,
+    CaptivePortal,
+    Corrupt,
+    Cut,
+    Drip,
+    Drop,
+    EditJson,
+    Fault,
+    IgnoreRange,
+    NewEtag,
+    RedirectLoop,
+    ShortBody,
+    Stall,
+    Status,
+    WrongLength,
+)
+from tests.hub.loopback import LoopbackHub
+
+MODEL = bytes(range(256)) * 400
+NAME = "owner/tiny-GGUF"
+FILE = "tiny.gguf"
+JSON = "*/api/models/*"
+
+
+@pytest.fixture
+def hub(hub: LoopbackHub) -> LoopbackHub:
+    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
+    return hub
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as running:
+        yield running
+
+
+def get(url: str | None = None, **headers: str) -> httpx2.Response:
+    return httpx2.get(url or hf_hub_url(NAME, FILE), headers=headers, follow_redirects=True)
+
+
+@pytest.fixture(params=["in memory", "on disk"])
+def kept(request: pytest.FixtureRequest, hub: LoopbackHub, tmp_path: Path) -> str:
+    """The model in both ways a file can be kept."""
+    (tmp_path / "model").write_bytes(MODEL)
+    if request.param == "on disk":
+        hub.replace(NAME, FILE, tmp_path / "model")
+    return str(request.param)
+
+
+def test_cut(hub: LoopbackHub, kept: str) -> None:
+    hub.faults.add(Cut(1000), FILE, origin="cdn")
+
+    got: list[bytes] = []
+    with (
+        httpx2.stream("GET", hf_hub_url(NAME, FILE), follow_redirects=True) as answer,
+        pytest.raises(httpx2.RemoteProtocolError, match="received 1000 bytes, expected 102400"),
+    ):
+        got.extend(answer.iter_raw())
+    assert b"".join(got) == MODEL[:1000]
+    assert hub.asked(origin="cdn")[-1].sent == 1000
+    assert get().content == MODEL
+
+
+def test_cut_with_a_reset(hub: LoopbackHub) -> None:
+    hub.faults.add(Cut(1000, reset=True), FILE, origin="cdn")
+
+    with pytest.raises(httpx2.ReadError):
+        get()
+
+
+@pytest.mark.parametrize(("reset", "error"), [(False, httpx2.RemoteProtocolError), (True, httpx2.ReadError)])
+def test_drop(hub: LoopbackHub, reset: bool, error: type[Exception]) -> None:
+    hub.faults.add(Drop(reset), origin="hub")
+
+    with pytest.raises(error):
+        get()
+    (dropped,) = hub.asked()
+    assert (dropped.status, dropped.sent) == (0, 0)
+
+
+@pytest.mark.parametrize(("after", "sent"), [(None, 0), (0, 0), (1000, 1000)])
+def test_stall(hub: LoopbackHub, pool: ThreadPoolExecutor, after: int | None, sent: int) -> None:
+    stall = hub.faults.add(Stall(after), FILE, origin="cdn")
+
+    answer = pool.submit(get)
+    assert stall.reached.wait(10)
+    (held,) = hub.asked(origin="cdn")
+    assert (held.held, held.sent, held.status) == (True, sent, 0 if after is None else 200)
+    assert not answer.done()
+    stall.go.set()
+    assert answer.result(10).content == MODEL
+
+
+def test_a_hub_that_closes_lets_go_of_everything(pool: ThreadPoolExecutor) -> None:
+    with LoopbackHub() as own:
+        own.add(NAME, {FILE: MODEL})
+        stall = own.faults.add(Stall(10), origin="cdn", times=None)
+        drip = own.faults.add(Drip(10), "/api/models")
+        answers = [
+            pool.submit(get, f"{own.endpoint}/{NAME}/resolve/main/{FILE}"),
+            pool.submit(get, f"{own.endpoint}/api/models"),
+        ]
+        assert stall.reached.wait(10)
+        own.journal.wait(lambda requests: any(r.path == "/api/models" and r.held for r in requests))
+        assert isinstance(drip, Drip)
+    for answer in answers:
+        answer.exception(10)
+    assert not [t for t in threading.enumerate() if t.name.endswith(("acceptor", "connection"))]
+
+
+def test_a_client_that_walks_away_from_a_stall(hub: LoopbackHub) -> None:
+    stall = hub.faults.add(Stall(1000), FILE, origin="cdn")
+
+    with httpx2.stream("GET", hf_hub_url(NAME, FILE), follow_redirects=True) as answer:
+        assert len(next(answer.iter_raw())) <= 1000
+    stall.go.set()
+    hub.journal.wait(lambda requests: all(request.done for request in requests))
+    assert get().content == MODEL
+
+
+def test_drip(hub: LoopbackHub) -> None:
+    drip = hub.faults.add(Drip(1000), FILE, origin="cdn")
+
+    with httpx2.stream("GET", httpx2.head(hf_hub_url(NAME, FILE)).headers["location"]) as answer:
+        pieces = answer.iter_raw()
+        drip.allow(2)
+        got = b""
+        while len(got) < 2000:
+            got += next(pieces)
+        assert got == MODEL[:2000]
+        assert hub.asked(origin="cdn")[0].sent == 2000
+        drip.release()
+        assert got + b"".join(pieces) == MODEL
+
+
+def test_status(hub: LoopbackHub) -> None:
+    hub.faults.add(Status(503, {"Retry-After": "7"}, "down"), times=2)
+
+    for _ in range(2):
+        answer = get()
+        assert (answer.status_code, answer.headers["retry-after"], answer.text) == (503, "7", "down")
+    assert get().content == MODEL
+
+
+@pytest.mark.parametrize("span", ["bytes=10-19", "bytes=10-"])
+def test_ignore_range(hub: LoopbackHub, kept: str, span: str) -> None:
+    hub.faults.add(IgnoreRange(), FILE, origin="cdn")
+
+    answer = get(Range=span)
+    assert (answer.status_code, answer.content) == (200, MODEL)
+    assert "content-range" not in answer.headers
+    assert get(Range=span).status_code == 206
+
+
+def test_new_etag(hub: LoopbackHub) -> None:
+    etag = get().headers["etag"]
+    hub.faults.add(NewEtag("f" * 64), FILE, origin="cdn", times=None)
+
+    assert get(Range="bytes=10-").status_code == 206
+    resumed = get(Range="bytes=10-", **{"If-Range": etag})
+    assert (resumed.status_code, resumed.headers["etag"], resumed.content) == (200, f'"{"f" * 64}"', MODEL)
+
+
+def test_before(hub: LoopbackHub) -> None:
+    hub.faults.add(Before(lambda: hub.replace(NAME, FILE, b"other")), FILE, method="GET")
+    url = hf_hub_url(NAME, FILE)
+
+    old = httpx2.head(url)
+    new = httpx2.get(url)
+    assert old.headers["x-linked-etag"] != new.headers["x-linked-etag"]
+    assert old.headers["x-repo-commit"] != new.headers["x-repo-commit"]
+    assert httpx2.get(old.headers["location"]).content == MODEL
+    assert httpx2.get(new.headers["location"]).content == b"other"
+
+
+def test_wrong_length_too_long(hub: LoopbackHub) -> None:
+    hub.faults.add(WrongLength(5), FILE, origin="cdn")
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="received 102400 bytes, expected 102405"):
+        get()
+
+
+def test_wrong_length_too_short(hub: LoopbackHub) -> None:
+    hub.faults.add(WrongLength(-5), FILE, origin="cdn")
+
+    assert get().content == MODEL[:-5]
+    assert get().content == MODEL
+
+
+def test_short_body(hub: LoopbackHub, kept: str) -> None:
+    hub.faults.add(ShortBody(1000), FILE, origin="cdn")
+
+    answer = get()
+    assert (answer.status_code, answer.headers["content-length"], answer.content) == (200, "1000", MODEL[:1000])
+
+
+@pytest.mark.parametrize("at", [0, 1000, len(MODEL) - 1])
+def test_corrupt(hub: LoopbackHub, kept: str, at: int) -> None:
+    hub.faults.add(Corrupt(at), FILE, origin="cdn", times=2)
+    wrong = MODEL[:at] + bytes([MODEL[at] ^ 0xFF]) + MODEL[at + 1 :]
+
+    assert get().content == wrong
+    assert get(Range="bytes=500-1500").content == wrong[500:1501]
+    assert get().content == MODEL
+
+
+def test_captive_portal(hub: LoopbackHub) -> None:
+    hub.faults.add(CaptivePortal(), times=None)
+
+    answer = get()
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "x-repo-commit" not in answer.headers
+    with pytest.raises(LocalEntryNotFoundError, match="does not seem to be served by a Hugging Face Hub"):
+        hf_hub_download(NAME, FILE)
+    with pytest.raises(ValueError, match="Expecting value"):
+        model_info(NAME)
+
+
+def test_redirect_loop(hub: LoopbackHub) -> None:
+    hub.faults.add(RedirectLoop(), FILE, times=None)
+
+    with pytest.raises(httpx2.TooManyRedirects):
+        get()
+    with pytest.raises(httpx2.TooManyRedirects):
+        hf_hub_download(NAME, FILE)
+
+
+def test_bad_json(hub: LoopbackHub) -> None:
+    hub.faults.add(BadJson(), JSON)
+    hub.faults.add(BadJson("\x00"), JSON)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"Expecting|Unterminated|Invalid"):
+            model_info(NAME)
+    assert model_info(NAME).id == NAME
+
+
+def test_edit_json(hub: LoopbackHub) -> None:
+    hub.faults.add(EditJson(lambda data: data | {"siblings": [{"rfilename": "../x"}]}), JSON)
+    hub.faults.add(EditJson(lambda data: ["not", "a", "model", data]), JSON)
+
+    assert [s.rfilename for s in model_info(NAME).siblings or []] == ["../x"]
+    with pytest.raises(TypeError):
+        model_info(NAME)
+
+
+def test_faults_meet_only_what_they_were_made_for(hub: LoopbackHub) -> None:
+    url = hf_hub_url(NAME, FILE)
+    hub.faults.add(Status(500), "*.md")
+    hub.faults.add(Status(501), FILE, method="HEAD")
+    hub.faults.add(Status(502), origin="cdn", when=lambda request: "range" in request.headers)
+
+    assert get().status_code == 200
+    assert httpx2.head(url).status_code == 501
+    assert get(Range="bytes=1-").status_code == 502
+    assert get(hf_hub_url(NAME, "README.md")).status_code == 500
+    assert get(hf_hub_url(NAME, "README.md")).status_code == 200
+    assert type(hub.faults.take(hub.requests[0])) is Fault

@@ -1,0 +1,255 @@
+"""`tandem setup` and `tandem pairs`, as a person runs them, against the loopback hub."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.cli import main
+from app.cli.options import registry
+from app.errors import AppError, PairError
+from app.hub import store
+from app.pairing.setup import Ready, Setup
+from app.registry import Registry
+from app.source import parse_source
+from tests.hub.faults import Cut, Status
+from tests.hub.loopback import LoopbackHub
+from tests.hub.models import DRAFT, TARGET, tiny
+from tests.native.gguf_files import I32, STRING, Array
+
+BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings and data of this test alone."""
+    for name in ("app.cli.options.pairs_file", "app.paths.pairs_file"):
+        monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
+    monkeypatch.setattr("app.cli.options.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.cli.setup.memory_dir", lambda: tmp_path / "memory")
+    return tmp_path
+
+
+@pytest.fixture
+def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
+    """A matched pair of tiny models, and one that does not match."""
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})
+    other = tiny(
+        tmp_path / "made",
+        "other.gguf",
+        general__name="Other",
+        tokenizer__ggml__tokens=Array(STRING, ["x", "y", "z"]),
+        tokenizer__ggml__token_type=Array(I32, [1, 1, 1]),
+    )
+    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
+    return hub
+
+
+def test_one_command_downloads_checks_tries_and_remembers(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert "They can ride together" in said
+    assert "mine is set up. Tried:" in said
+    known = registry().read()
+    assert known.default == "mine"
+    assert known.pairs["mine"].is_here
+    assert all(model.ours for model in known.pairs["mine"].models)
+    assert known.pairs["mine"].pair.licence == "mit"
+
+
+def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+    asked = len(pair.asked(origin="cdn"))
+
+    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+
+    assert len(pair.asked(origin="cdn")) == asked
+    assert "here already" in capsys.readouterr().err
+    assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
+
+
+def test_what_was_set_up_answers_by_name_and_by_its_models(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    capsys.readouterr()
+
+    assert main(["run", "--pair", "mine", "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "Big"
+    assert main(["run", *BOTH, "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "Small"
+
+
+def test_what_is_not_here_yet_names_the_command_that_brings_it(
+    hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--pair", "coder-32b", "hi"]) == 1
+    assert "tandem setup coder-32b" in capsys.readouterr().err
+    assert main(["run", "--target", "owner/big-GGUF:Q8_0", "hi"]) == 1
+    assert "tandem setup --target owner/big-GGUF:Q8_0" in capsys.readouterr().err
+
+
+def test_models_that_do_not_match_are_told_before_anything_large_moves(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes"]) == 1
+
+    said = capsys.readouterr().err
+    assert "The vocabularies differ: token" in said or "vocabularies have" in said
+    assert not list(store.folder().rglob("*.gguf"))
+    assert main(["pairs", "check", TARGET, "owner/other-GGUF", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["compatible"] is False
+    assert main(["pairs", "check", TARGET, DRAFT]) == 0
+    assert "They can ride together" in capsys.readouterr().out
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_download(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 1000, 1000))
+
+    assert main(["setup", *BOTH, "--yes"]) == 1
+
+    assert "are free there" in capsys.readouterr().err
+    assert not list(store.folder().rglob("*.incomplete"))
+
+
+def test_one_failed_download_stops_the_other_and_both_go_on_later(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    steps = _steps(home)
+    prepared = steps.prepare(_pair())
+    with pytest.raises(AppError, match="refuses access"):
+        list(steps.bring(prepared))
+    pair.faults.clear()
+
+    again = _steps(home)
+    *_, last = again.bring(again.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert last.pair.is_here
+
+
+def _without_small_range(request: object) -> bool:
+    # The header is read by a range from the first byte; the download asks without one.
+    return "range" not in getattr(request, "headers", {})
+
+
+def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Cut(500), "big-Q4_K_M.gguf", origin="cdn", times=1, when=_without_small_range)
+    steps = _steps(home)
+    steps.patience = type(steps.patience)(lambda seconds: False)
+    *_, last = steps.bring(steps.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert last.pair.target.path.stat().st_size == last.pair.target.size
+
+
+def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:
+    def silent(*_: object) -> str:
+        raise PairError("The pair loads but says nothing.")
+
+    steps = Setup(Registry(home / "data" / "pairs.toml"), _no_demo, silent)
+    with pytest.raises(PairError):
+        list(steps.bring(steps.prepare(_pair())))
+
+    assert not registry().read().pairs
+
+
+def _pair() -> Pair:
+    return Pair("mine", "Mine", parse_source(f"{TARGET}:q4_k_m"), parse_source(DRAFT))
+
+
+def _steps(home: Path) -> Setup:
+    return Setup(Registry(home / "data" / "pairs.toml"), _no_demo, None)
+
+
+def _no_demo(part: str) -> Path:
+    raise AssertionError(part)
+
+
+# Managing
+
+
+def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny(home / "mine", "t.gguf", general__name="Own")
+
+    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
+
+    assert registry().read().pairs["own"].target.path == home / "mine" / "t.gguf"
+    assert not list(store.folder().rglob("*.gguf"))
+    assert main(["run", "--pair", "own", "--max-tokens", "2", "hi"]) == 0
+    assert main(["pairs", "remove", "own", "--yes"]) == 0
+    assert (home / "mine" / "t.gguf").exists()
+    assert "your own file" in capsys.readouterr().err
+
+
+def test_remove_deletes_what_tandem_brought_and_only_that(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from huggingface_hub import hf_hub_download
+
+    theirs = Path(hf_hub_download(DRAFT, "small-Q8_0.gguf"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "two", "--yes", "--no-trial"]) == 0
+    target = registry().read().pairs["one"].target.path
+
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+    assert target.exists(), "the other pair uses it"
+    assert theirs.exists(), "another program brought it"
+    said = capsys.readouterr().err
+    assert "another pair uses it" in said
+    assert "another program downloaded it" in said
+    content = target.resolve()
+    assert main(["pairs", "remove", "two", "--yes"]) == 0
+    assert not target.exists()
+    assert not content.exists()
+    assert theirs.exists()
+    assert registry().read().default is None
+
+
+def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    assert main(["setup", "--target", TARGET, "--name", "alone", "--yes", "--no-trial", "--no-default"]) == 0
+    assert main(["pairs", "default", "alone"]) == 0
+    capsys.readouterr()
+
+    assert main(["pairs", "list", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (rows["alone"]["default"], rows["mine"]["default"], rows["mine"]["here"]) == (True, False, True)
+    assert rows["coder-32b"]["download"] > 10**10
+    assert main(["pairs", "show", "mine"]) == 0
+    assert "small-Q8_0.gguf" in capsys.readouterr().out
+    assert main(["pairs", "default", "coder-32b"]) == 2
+    assert main(["pairs", "show", "coder-23b"]) == 1
+    assert 'Did you mean "coder-32b"' in capsys.readouterr().err
+
+
+def test_find_looks_at_the_hub_and_shows_only_what_matches(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    big = tiny(home / "made", "large.gguf", general__name="Fam 9B") + bytes(1 << 20)
+    pair.add("owner/fam-9b-GGUF", {"fam-9b-Q4_K_M.gguf": big})
+    pair.add("owner/fam-1m-GGUF", {"fam-1m-Q8_0.gguf": tiny(home / "made", "s.gguf")}, gguf={"total": 2000})
+    pair.add("owner/fam-2m-GGUF", {"fam-2m-Q8_0.gguf": b"no model"}, gguf={"total": 2000})
+
+    assert main(["pairs", "find", "owner/fam-9b-GGUF"]) == 0
+
+    said = capsys.readouterr().out
+    assert "owner/fam-1m-GGUF" in said
+    assert "fam-2m" not in said
+
+
+def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup"]) == 2
+    assert "--yes" in capsys.readouterr().err

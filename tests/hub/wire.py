@@ -1,0 +1,156 @@
+"""What goes over the wire: requests as they came, answers as they leave."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+PIECE_BYTES = 4 * 1024 * 1024
+WAIT_S = 30.0
+"""How long a test may wait for an event; only a broken test waits that long."""
+
+
+@dataclass(eq=False)
+class Request:
+    """One request as it came in, and what became of it.
+
+    Attributes:
+        origin: Which server was asked: "hub", "cdn" or "proxy".
+        target: The second word of the request line.
+        headers: With names in lower case.
+        file: The repository file it is about, where it is about one; the CDN's own addresses do not tell.
+        status: What was answered; 0 where nothing was.
+        sent: Bytes of the answer's body that went out.
+        held: A fault holds the answer back right now.
+    """
+
+    origin: str
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes = b""
+    file: str | None = None
+    status: int = 0
+    sent: int = 0
+    held: bool = False
+    done: bool = False
+
+    @property
+    def raw_path(self) -> str:
+        return urlsplit(self.target).path
+
+    @property
+    def path(self) -> str:
+        return unquote(self.raw_path)
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.target).query, keep_blank_values=True)
+
+    def asks(self, name: str) -> bool:
+        return self.query.get(name, ["false"])[-1].lower() in ("true", "1")
+
+    @property
+    def token(self) -> str | None:
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token if scheme.lower() == "bearer" else None
+
+
+class Journal:
+    """Every request, in the order they came."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._requests: list[Request] = []
+
+    def open(self, request: Request) -> None:
+        with self._changed:
+            self._requests.append(request)
+            self._changed.notify_all()
+
+    def mark(self, request: Request, *, held: bool = False, done: bool = False) -> None:
+        with self._changed:
+            request.held, request.done = held, done
+            self._changed.notify_all()
+
+    def snapshot(self) -> list[Request]:
+        with self._changed:
+            return list(self._requests)
+
+    def clear(self) -> None:
+        with self._changed:
+            self._requests.clear()
+
+    def wait(self, true_of: Callable[[list[Request]], bool]) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: true_of(self._requests), WAIT_S):
+                raise AssertionError(f"Waited in vain; the requests so far: {self._requests}")
+
+    def settle(self) -> None:
+        """Waits until every request is answered or held back by a fault."""
+        self.wait(lambda requests: all(request.done or request.held for request in requests))
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of an answer: a part of some bytes or of a file on disk.
+
+    Attributes:
+        changed: Bytes that go out in place of the true ones, by their offset in the whole content.
+    """
+
+    content: bytes | Path = b""
+    start: int = 0
+    length: int = 0
+    changed: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, content: bytes | Path) -> Body:
+        return cls(content, 0, len(content) if isinstance(content, bytes) else content.stat().st_size)
+
+    def part(self, start: int, length: int) -> Body:
+        return replace(self, start=self.start + start, length=max(0, min(length, self.length - start)))
+
+    def whole(self) -> Body:
+        return replace(Body.of(self.content), changed=self.changed)
+
+    def pieces(self) -> Iterator[bytes | tuple[Path, int, int]]:
+        """In order: bytes, and stretches (file, offset, count) to be sent from disk."""
+        at, end = self.start, self.start + self.length
+        for stop in [*sorted(offset for offset in self.changed if at <= offset < end), end]:
+            while at < stop:
+                count = min(PIECE_BYTES, stop - at)
+                whole = self.content
+                yield whole[at : at + count] if isinstance(whole, bytes) else (whole, at, count)
+                at += count
+            if stop < end:
+                yield self.changed[stop]
+                at += 1
+
+
+@dataclass
+class Answer:
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Body = field(default_factory=Body)
+    chunked: bool = False
+
+    @classmethod
+    def text(cls, status: int, text: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return cls(status, {"Content-Type": kind} | named, Body.of(text.encode()))
+
+    @classmethod
+    def json(cls, data: Any, headers: Mapping[str, str] | None = None, status: int = 200) -> Answer:
+        told = {"Content-Type": "application/json; charset=utf-8"} | dict(headers or {})
+        return cls(status, told, Body.of(json.dumps(data).encode()))
+
+    @property
+    def declared(self) -> int:
+        """The body's length as the headers tell it."""
+        return int(self.headers.get("Content-Length", self.body.length))

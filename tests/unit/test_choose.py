@@ -1,0 +1,85 @@
+"""Which file of a repository is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import HubError
+from app.hub.choose import RemoteFile, choose, models_in, quantisation
+from app.source import HubModel
+
+REPO = "owner/repo"
+
+
+def files(*names: str) -> list[RemoteFile]:
+    return [RemoteFile(name, 1000 + i) for i, name in enumerate(names)]
+
+
+USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"),
+    [
+        ("m-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
+        ("Q8_0/x-q8_0-00001-of-00002.gguf", "Q8_0"),
+        ("qwen2.5-coder-32b-instruct-iq3_xxs.gguf", "IQ3_XXS"),
+        ("a.BF16.gguf", "BF16"),
+        ("gpt-oss-20b-mxfp4.gguf", "MXFP4"),
+        ("m.IQ4_NL.gguf", "IQ4_NL"),
+        ("Q4_K_M/model.gguf", "Q4_K_M"),
+        ("model.gguf", ""),
+    ],
+)
+def test_quantisations_are_read_off_names(name: str, quant: str) -> None:
+    assert quantisation(name) == quant
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("Q4_K_M", "m-Q4_K_M.gguf"),
+        ("q4km", "m-Q4_K_M.gguf"),
+        ("Q4", "m-Q4_K_M.gguf"),
+        ("q8", "m-Q8_0.gguf"),
+        ("iq3-xxs", "m-IQ3_XXS.gguf"),
+    ],
+)
+def test_quantisations_are_understood_as_people_write_them(wanted: str, name: str) -> None:
+    assert choose(HubModel(REPO, quant=wanted), USUAL).name == name
+
+
+def test_without_a_quantisation_a_target_and_a_draft_get_their_usual_ones() -> None:
+    assert choose(HubModel(REPO), USUAL).name == "m-Q4_K_M.gguf"
+    assert choose(HubModel(REPO), USUAL, draft=True).name == "m-Q8_0.gguf"
+
+
+def test_a_missing_quantisation_or_file_is_told_with_what_there_is() -> None:
+    with pytest.raises(HubError, match="no quantisation Q5_K_M") as failed:
+        choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
+    assert "Q4_K_M" in failed.value.hint
+    with pytest.raises(HubError) as failed:
+        choose(HubModel(REPO, file="m-Q4_K_S.gguf"), USUAL)
+    assert "m-Q4_K_M.gguf" in failed.value.hint
+
+
+def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None:
+    parts = files("m-Q4_K_M-00002-of-00002.gguf", "m-Q4_K_M-00001-of-00002.gguf", "m-Q8_0-00001-of-00002.gguf")
+
+    chosen = choose(HubModel(REPO, quant="q4_k_m"), parts)
+
+    assert [file.path for file in chosen.files] == ["m-Q4_K_M-00001-of-00002.gguf", "m-Q4_K_M-00002-of-00002.gguf"]
+    assert len(models_in(parts)) == 1
+    assert choose(HubModel(REPO, file="m-Q4_K_M-00002-of-00002.gguf"), parts) == chosen
+    with pytest.raises(HubError, match="lacks parts"):
+        choose(HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), parts)
+
+
+def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:
+    with pytest.raises(HubError, match="could be several"):
+        choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
+
+
+def test_a_repository_without_models_is_told() -> None:
+    with pytest.raises(HubError, match="no GGUF model"):
+        choose(HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"))

@@ -1,0 +1,129 @@
+"""Facts from headers, pairs held against each other and against the machine."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.catalog import Catalog, Pair, shipped_file
+from app.engine.vocab import VocabInfo
+from app.gguf import GgufHeader, parse_header
+from app.pairing.check import check_pair
+from app.pairing.facts import ModelFacts, model_facts
+from app.pairing.propose import GB, Fit, Room, propose, weigh
+from app.source import HubModel
+from tests.native import tiny_model
+from tests.native.gguf_files import header, text
+
+
+def facts(**changes: Any) -> ModelFacts:
+    vocab = VocabInfo("gpt2", [b"t%d" % i for i in range(20)], bos=0, eos=1)
+    base = ModelFacts("Big", "llama", "Q4_K_M", 10**9, 16, 8192, 8 * GB, 1000, 10**6, vocab, True, True)
+    return replace(base, **changes)
+
+
+def of_header(**values: Any) -> ModelFacts:
+    metadata = {
+        "general.architecture": "llama",
+        "llama.block_count": 4,
+        "llama.embedding_length": 64,
+        "llama.attention.head_count": 8,
+        "llama.context_length": 2048,
+        **{key.replace("__", "."): value for key, value in values.items()},
+    }
+    parsed = GgufHeader(3, 1, {key: value for key, value in metadata.items() if value is not None}, 99)
+    return model_facts(parsed, file="m.gguf", size=1000, quant="Q8_0", whole=True)
+
+
+def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
+    assert of_header().kv_bytes_per_token == 2 * 4 * 8 * (8 + 8)
+    assert of_header(llama__attention__head_count_kv=2).kv_bytes_per_token == 2 * 4 * 2 * 16
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 1]).kv_bytes_per_token == 2 * 5 * 16
+    assert of_header(llama__attention__key_length=32, llama__attention__value_length=16).kv_bytes_per_token == (
+        2 * 4 * 8 * 48
+    )
+
+
+def test_a_hostile_header_gives_no_nonsense() -> None:
+    strange = of_header(
+        llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
+    )
+
+    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m.gguf")
+
+
+def test_parameters_are_counted_from_the_list_of_tensors() -> None:
+    infos = [
+        text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0)
+        for name, shape in (("a", (3, 5)), ("b", (7,)))
+    ]
+    data = header(tiny_model.values(), n_tensors=2) + b"".join(infos)
+
+    assert parse_header(data, tensors=True).n_parameters == 22
+
+
+def test_the_first_token_that_differs_is_named() -> None:
+    other = VocabInfo("gpt2", [b"t%d" % i if i != 7 else b"x" for i in range(20)], bos=0, eos=1)
+
+    check = check_pair(facts(), facts(weight_bytes=GB, vocab=other))
+
+    assert check.problems == ('The vocabularies differ: token 7 is "t7" in the target and "x" in the draft.',)
+
+
+def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> None:
+    good = check_pair(facts(), facts(weight_bytes=GB))
+    assert (good.problems, good.warnings) == ((), ())
+    doubtful = check_pair(facts(), facts(weight_bytes=6 * GB, n_ctx_train=512))
+    assert doubtful.problems == ()
+    assert len(doubtful.warnings) == 2
+
+
+def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
+    assert "cannot be taken back" in check_pair(facts(), facts(can_rollback=False)).problems[0]
+    assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
+    assert "no vocabulary" in check_pair(facts(vocab=VocabInfo("none", [])), None).problems[0]
+
+
+def test_memory_counts_both_models_and_grows_with_the_context() -> None:
+    check = check_pair(facts(), facts(weight_bytes=GB))
+
+    assert check.memory_bytes(0) == 9 * GB + 2 * 10**6
+    assert check.memory_bytes(100) - check.memory_bytes(0) == 100 * 2 * 1000
+
+
+# Proposals
+
+CATALOG = list(Catalog([shipped_file()]).pairs.values())
+
+
+@pytest.mark.parametrize("gigabytes", [4, 6, 8, 12, 16, 24, 32, 48, 80])
+def test_every_size_of_card_gets_a_real_pair_that_fits_and_alternatives(gigabytes: int) -> None:
+    proposals = propose(CATALOG, Room(int(0.97 * gigabytes * GB), "a card"))
+
+    assert len(proposals) == 3
+    assert all(p.fit is not Fit.TOO_BIG for p in proposals)
+    assert proposals[0].pair.name != "demo"
+    assert proposals[0].pair.memory_gb >= gigabytes / 2
+
+
+def test_without_a_card_the_proposal_still_answers_at_reading_speed() -> None:
+    best, *_ = propose(CATALOG, Room(60 * GB))
+
+    assert best.need_bytes <= 9 * GB
+    assert "slowly" in weigh(next(p for p in CATALOG if p.name == "coder-32b"), Room(60 * GB)).reason
+
+
+def test_a_tiny_machine_gets_the_demo() -> None:
+    assert [p.pair.name for p in propose(CATALOG, Room(int(0.7 * GB)))] == ["demo"]
+
+
+def test_an_unknown_size_is_not_shown_as_a_download() -> None:
+    pair = Pair("x", "x", HubModel("a/b", size=10 * GB), HubModel("a/c"), memory_gb=16)
+
+    proposal = weigh(pair, Room(16 * GB, "a card"))
+
+    assert proposal.download_bytes == 0
+    assert proposal.need_bytes > 10.5 * GB

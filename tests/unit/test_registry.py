@@ -1,0 +1,77 @@
+"""The file with the pairs that were set up."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Catalog, Pair, shipped_file
+from app.engine.types import DraftParams, SamplingParams
+from app.errors import CatalogError
+from app.registry import ModelOnDisk, Registry, SetUp
+from app.source import HubModel, LocalModel
+
+
+def set_up(name: str, folder: Path) -> SetUp:
+    pair = Pair(
+        name,
+        'A "title" with \\ and é',
+        HubModel("owner/big", quant="Q4_K_M", size=7),
+        LocalModel(folder / "small.gguf"),
+        sampling=SamplingParams(temperature=0.5, seed=3),
+        drafting=DraftParams(5, 1, 0.25),
+        memory_gb=8,
+    )
+    target = ModelOnDisk(folder / "big.gguf", 7, "owner/big", "abc", ("big.gguf",), ours=True)
+    return SetUp(pair, target, ModelOnDisk(folder / "small.gguf", 3))
+
+
+def test_what_was_remembered_is_read_again(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data" / "pairs.toml")
+    one, two = set_up("one", tmp_path), set_up("two", tmp_path)
+
+    registry.add(one, default=False)
+    registry.add(two, default=False)
+
+    assert dict(registry.read().pairs) == {"one": one, "two": two}
+    assert registry.read().default == "one"
+    registry.set_default("two")
+    registry.remove("one")
+    assert (dict(registry.read().pairs), registry.read().default) == ({"two": two}, "two")
+    registry.remove("two")
+    assert registry.read().default is None
+
+
+def test_every_shipped_pair_can_be_remembered(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "pairs.toml")
+    for pair in Catalog([shipped_file()]).pairs.values():
+        registry.add(SetUp(pair, ModelOnDisk(tmp_path / "x.gguf", 1)), default=False)
+
+    assert [one.pair for one in registry.read().pairs.values()] == list(Catalog([shipped_file()]).pairs.values())
+
+
+def test_two_programs_do_not_undo_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    names = [f"pair-{i}" for i in range(12)]
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: Registry(file).add(set_up(name, tmp_path), default=False), names))
+
+    assert sorted(Registry(file).read().pairs) == sorted(names)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    "content", ["[pairs", "[pairs.x]\ntarget = 3", "pairs = 3", '[pairs.x.target]\npath="y"', "\xff"]
+)
+def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    file.write_text(content, encoding="latin-1")
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Registry(file).read()
+    with pytest.raises(CatalogError):
+        Registry(file).add(set_up("one", tmp_path), default=True)
+    assert file.read_text(encoding="latin-1") == content

@@ -1,0 +1,49 @@
+"""Models as people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import UsageError
+from app.source import HubModel, LocalModel, parse_source
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("owner/repo", HubModel("owner/repo")),
+        ("owner/repo:Q4_K_M", HubModel("owner/repo", quant="Q4_K_M")),
+        ("owner/repo:sub/x.gguf", HubModel("owner/repo", file="sub/x.gguf")),
+        ("owner/repo/sub/x.gguf", HubModel("owner/repo", file="sub/x.gguf")),
+        ("owner/repo@v1.0:q8", HubModel("owner/repo", quant="q8", revision="v1.0")),
+        ("hf.co/owner/repo:q4", HubModel("owner/repo", quant="q4")),
+        ("https://huggingface.co/owner/repo", HubModel("owner/repo")),
+        ("https://huggingface.co/owner/repo/tree/dev", HubModel("owner/repo", revision="dev")),
+        (
+            "https://huggingface.co/owner/repo/resolve/main/a%20b.gguf?download=true",
+            HubModel("owner/repo", file="a b.gguf"),
+        ),
+        ("/models/x.gguf", LocalModel(Path("/models/x.gguf"))),
+        ("x.gguf", LocalModel(Path("x.gguf").absolute())),
+    ],
+)
+def test_every_way_to_write_a_model(text: str, expected: object) -> None:
+    assert parse_source(text) == expected
+
+
+def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner").mkdir()
+    (tmp_path / "owner" / "repo").touch()
+
+    assert parse_source("owner/repo") == LocalModel(tmp_path / "owner" / "repo")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "word", "https://example.com/owner/repo", "ftp://huggingface.co/a/b", "a/b/c", "\0"]
+)
+def test_what_names_no_model_is_told(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_source(text)
