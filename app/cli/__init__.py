@@ -34,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.tune import tune
 
             return tune(args)
+        if args.command == "doctor":
+            from app.cli.doctor import doctor
+
+            return doctor(args)
         if args.command == "setup":
             from app.cli.setup import setup
 

@@ -15,7 +15,7 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import check_lines, parameters
-from app.cli.room import room
+from app.cli.room import place
 from app.engine.text import printable
 from app.errors import CatalogError, Interrupted, UsageError
 from app.hub import store
@@ -51,7 +51,7 @@ def pairs(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, _: threading.Event) -> int:
-    known, here, space = catalog().pairs, registry().read(), room()
+    known, here, space = catalog().pairs, registry().read(), place().room
     everything = dict(known) | {name: one.pair for name, one in here.pairs.items() if name not in known}
     rows = []
     for name, pair in everything.items():
@@ -94,7 +94,7 @@ def _exists(source: ModelSource) -> bool:
 
 def _show(args: argparse.Namespace, _: threading.Event) -> int:
     pair, here = _known(args.pair)
-    proposal = weigh(pair, room())
+    proposal = weigh(pair, place().room)
     facts: dict[str, Any] = {
         "name": pair.name,
         "title": pair.title,

@@ -33,6 +33,11 @@ _SETUP_EPILOG = """examples:
   tandem setup --target bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M --draft bartowski/Llama-3.2-1B-Instruct-GGUF
 """
 
+_DOCTOR_EPILOG = """examples:
+  tandem doctor
+  tandem doctor --json > machine.json
+"""
+
 _PAIRS_EPILOG = """examples:
   tandem pairs list
   tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF
@@ -69,6 +74,10 @@ def build_parser() -> argparse.ArgumentParser:
     tune.add_argument("--save-trace", type=Path, metavar="FILE", help="append the followed answer, for replays")
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     _add_pair_flags(tune)
+    doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(_DOCTOR_EPILOG))
+    doctor.description = "What this machine has, what the installed llama.cpp can use of it, and what to do about it."
+    doctor.set_defaults(command="doctor")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
     _add_setup(commands)
     _add_pairs(commands)
     return parser

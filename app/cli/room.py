@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-import psutil
+from collections import Counter
+from dataclasses import dataclass
 
-from app.hardware.cpu import default_threads
+from app.errors import AppError
+from app.hardware.machine import Machine, look
+from app.llama.devices import Device, probe
 from app.pairing.propose import Room, gigabytes
 
 _SYSTEM_SHARE = 0.9
 """Of free main memory; the rest is for everything else that runs."""
 
 
-def room() -> Room:
-    """Memory of the graphics cards that this build of llama.cpp can use, or else main memory."""
-    return Room(int(_SYSTEM_SHARE * psutil.virtual_memory().available))
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where models would go on this machine.
+
+    Attributes:
+        room: Memory of the graphics cards that this build of llama.cpp can use, or else main memory.
+        line: The machine in one line.
+    """
+
+    room: Room
+    line: str
 
 
-def machine_line() -> str:
-    """The machine in one line."""
-    memory = psutil.virtual_memory()
-    return f"{default_threads()} cores, {gigabytes(memory.available)} of {gigabytes(memory.total)} memory free"
+def place() -> Place:
+    """Look at the machine and at what the installed build can use of it."""
+    machine = look()
+    try:
+        _, devices = probe(machine.ram_available)
+    except AppError:
+        # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
+        devices = ()
+    return Place(_room(machine, devices), _line(machine, devices))
+
+
+def _room(machine: Machine, devices: tuple[Device, ...]) -> Room:
+    cards = [device for device in devices if device.kind == "gpu"]
+    if not cards:
+        return Room(int(_SYSTEM_SHARE * machine.ram_available))
+    # llama.cpp spreads a model over cards of one kind; cards of two kinds are not added up.
+    backend, _ = Counter(card.backend for card in cards).most_common(1)[0]
+    same = [card for card in cards if card.backend == backend]
+    names = Counter(card.description for card in same)
+    return Room(sum(card.free_bytes for card in same), " and ".join(_times(n, name) for name, n in names.items()))
+
+
+def _times(n: int, name: str) -> str:
+    return name if n == 1 else f"{n} x {name}"
+
+
+def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
+    parts = [
+        f"{device.description}, {gigabytes(device.free_bytes)} of {gigabytes(device.total_bytes)} free"
+        for device in devices
+        if device.kind == "gpu"
+    ]
+    parts += [f"{gpu.name}, which this build of llama.cpp cannot use" for gpu in machine.gpus if not parts]
+    parts.append(f"{machine.physical_cores} cores")
+    parts.append(f"{gigabytes(machine.ram_available)} of {gigabytes(machine.ram_total)} memory free")
+    return " · ".join(parts)

@@ -14,7 +14,7 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import catalog, demo_file, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import check_lines, progress_line
-from app.cli.room import machine_line, room
+from app.cli.room import place
 from app.cli.trial import trial
 from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
@@ -86,10 +86,11 @@ def name_for(target: ModelSource) -> str:
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
-    proposals = propose(list(catalog().pairs.values()), room())
+    here = place()
+    proposals = propose(list(catalog().pairs.values()), here.room)
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
-    status.say(f"This machine: {machine_line()}, {gigabytes(store.free_bytes())} of disk free.\n")
+    status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
     for number, proposal in enumerate(proposals, start=1):
         status.say(_card(number, proposal))
     if hasattr(args, "yes"):

@@ -1,0 +1,217 @@
+"""`tandem doctor`: what this machine has, what the installed llama.cpp can use, and what to do where they differ.
+
+What is said is decided in `app.hardware.checks`; here facts are gathered and lines are printed. Heavy parts are
+imported when the command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app import __version__
+from app.engine.text import printable
+from app.errors import ModelLoadError
+
+if TYPE_CHECKING:
+    from app.hardware.checks import Facts, Line, Section, State
+    from app.hardware.disk import Place
+    from app.llama.devices import BuildInfo, Device
+
+_WIDEST, _LEAST_FOR_TWO = 120, 88
+_STATE, _LABEL = 9, 12
+_COLOURS = {"ok": "\x1b[32m", "warning": "\x1b[33m", "problem": "\x1b[31m"}
+_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
+_COMMAND = "  "
+_SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
+_HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the command."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Look at everything and print it.
+
+    Returns:
+        1 if there is a problem, else 0.
+    """
+    from app.hardware.checks import SECTIONS, worst
+
+    facts = gather()
+    sections = [section(facts) for section in SECTIONS]
+    state = worst(sections)
+    if getattr(args, "json", False):
+        print(json.dumps(as_json(facts, sections, state)))  # noqa: T201
+    else:
+        columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
+        colour = facts.terminal.live and facts.terminal.colours > 0
+        print("\n".join(render(sections, columns=columns, colour=colour)))  # noqa: T201
+    return 1 if state == "problem" else 0
+
+
+def gather() -> Facts:
+    """Look at this machine; takes seconds where a vendor's tool is slow."""
+    from app.hardware.builds import advice
+    from app.hardware.checks import Facts
+    from app.hardware.machine import look
+    from app.hardware.terminal import terminal
+
+    machine = look()
+    build, devices, failure = _library(machine.ram_available)
+    python = ".".join(platform.python_version_tuple()[:2])
+    live = sys.stdout.isatty()
+    columns, rows = shutil.get_terminal_size() if live else (0, 0)
+    encoding = sys.stdout.encoding or ""
+    found = [("tandem", __version__), ("python", f"{platform.python_version()}, {sys.executable}")]
+    found.append(("system", f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}, {machine.arch}"))
+    if build is not None:
+        commit = f", commit {build.commit}" if build.commit else ""
+        found.append(("llama.cpp", f"{build.version}{commit}, in llama-cpp-python {build.binding}"))
+    return Facts(
+        machine=machine,
+        build=build,
+        devices=devices,
+        failure=failure,
+        advice=advice(machine, build, devices, python, install=installer(machine.system)),
+        terminal=terminal(os.environ, live=live, size=(columns, rows), encoding=encoding, system=machine.system),
+        places=_places(),
+        versions=tuple(found),
+        hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING if name in os.environ),
+    )
+
+
+def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], ModelLoadError | None]:
+    try:
+        # Importing it loads llama.cpp, which may be what fails.
+        from app.llama.devices import probe
+
+        return *probe(ram_available), None
+    except ModelLoadError as error:
+        return None, (), error
+
+
+def installer(system: str) -> str:
+    """The beginning of a command that installs into the Python that this program runs in."""
+    python = sys.executable or "python"
+    if importlib.util.find_spec("pip") is None:
+        # Environments that uv makes have no pip of their own.
+        return f"uv pip install --python {_quoted(python, system)}"
+    # PowerShell takes a quoted program for a text unless it is told to call it.
+    call = "& " if system == "windows" and " " in python else ""
+    return f"{call}{_quoted(python, system)} -m pip install"
+
+
+def _quoted(path: str, system: str) -> str:
+    if system == "windows":
+        return f'"{path}"' if " " in path else path
+    return shlex.quote(path)
+
+
+def _places() -> tuple[Place, ...]:
+    from app import paths
+    from app.hardware.disk import place
+
+    folders = (
+        ("settings", paths.config_dir()),
+        ("models", _hub_folder()),
+        ("cache", paths.cache_dir()),
+        ("data", paths.memory_dir().parent),
+        ("log", paths.log_file().parent),
+    )
+    return tuple(place(label, path) for label, path in folders)
+
+
+def _hub_folder() -> Path:
+    """Where downloads go, as huggingface_hub decides it; importing that for one path takes a second."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
+    return Path(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub")).expanduser()
+
+
+def as_json(facts: Facts, sections: Sequence[Section], state: State) -> dict[str, Any]:
+    """Everything as one JSON value: both views as they were read, and each line as it is printed."""
+    return {
+        "version": __version__,
+        "state": state,
+        "machine": asdict(facts.machine),
+        "llama": {
+            "build": _plain(facts.build),
+            "devices": [_plain(device) for device in facts.devices],
+            "error": facts.failure.message if facts.failure else None,
+        },
+        "advice": asdict(facts.advice) if facts.advice else None,
+        "terminal": asdict(facts.terminal),
+        "sections": [{"title": s.title, "lines": [asdict(line) for line in s.lines]} for s in sections],
+    }
+
+
+def _plain(value: Any) -> dict[str, Any] | None:
+    return asdict(value) if value is not None else None
+
+
+def render(sections: Sequence[Section], *, columns: int, colour: bool) -> list[str]:
+    """The sections as lines of text.
+
+    Args:
+        sections: What to print.
+        columns: Width; commands are longer where they must be.
+        colour: Whether to colour states and headings.
+    """
+    out: list[str] = []
+    for section in sections:
+        if section.lines:
+            out += [""] if out else []
+            out.append(_heading(section, columns, colour=colour))
+            for line in section.lines:
+                out += _rows(line, columns, two=bool(section.other), colour=colour)
+    return [line.rstrip() for line in out]
+
+
+def _heading(section: Section, columns: int, *, colour: bool) -> str:
+    on, off = (_BOLD, _RESET) if colour else ("", "")
+    title = section.title
+    if section.other and columns >= _LEAST_FOR_TWO:
+        left = _left(columns)
+        return f"{'':{_STATE}}{on}{title:{_LABEL + left + 2}}{section.other}{off}"
+    return f"{'':{_STATE}}{on}{title}{f', and {section.other}' if section.other else ''}{off}"
+
+
+def _rows(line: Line, columns: int, *, two: bool, colour: bool) -> list[str]:
+    room = columns - _STATE - _LABEL
+    text, other = printable(line.text), printable(line.other)
+    if two and columns >= _LEAST_FOR_TWO:
+        left = _left(columns)
+        pairs = zip_longest(_wrap(text, left), _wrap(other, room - left - 2), fillvalue="")
+        body = [f"{a:{left}}  {b}" for a, b in pairs]
+    else:
+        body = [*_wrap(text, room), *(_wrap(f"llama.cpp: {other}", room) if other else [])]
+    for hint in line.hint:
+        clean = printable(hint)
+        body += [clean] if hint.startswith(_COMMAND) else _wrap(clean, room)
+    on, off = (_COLOURS[line.state], _RESET) if colour else ("", "")
+    first = f"{on}{line.state:{_STATE}}{off}{line.label:{_LABEL}}"
+    indent = " " * (_STATE + _LABEL)
+    return [(indent if i else first) + row for i, row in enumerate(body or [""])]
+
+
+def _left(columns: int) -> int:
+    return (columns - _STATE - _LABEL - 2) * 6 // 10
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(20, width), break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,257 @@
+"""What `tandem doctor` says: facts about machine, library, disk and terminal, each with a state and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from app.errors import AppError
+from app.hardware.builds import Advice, Built, Usable, is_usable
+from app.hardware.disk import Place
+from app.hardware.machine import Gpu, Machine
+from app.hardware.terminal import Terminal
+
+State = Literal["ok", "warning", "problem"]
+
+_GIB = 1 << 30
+_SCARCE_RAM = 2 * _GIB
+_SCARCE_DISK, _NO_DISK = 5 * _GIB, _GIB // 2
+_LEAST_COLUMNS, _LEAST_ROWS = 60, 16
+# Instructions that decide how fast a processor is here; llama.cpp lists many more.
+_TELLING = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
+_MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
+
+
+class Installed(Built, Protocol):
+    """The installed build, with its versions."""
+
+    @property
+    def binding(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def commit(self) -> str: ...
+
+    @property
+    def errors(self) -> str: ...
+
+
+class Listed(Usable, Protocol):
+    """A device, with its memory."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    @property
+    def free_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was looked at.
+
+    Attributes:
+        state: How it is.
+        label: What it is.
+        text: What was found.
+        other: What llama.cpp has to the same, in the section with the two views.
+        hint: What to do about it, a line each; commands begin with two spaces and are not broken.
+    """
+
+    state: State
+    label: str
+    text: str
+    other: str = ""
+    hint: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines under a heading; `other` is the heading of the second column, where there is one."""
+
+    title: str
+    lines: tuple[Line, ...]
+    other: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the sections are made of.
+
+    Attributes:
+        machine: What there is.
+        build: What is installed, or None if it cannot be loaded.
+        devices: What it can use.
+        failure: Why it cannot be loaded.
+        advice: A better build.
+        terminal: What it can do.
+        places: Where things live.
+        versions: Names and versions of what takes part.
+        hidden: Environment variables that hide devices from llama.cpp, as NAME=VALUE.
+    """
+
+    machine: Machine
+    build: Installed | None
+    devices: Sequence[Listed]
+    failure: AppError | None
+    advice: Advice | None
+    terminal: Terminal
+    places: tuple[Place, ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+def worst(sections: Iterable[Section]) -> State:
+    """The worst state of any line."""
+    states = {line.state for section in sections for line in section.lines}
+    return "problem" if "problem" in states else "warning" if "warning" in states else "ok"
+
+
+def views(facts: Facts) -> Section:
+    """The machine on the left, llama.cpp on the right."""
+    machine = facts.machine
+    lines = [_processor(facts), _memory(facts), *(_graphics(gpu, facts) for gpu in machine.gpus)]
+    if not machine.gpus:
+        lines.append(Line("ok", "graphics", "none found"))
+    lines += [
+        Line("ok", "device", "", f"{d.name}, {d.description}, {_free(d.free_bytes, d.total_bytes)}")
+        for d in facts.devices
+        if d.kind in ("gpu", "igpu")
+    ]
+    lines.append(_build(facts))
+    lines += [Line("warning", "tool", trouble) for trouble in machine.troubles]
+    lines += [Line("warning", "setting", "", name, ("It hides devices from llama.cpp.",)) for name in facts.hidden]
+    return Section("this machine has", tuple(lines), other="llama.cpp can use")
+
+
+def versions(facts: Facts) -> Section:
+    """What takes part, and which of it."""
+    return Section("versions", tuple(Line("ok", name, text) for name, text in facts.versions))
+
+
+def places(facts: Facts) -> Section:
+    """Where things live, and whether there is room."""
+    return Section("places", tuple(_place(place) for place in facts.places))
+
+
+def screen(facts: Facts) -> Section:
+    """What the terminal can do."""
+    t = facts.terminal
+    if not t.live:
+        return Section("terminal", (Line("ok", "terminal", "the output does not go to one"),))
+    through = f" in {t.multiplexer}" if t.multiplexer else ""
+    lines = [Line("ok", "terminal", f"{t.name}{through}"), _size(t), _colours(t)]
+    if t.unicode:
+        lines.append(Line("ok", "unicode", "yes"))
+    else:
+        hint = ("Use a terminal and a locale of UTF-8 (LANG=C.UTF-8); other characters will show as marks.",)
+        lines.append(Line("warning", "unicode", "no", hint=hint))
+    if t.clipboard:
+        lines.append(
+            Line("ok", "clipboard", "by OSC 52" + (f", where {t.multiplexer} lets it through" if through else ""))
+        )
+    else:
+        hint = ("This terminal does not take copied text from programs; select with the mouse instead.",)
+        lines.append(Line("warning", "clipboard", "no", hint=hint))
+    return Section("terminal", tuple(lines))
+
+
+SECTIONS: tuple[Callable[[Facts], Section], ...] = (views, versions, places, screen)
+"""In the order of print; what is to be looked at next (the default pair, say) is a function more."""
+
+
+def _processor(facts: Facts) -> Line:
+    machine = facts.machine
+    text = f"{machine.cpu}, {machine.physical_cores} core{'s' if machine.physical_cores != 1 else ''}"
+    if machine.logical_cores != machine.physical_cores:
+        text += f", {machine.logical_cores} threads"
+    if machine.translated:
+        hint = ("This Python is made for Intel and runs translated, many times slower: install one for arm64.",)
+        return Line("problem", "processor", text, hint=hint)
+    used = [name for name in _TELLING if facts.build is not None and name in facts.build.features]
+    devices = [device.name for device in facts.devices if device.kind in ("cpu", "accel")]
+    return Line("ok", "processor", text, ", ".join([*devices, *used]))
+
+
+def _memory(facts: Facts) -> Line:
+    text = _free(facts.machine.ram_available, facts.machine.ram_total)
+    other = next((_free(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
+    if facts.machine.ram_available < _SCARCE_RAM:
+        hint = ("Little is free: end other programs, or choose a small pair.",)
+        return Line("warning", "memory", text, other, hint)
+    return Line("ok", "memory", text, other)
+
+
+def _graphics(gpu: Gpu, facts: Facts) -> Line:
+    parts = [gpu.name]
+    if gpu.total_bytes is not None:
+        parts.append(_free(gpu.free_bytes, gpu.total_bytes))
+    elif gpu.integrated:
+        parts.append("shares main memory")
+    takes = f" (up to CUDA {gpu.api})" if gpu.api else ""
+    parts.append(f"driver {gpu.driver}{takes}" if gpu.driver else "no driver")
+    parts += [f"with {gpu.toolkit}"] if gpu.toolkit else []
+    text = ", ".join(parts)
+    if is_usable(gpu, facts.devices):
+        return Line("ok", "graphics", text, "yes")
+    if not gpu.driver or gpu.driver.startswith("nouveau"):
+        hint = (f"llama.cpp needs {_MAKERS[gpu.vendor]}'s own driver for it; install that.",)
+        return Line("warning", "graphics", text, "no", hint)
+    if gpu.integrated and gpu.vendor != "apple":
+        return Line("ok", "graphics", text, "no; little is lost")
+    return Line("warning", "graphics", text, "no")
+
+
+def _build(facts: Facts) -> Line:
+    given = facts.advice
+    hint: list[str] = []
+    if given is not None:
+        hint += [given.reason, *given.notes, f"  {given.command}"]
+        hint += [f"{given.other_needs}:", f"  {given.other}"] if given.other else []
+    if facts.failure is not None or facts.build is None:
+        message = facts.failure.message if facts.failure else "llama.cpp cannot be loaded."
+        own = facts.failure.hint if facts.failure and not hint else ""
+        return Line("problem", "build", "", message, (*([own] if own else []), *hint))
+    text = ", ".join(facts.build.backends) or "no backend"
+    if facts.build.errors:
+        return Line("warning", "build", "", f"{text}; it says: {facts.build.errors}", tuple(hint))
+    return Line("warning" if given is not None and given.urgent else "ok", "build", "", text, tuple(hint))
+
+
+def _place(place: Place) -> Line:
+    room = f", {place.free_bytes / _GIB:.1f} GiB free" if place.free_bytes is not None else ""
+    text = f"{place.path}{room}"
+    if not place.writable:
+        return Line("problem", place.label, text, hint=("It cannot be written: change its owner or its permissions.",))
+    if place.free_bytes is not None and place.free_bytes < _NO_DISK:
+        return Line("problem", place.label, text, hint=("The disk is full: make room.",))
+    if place.free_bytes is not None and place.free_bytes < _SCARCE_DISK:
+        return Line("warning", place.label, text, hint=("There is little room for models.",))
+    return Line("ok", place.label, text)
+
+
+def _size(t: Terminal) -> Line:
+    text = f"{t.columns} columns, {t.rows} rows"
+    if t.columns < _LEAST_COLUMNS or t.rows < _LEAST_ROWS:
+        hint = (f"The chat wants at least {_LEAST_COLUMNS} columns and {_LEAST_ROWS} rows: make the window larger.",)
+        return Line("warning", "size", text, hint=hint)
+    return Line("ok", "size", text)
+
+
+def _colours(t: Terminal) -> Line:
+    if t.colours == 0:
+        return Line("ok", "colours", "none, as NO_COLOR or the terminal says")
+    if t.colours < 256:
+        hint = ("If the terminal can do more, set COLORTERM=truecolor.",)
+        return Line("warning", "colours", str(t.colours), hint=hint)
+    return Line("ok", "colours", "16 million" if t.colours > 256 else "256")
+
+
+def _free(free: int | None, total: int) -> str:
+    return f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB free" if free is not None else f"{total / _GIB:.1f} GiB"

@@ -1,0 +1,134 @@
+"""What this machine has: processor, memory, graphics; read from the system, with vendors' tools where present."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from app.hardware import gpus_apple, gpus_linux, gpus_windows
+from app.hardware.gpu import Gpu, Reader, clean, whole
+from app.hardware.system import RealSystem, System
+
+__all__ = ["Gpu", "Machine", "look"]
+
+PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
+# The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
+_FEATURES = {"avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
+_READERS = {"linux": gpus_linux.read, "darwin": gpus_apple.read, "windows": gpus_windows.read}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine.
+
+    Attributes:
+        system: "linux", "darwin" or "windows".
+        cpu: The processor's name.
+        physical_cores: Cores.
+        logical_cores: Hardware threads.
+        ram_total: Bytes of main memory that this process may use; a container's limit counts.
+        ram_available: Bytes of it that can be had without swapping.
+        gpus: Graphics processors of NVIDIA, AMD, Intel and Apple.
+        arch: What the interpreter was built for, "x86_64" or "arm64" or other.
+        features: Instructions of the processor that matter here, under llama.cpp's names; () where not known.
+        vulkan: Whether the Vulkan loader is installed.
+        translated: Whether this interpreter runs through a translation for another processor (Rosetta).
+        troubles: Sentences about tools that are there and did not answer.
+    """
+
+    system: str
+    cpu: str
+    physical_cores: int
+    logical_cores: int
+    ram_total: int
+    ram_available: int
+    gpus: tuple[Gpu, ...]
+    arch: str = ""
+    features: tuple[str, ...] = ()
+    vulkan: bool = False
+    translated: bool = False
+    troubles: tuple[str, ...] = ()
+
+
+def look(system: System | None = None) -> Machine:
+    """Read this machine, or what stands in for it; takes seconds where a vendor's tool is slow."""
+    reader = Reader(system or RealSystem())
+    system = reader.system
+    total, available = _memory(system)
+    physical, logical = system.cores()
+    read = _READERS.get(system.name)
+    return Machine(
+        system=system.name,
+        cpu=_processor(reader),
+        physical_cores=physical,
+        logical_cores=logical,
+        ram_total=total,
+        ram_available=available,
+        gpus=tuple(read(reader)) if read else (),
+        arch=system.arch,
+        features=_features(system),
+        vulkan=_vulkan(reader),
+        translated=_translated(reader),
+        troubles=tuple(reader.troubles),
+    )
+
+
+def _processor(reader: Reader) -> str:
+    system = reader.system
+    name = ""
+    if system.name == "linux":
+        # On ARM the kernel does not know the name; some boards say theirs.
+        found = re.search(r"^model name\s*:\s*(.+)$", system.read("/proc/cpuinfo"), re.MULTILINE)
+        name = found.group(1) if found else system.read("/proc/device-tree/model")
+    elif system.name == "darwin":
+        name = reader.ask("sysctl", "-n", "machdep.cpu.brand_string")
+    elif system.name == "windows":
+        processors = system.registry(PROCESSOR_KEY)
+        name = str(processors[0].get("ProcessorNameString", "")) if processors else ""
+    return clean(name) or f"{system.arch or 'unknown'} processor"
+
+
+def _features(system: System) -> tuple[str, ...]:
+    if system.name != "linux" or system.arch != "x86_64":
+        return ()
+    found = re.search(r"^flags\s*:\s*(.+)$", system.read("/proc/cpuinfo"), re.MULTILINE)
+    flags = set(found.group(1).split()) if found else set()
+    return tuple(name for flag, name in _FEATURES.items() if flag in flags)
+
+
+def _vulkan(reader: Reader) -> bool:
+    if reader.system.name == "windows":
+        return reader.system.exists(r"C:\Windows\System32\vulkan-1.dll")
+    return reader.system.name == "linux" and reader.has_library("libvulkan.so.1")
+
+
+def _translated(reader: Reader) -> bool:
+    return reader.system.name == "darwin" and reader.ask("sysctl", "-in", "sysctl.proc_translated").strip() == "1"
+
+
+def _memory(system: System) -> tuple[int, int]:
+    """All and available memory; in a container its limit, which the kernel enforces and /proc/meminfo does not show."""
+    total, available = system.memory()
+    if system.name != "linux":
+        return total, available
+    limits = [(limit, left) for limit, left in _limits(system) if limit > 0]
+    return min([total, *(limit for limit, _ in limits)]), min([available, *(left for _, left in limits)])
+
+
+def _limits(system: System) -> list[tuple[int, int]]:
+    """Limit and what is left of it, in bytes, for each control group that this process is in, inner ones first."""
+    found = []
+    membership = re.search(r"^0::(/.*)$", system.read("/proc/self/cgroup"), re.MULTILINE)
+    group = membership.group(1).rstrip("/") if membership else ""
+    # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
+    folders = ["/sys/fs/cgroup" + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
+    files = [(f"{folder}/", "memory.max", "memory.current", "inactive_file") for folder in [*folders, "/sys/fs/cgroup"]]
+    old = ("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    for folder, most, now, reclaimable in [*files, old]:
+        limit, used = whole(system.read(folder + most)), whole(system.read(folder + now))
+        if limit is None:
+            continue
+        cached = re.search(rf"^{reclaimable} ([0-9]{{1,18}})$", system.read(f"{folder}memory.stat"), re.MULTILINE)
+        left = limit - (used or 0) + (int(cached.group(1)) if cached else 0)
+        found.append((limit, max(0, min(limit, left))))
+    return found

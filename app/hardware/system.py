@@ -1,0 +1,193 @@
+"""The operating system as this package sees it: files, folders, the registry, and tools that get a time limit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+_MOST = 4 << 20
+"""Bytes read of one file or one tool's answer; the longest, a list of PCI names, has one and a half million."""
+_GRACE = 0.5
+_ARCHITECTURES = {"amd64": "x86_64", "aarch64": "arm64"}
+# Vendor tools that installers leave outside of a user's PATH.
+_TOOL_FOLDERS = ("/usr/sbin", "/sbin", "/usr/lib/wsl/lib", "/usr/local/cuda/bin", "/opt/rocm/bin")
+
+
+class ToolError(Exception):
+    """A tool is there but failed, or did not answer in time. The message is a sentence without a full stop."""
+
+
+class System(Protocol):
+    """What reading a machine needs; tests put fixtures behind it.
+
+    Attributes:
+        name: "linux", "darwin" or "windows".
+        arch: "x86_64", "arm64" or what else the interpreter was built for.
+    """
+
+    name: str
+    arch: str
+
+    def read(self, path: str) -> str:
+        """The text of a file; empty if it cannot be read."""
+        ...
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What a folder holds, in order of name; empty if it cannot be read."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def env(self, name: str) -> str:
+        """An environment variable; empty if it is not set."""
+        ...
+
+    def run(self, *argv: str, seconds: float) -> str:
+        """What a tool prints; empty if there is no such tool.
+
+        Raises:
+            ToolError: It failed or took longer than `seconds`.
+        """
+        ...
+
+    def registry(self, key: str) -> tuple[Mapping[str, object], ...]:
+        """The values of each key under one of HKEY_LOCAL_MACHINE; empty elsewhere than on Windows."""
+        ...
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of main memory: all, and what can be had without swapping."""
+        ...
+
+    def cores(self) -> tuple[int, int]:
+        """Processor cores and hardware threads."""
+        ...
+
+
+class RealSystem:
+    """This machine; implements `System`."""
+
+    def __init__(self) -> None:
+        self.name = platform.system().lower()
+        machine = platform.machine().lower()
+        self.arch = _ARCHITECTURES.get(machine, machine)
+
+    def read(self, path: str) -> str:
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(_MOST).decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def names(self, path: str) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(os.listdir(path)))  # noqa: PTH208 - half the price of Path objects
+        except OSError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)  # noqa: PTH110 - Path.exists raises where access is denied
+
+    def env(self, name: str) -> str:
+        return os.environ.get(name, "")
+
+    def run(self, *argv: str, seconds: float) -> str:
+        program = _find(argv[0])
+        if program is None:
+            return ""
+        return _answer([program, *argv[1:]], seconds)
+
+    def registry(self, key: str) -> tuple[Mapping[str, object], ...]:
+        return _registry(key)
+
+    def memory(self) -> tuple[int, int]:
+        now = psutil.virtual_memory()
+        return int(now.total), int(now.available)
+
+    def cores(self) -> tuple[int, int]:
+        logical = psutil.cpu_count() or 1
+        return psutil.cpu_count(logical=False) or logical, logical
+
+
+def _find(tool: str) -> str | None:
+    folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *(_TOOL_FOLDERS if os.name == "posix" else ())))
+    return shutil.which(tool, path=folders)
+
+
+def _answer(argv: list[str], seconds: float) -> str:
+    """Run a program; never wait longer than the limit, whatever it or its children do."""
+    name = Path(argv[0]).stem
+    deadline = time.monotonic() + seconds
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except OSError as error:
+        raise ToolError(f"{name} cannot be started: {error.strerror or error}") from error
+    # `communicate` waits without limit for a child that a broken driver keeps from dying, or for whoever inherited
+    # the pipe; a thread of its own may be left behind.
+    out: list[bytes] = []
+    assert child.stdout is not None
+    pipe = child.stdout
+
+    def read() -> None:
+        with suppress(OSError, ValueError), pipe:
+            out.append(pipe.read(_MOST))
+
+    reader = threading.Thread(target=read, name=f"read {name}", daemon=True)
+    reader.start()
+    reader.join(seconds)
+    try:
+        code = child.wait(max(_GRACE, deadline - time.monotonic()) if out else 0)
+    except subprocess.TimeoutExpired:
+        _kill(child)
+        raise ToolError(f"{name} did not answer within {seconds:g} seconds") from None
+    if not out:
+        raise ToolError(f"{name} left its output open for {seconds:g} seconds")
+    if code != 0:
+        raise ToolError(f"{name} failed with code {code}")
+    return out[0].decode("utf-8", errors="replace")
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        if sys.platform == "win32":
+            child.kill()
+        else:
+            os.killpg(child.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE)
+    if child.returncode is None:
+        child.returncode = -9  # it hangs in its driver; without this Python complains when it forgets it
+
+
+def _registry(key: str) -> tuple[Mapping[str, object], ...]:
+    if sys.platform != "win32":
+        return ()
+    import winreg
+
+    found: list[Mapping[str, object]] = []
+    with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, key) as parent:
+        for index in range(winreg.QueryInfoKey(parent)[0]):
+            # Some subkeys are closed to everybody but the system.
+            with suppress(OSError), winreg.OpenKey(parent, winreg.EnumKey(parent, index)) as child:
+                values = (winreg.EnumValue(child, i) for i in range(winreg.QueryInfoKey(child)[1]))
+                found.append({name: value for name, value, _ in values})
+    return tuple(found)
