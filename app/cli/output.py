@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -23,7 +24,9 @@ class StatusLine:
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self._live and text != self._shown:
-            self._stream.write(_CLEAR_LINE + text)
+            # A line that wraps could not be taken back.
+            columns = shutil.get_terminal_size().columns
+            self._stream.write(_CLEAR_LINE + printable(text)[: columns - 1])
             self._stream.flush()
             self._shown = text
 

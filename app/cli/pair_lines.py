@@ -53,7 +53,7 @@ def _file(one: FileProgress) -> str:
         seconds = f", again in {one.wait_s:.0f} s" if one.wait_s else ""
         return f"{one.role} {one.waiting.rstrip('.')}{seconds}"
     if one.done >= one.total:
-        return f"{one.role} {gigabytes(one.total)} checked"
+        return f"{one.role} {gigabytes(one.total)} complete"
     return f"{one.role} {gigabytes(one.done)} of {gigabytes(one.total)}"
 
 

@@ -9,8 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from app.catalog import Pair
@@ -25,6 +26,7 @@ from app.source import LocalModel
 
 _LOOK_S = 0.2
 _SPEED_S = 5.0
+_POLITE_S = 0.5
 _KEEP_FREE = 200_000_000
 """Disk that is left to everybody else."""
 TARGET, DRAFT = "target", "draft"
@@ -211,18 +213,20 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        with ThreadPoolExecutor(len(wanted), thread_name_prefix="download") as pool:
-            running: dict[Future[Path], _Tracked] = {pool.submit(self._fetch, one, stopped): one for one in wanted}
-            try:
-                pending = set(running)
-                while pending:
-                    _, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
-                    yield meter.read(wanted)
-                    if any(f.done() and f.exception() is not None for f in running):
-                        break
-            finally:
-                # Also when whoever reads these events has lost interest: a thread must not go on by itself.
-                failed.set()
+        running = {_in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
+        try:
+            while not self._stop.is_set():
+                done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+                yield meter.read(wanted)
+                if not pending or any(future.exception() is not None for future in done):
+                    break
+        finally:
+            # Also when whoever reads these events has lost interest: a thread must not go on by itself.
+            failed.set()
+        # A thread may sit in a silent connection until its time limit; nobody who stopped should wait for that.
+        _, left = wait(running, timeout=_POLITE_S if self._stop.is_set() else None)
+        if left:
+            raise Interrupted
         self._raise_first(list(running))
         return paths | {one.role: future.result() for future, one in running.items()}
 
@@ -262,6 +266,20 @@ class Setup:
     def _stop_if_cancelled(self) -> None:
         if self._stop.is_set():
             raise Interrupted
+
+
+def _in_background(work: Callable[[], Path], name: str) -> Future[Path]:
+    """Run on a thread that does not keep the program from ending, unlike those of an executor."""
+    future: Future[Path] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=f"download {name}", daemon=True).start()
+    return future
 
 
 class _Pause:

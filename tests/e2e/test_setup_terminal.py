@@ -1,0 +1,71 @@
+"""`tandem setup` in a real terminal: proposals, a question, a download that is stopped and goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_terminal import Terminal
+from tests.hub.client import point_at
+from tests.hub.faults import Stall
+from tests.hub.loopback import LoopbackHub
+from tests.hub.models import DRAFT, TARGET, tiny
+
+pytestmark = [
+    pytest.mark.terminal,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
+]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
+    """A hub that the program in the terminal asks, and folders of its own."""
+    with LoopbackHub() as running:
+        point_at(running.endpoint, tmp_path / "hf", monkeypatch)
+        for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+            monkeypatch.setenv(name, str(tmp_path / name.lower()))
+        running.add(TARGET, {"big-Q4_K_M.gguf": tiny(tmp_path, "t.gguf") + bytes(3 << 20)})
+        running.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path, "d.gguf")})
+        yield running
+        running.faults.release()
+
+
+def test_a_stopped_set_up_goes_on_where_it_was(hub: LoopbackHub, tmp_path: Path) -> None:
+    command = ("setup", "--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
+    stall = hub.faults.add(
+        Stall(after=1 << 20), "big-Q4_K_M.gguf", origin="cdn", method="GET", when=lambda r: "range" not in r.headers
+    )
+    terminal = Terminal(tmp_path, *command)
+    terminal.until(lambda screen: "Download? [Y/n]" in screen)
+    terminal.press("Enter")
+    terminal.until(lambda screen: "complete" in screen)
+    assert stall.reached.is_set()
+    # The connection is still silent: a stop does not wait for it.
+    terminal.press("C-c")
+    terminal.until(lambda screen: "What was downloaded is kept" in screen)
+    assert terminal.exit_code() == 130
+    stall.release()
+    terminal.close()
+
+    (tmp_path / "again").mkdir()
+    again = Terminal(tmp_path / "again", *command)
+    again.until(lambda screen: "Download? [Y/n]" in screen)
+    again.press("Enter")
+    again.until(lambda screen: "mine is set up." in screen)
+    assert again.exit_code() == 0
+    again.close()
+    assert hub.asked("big-Q4_K_M.gguf", origin="cdn")[-1].headers["range"] == f"bytes={1 << 20}-"
+
+
+def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: LoopbackHub, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "setup")
+    screen = terminal.until(lambda screen: "Which one?" in screen)
+    assert "This machine:" in screen
+    assert "fits:" in screen
+    terminal.press("q", "Enter")
+    terminal.until(lambda screen: "Nothing was set up." in screen)
+    assert terminal.exit_code() == 0
+    terminal.close()
