@@ -1,0 +1,60 @@
+"""Whether the process that writes an answer still runs: it holds a lock on a file, which its end releases, however it
+ends. A process number would not do: the system gives it to somebody else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class SignOfLife:
+    """Held from construction to `close`, or to the end of the process.
+
+    A disk without locks gives none. Another Tandem then takes an answer on its way for a cut one, and sees it whole
+    when it has ended.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._descriptor: int | None = None
+        with suppress(OSError):
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+            _lock(self._descriptor)
+
+    def close(self) -> None:
+        """End it and remove the file; a second time does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            with suppress(OSError):
+                self._file.unlink()
+
+
+def is_alive(file: Path) -> bool:
+    """Whether somebody holds the sign of life."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        _lock(descriptor)
+    except (BlockingIOError, PermissionError):
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,132 @@
+"""The SQLite connection of the store: transactions, and what can go wrong as a sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from app.errors import StoreError
+
+BUSY_S = 2.0
+"""How long a writer waits for another Tandem."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PRIMARY = 0xFF
+
+
+class Database:
+    """One connection, for the thread that opened it.
+
+    Attributes:
+        connection: SQLite's.
+        file: Where it is; None in memory.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, file: Path | None) -> None:
+        self.connection = connection
+        self.file = file
+
+    def replace(self, connection: sqlite3.Connection) -> None:
+        """Go on with a connection to memory."""
+        self.connection.close()
+        self.connection, self.file = connection, None
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> Sequence[Any]:
+        """What a query finds. Raises StoreError."""
+        with sentences(self.file):
+            return self.connection.execute(sql, values).fetchall()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, waiting for another writer. Raises StoreError; nothing is written then."""
+        with sentences(self.file), self._transaction() as db:
+            yield db
+
+    @contextmanager
+    def write_soon(self, wait_s: float) -> Iterator[sqlite3.Connection]:
+        """A transaction that waits only so long. Raises StoreError, and SQLite's own where another writer holds it."""
+        with sentences(self.file, but_busy=True):
+            self.connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
+            try:
+                with self._transaction() as db:
+                    yield db
+            finally:
+                self.connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.connection
+            self.connection.execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                # SQLite has often rolled back by itself when a disk refuses.
+                with suppress(sqlite3.Error):
+                    self.connection.execute("ROLLBACK")
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that the file itself is broken."""
+    return _code(error) in _DAMAGED
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process holds the file."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def suspicion(file: Path) -> Path:
+    """The mark that SQLite has called a file damaged; the next start checks all of it, which takes a while."""
+    return file.with_name(file.name + "-suspect")
+
+
+@contextmanager
+def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
+    """Turn what SQLite and the disk say into a `StoreError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if but_busy and is_busy(error):
+            raise
+        if file is not None and is_damage(error):
+            with suppress(OSError):
+                suspicion(file).touch()
+        raise _refusal(error, file) from error
+    except OSError as error:
+        raise StoreError(
+            f"The conversations cannot be kept in {file}: {error.strerror or error}.",
+            "Check the folder and its permissions.",
+        ) from error
+
+
+def _refusal(error: sqlite3.Error, file: Path | None) -> StoreError:
+    place = file or "memory"
+    match _code(error):
+        case sqlite3.SQLITE_FULL:
+            return StoreError(
+                f"The conversations cannot be kept: the disk of {place} is full.",
+                "Free some space. What is not on disk yet is lost when Tandem ends.",
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return StoreError(
+                f"The conversations cannot be kept: {place} cannot be written.", "Check the folder and its permissions."
+            )
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreError("Another Tandem is writing the conversations.", "Try again when it is done.")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreError(
+                f"The conversations in {place} are damaged.", "Start Tandem again: it checks them and moves them aside."
+            )
+    return StoreError(
+        f"The conversations in {place} cannot be read or written: {error}.", "Check the disk and its free space."
+    )
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY

@@ -1,0 +1,221 @@
+"""Conversations from a file. Whatever wrote it, nothing in it is believed before it was checked."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from app.chat.export import FORMAT, VERSION
+from app.chat.markdown import from_markdown
+from app.chat.message import Role
+from app.chat.rows import dump, storable
+from app.chat.titles import make_title, one_line
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
+from app.engine.text import printable
+from app.errors import AppError
+
+MAX_BYTES = 256 << 20
+MAX_CONVERSATIONS = 10_000
+MAX_MESSAGES = 200_000
+"""In one file."""
+MAX_TEXT = 8 << 20
+"""Characters of one message."""
+MAX_DOCUMENT = 64 << 10
+"""Characters of one settings or numbers document."""
+_LAST_SECOND = 253_402_300_799.0
+"""The end of the year 9999."""
+_MARKDOWN = (".md", ".markdown", ".txt")
+_ROLES = {role.value: role for role in Role}
+_STATES = {state.value: state for state in State}
+
+
+def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
+    """Read a Markdown or JSON file.
+
+    Args:
+        file: Its name says which it is.
+        now: Seconds since 1970, for messages that say no time.
+
+    Raises:
+        AppError: It cannot be read, or is not what it should be.
+    """
+    try:
+        if not file.is_file():
+            raise AppError(f"{file} is not a file.", "Check the path.")
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise AppError(f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions.") from error
+    try:
+        if len(data) > MAX_BYTES:
+            _refuse(f"it is larger than {MAX_BYTES >> 20} MiB")
+        text = data.decode("utf-8-sig")
+        parse = from_markdown if file.suffix.lower() in _MARKDOWN else _from_json
+        return _transcripts(parse(text), time.time() if now is None else now)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8 text"
+    except json.JSONDecodeError as error:
+        reason = f"it is not JSON, from line {error.lineno} on"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = printable(str(error))
+    raise AppError(f"{file} was not imported: {reason}.", "Tandem reads its own exports, as Markdown and as JSON.")
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise ValueError(reason)
+
+
+def _from_json(text: str) -> list[Any]:
+    """The conversations of our own format, or the one of a plain list of messages as chat programs exchange it."""
+    raw = json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number"))
+    if isinstance(raw, dict) and "format" in raw:
+        if raw["format"] != FORMAT:
+            _refuse("it is of another format")
+        if type(raw.get("version")) is not int or raw["version"] > VERSION:
+            _refuse("a newer Tandem wrote it")
+        return _list(raw.get("conversations"), "conversations")
+    messages = _list(raw.get("messages") if isinstance(raw, dict) else raw, "messages")
+    chain = []
+    for index, message in enumerate(messages):
+        fields = _object(message, "a message")
+        words = fields.get("text", fields.get("content"))
+        chain.append({"role": fields.get("role"), "text": words, "id": index, "parent": index - 1 if index else None})
+    return [{"messages": chain}]
+
+
+def _transcripts(raw: Sequence[Any], now: float) -> tuple[Transcript, ...]:
+    if not raw:
+        _refuse("there is no conversation in it")
+    if len(raw) > MAX_CONVERSATIONS:
+        _refuse(f"there are more than {MAX_CONVERSATIONS:,} conversations in it")
+    found = tuple(_transcript(_object(each, "a conversation"), now) for each in raw)
+    if sum(len(each.conversation.tree.nodes) for each in found) > MAX_MESSAGES:
+        _refuse(f"there are more than {MAX_MESSAGES:,} messages in it")
+    return found
+
+
+def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
+    messages = [_object(each, "a message") for each in _list(raw.get("messages"), "messages")]
+    if len(messages) > MAX_MESSAGES:
+        _refuse(f"there are more than {MAX_MESSAGES:,} messages in it")
+    places = {_id(message.get("id")): place for place, message in enumerate(messages)}
+    if len(places) < len(messages):
+        _refuse("two messages have the same id")
+    parents = [_parent(message, places) for message in messages]
+    nodes: dict[int, Node] = {}
+    stats: dict[int, Document] = {}
+    numbers: dict[int | None, int | None] = {None: None}
+    for number, place in enumerate(_parents_first(parents), 1):
+        numbers[place] = number
+        nodes[number] = _node(messages[place], number, numbers[parents[place]], now)
+        if numbers_of_answer := _document(messages[place].get("stats"), "stats"):
+            stats[number] = numbers_of_answer
+    leaf = raw.get("leaf")
+    if leaf is not None and _id(leaf) not in places:
+        _refuse("its active message is missing")
+    active = numbers[places[_id(leaf)]] if leaf is not None else next(reversed(nodes), None)
+    title = one_line(_text(raw.get("title", ""), "a title"))
+    first = next((node.text for node in nodes.values() if node.role is Role.USER), "")
+    named = bool(title) and raw.get("named", True) is True
+    created = _time(raw.get("created"), now)
+    summary = Summary(
+        0, title or make_title(first), named, raw.get("pinned") is True, created, _time(raw.get("updated"), created)
+    )
+    settings = _document(raw.get("settings"), "settings")
+    draft = _text(raw.get("draft", ""), "a draft")
+    return Transcript(Conversation(summary, Tree(nodes, active), settings, draft), stats)
+
+
+def _parents_first(parents: Sequence[int | None]) -> list[int]:
+    """The places of the messages, each after its parent and otherwise as they came. Raises ValueError for a circle."""
+    replies: dict[int | None, list[int]] = {}
+    for place, parent in enumerate(parents):
+        replies.setdefault(parent, []).append(place)
+    ready = replies.get(None, [])
+    order = []
+    while ready:
+        place = heapq.heappop(ready)
+        order.append(place)
+        for reply in replies.get(place, ()):
+            heapq.heappush(ready, reply)
+    if len(order) < len(parents):
+        _refuse("some of its messages reply to each other in a circle")
+    return order
+
+
+def _parent(message: Mapping[str, Any], places: Mapping[int | str, int]) -> int | None:
+    parent = message.get("parent")
+    if parent is None:
+        return None
+    if _id(parent) not in places:
+        _refuse("a message replies to one that is missing")
+    return places[_id(parent)]
+
+
+def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -> Node:
+    role, state = raw.get("role"), raw.get("state", "complete")
+    if not isinstance(role, str) or role not in _ROLES:
+        _refuse("a message is from neither system, user nor assistant")
+    if not isinstance(state, str) or state not in _STATES:
+        _refuse("a message has an unknown state")
+    return Node(
+        number,
+        parent,
+        _ROLES[role],
+        _text(raw.get("text"), "a text"),
+        _text(raw.get("reasoning", ""), "a reasoning"),
+        State.CUT if state == "writing" else _STATES[state],
+        _time(raw.get("created"), now),
+    )
+
+
+def _text(raw: Any, what: str) -> str:
+    if not isinstance(raw, str):
+        _refuse(f"{what} of it is not text")
+    if len(raw) > MAX_TEXT:
+        _refuse(f"{what} of it is longer than {MAX_TEXT:,} characters")
+    return printable(storable(raw))
+
+
+def _time(raw: Any, now: float) -> float:
+    if raw is None:
+        return now
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
+        _refuse("a time is not a number of seconds")
+    if not 0 <= raw <= _LAST_SECOND:
+        _refuse("a time is out of range")
+    return float(raw)
+
+
+def _document(raw: Any, what: str) -> Document:
+    if raw is None:
+        return {}
+    document = _object(raw, what)
+    if len(dump(document)) > MAX_DOCUMENT:
+        _refuse(f"its {what} are longer than {MAX_DOCUMENT:,} characters")
+    return document
+
+
+def _id(raw: Any) -> int | str:
+    if isinstance(raw, bool) or not isinstance(raw, int | str):
+        _refuse("an id is neither a number nor text")
+    return raw
+
+
+def _object(raw: Any, what: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        _refuse(f"{what} is not an object")
+    return raw
+
+
+def _list(raw: Any, what: str) -> list[Any]:
+    if not isinstance(raw, list):
+        _refuse(f"its {what} are not a list")
+    return raw

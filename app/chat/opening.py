@@ -1,0 +1,145 @@
+"""Opening the conversations: as they should be, damaged, or as a copy in memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
+from app.chat.schema import migrate, prepare_index
+from app.errors import StoreError
+
+_COMPANIONS = ("", "-wal", "-shm")
+
+
+def open_file(file: Path) -> tuple[Database, str]:
+    """Open the store's file, making it if it is absent.
+
+    Returns:
+        The database, and a sentence for the user if the old file was damaged and is now elsewhere.
+
+    Raises:
+        StoreError: The place cannot be written, is locked, or holds what is not for this program.
+    """
+    notice = ""
+    with sentences(file):
+        _make_private(file)
+        try:
+            db = _prepared(file, check=suspicion(file).exists())
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            aside = _move_aside(file)
+            notice = f"The conversations were damaged. They are kept in {aside}, and new ones begin here."
+            _make_private(file)
+            db = _prepared(file, check=False)
+        suspicion(file).unlink(missing_ok=True)
+    return Database(db, file), notice
+
+
+def open_copy(file: Path | None) -> tuple[Database, bool]:
+    """A database in memory, with what can be read from a file.
+
+    Returns:
+        The database, and whether it is a copy of the file.
+    """
+    if file is not None and file.exists():
+        # A disk that refuses SQLite's lock files can be read as one that never changes.
+        for mode in ("mode=ro", "immutable=1"):
+            with (
+                suppress(sqlite3.Error, StoreError),
+                closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as source,
+            ):
+                return Database(_copied(source), None), True
+    db = _memory()
+    _settle(db)
+    return Database(db, None), False
+
+
+def move_into_memory(database: Database) -> None:
+    """Go on with a copy of everything in memory, and let go of the file."""
+    with sentences(database.file):
+        database.replace(_copied(database.connection))
+
+
+def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
+    db = _memory()
+    try:
+        source.backup(db)
+        _settle(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make_private(file: Path) -> None:
+    """What people say to a model is theirs: nobody else on the machine may read the file, nor what lies beside it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.exists():
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    # SQLite would open what cannot be written for reading, and fail at the first message.
+    if not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+        raise PermissionError(errno.EACCES, "it cannot be written")
+
+
+def _prepared(file: Path, *, check: bool) -> sqlite3.Connection:
+    db = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+    try:
+        _use_log(db)
+        # A killed process loses nothing of what was committed; a power cut may lose what the system had not written
+        # yet, in whole transactions.
+        db.execute("PRAGMA synchronous = NORMAL")
+        if check:
+            _check(db)
+        _settle(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _settle(db: sqlite3.Connection) -> None:
+    migrate(db)
+    prepare_index(db)
+    db.execute("PRAGMA foreign_keys = ON")
+
+
+def _memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def _use_log(db: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. SQLite does not wait by itself when two processes switch a new file at once."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _check(db: sqlite3.Connection) -> None:
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        error = sqlite3.DatabaseError(verdict)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+def _move_aside(file: Path) -> Path:
+    """Rename a damaged file and what belongs to it to a name that is free."""
+    stamp = time.strftime("%Y-%m-%d")
+    names = (f"{file.stem}-damaged-{stamp}{suffix}{file.suffix}" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+    aside = next(path for path in map(file.with_name, names) if not path.exists())
+    for companion in _COMPANIONS:
+        with suppress(FileNotFoundError):
+            file.with_name(file.name + companion).rename(aside.with_name(aside.name + companion))
+    return aside

@@ -1,0 +1,94 @@
+"""Who writes which answer, and what becomes of the answers of a Tandem that no longer runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from app.chat.alive import SignOfLife, is_alive
+from app.chat.database import Database, sentences
+from app.chat.rows import NODE, to_node
+from app.chat.tree import Node, State
+
+
+class Writers:
+    """This store among all that use the same file.
+
+    Args:
+        file: The store's file; None for one in memory.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._beside = file
+        self._token = uuid.uuid4().hex
+        self._life: SignOfLife | None = None
+
+    def sign(self) -> str:
+        """What marks an answer as being written by this store; others can tell from now on that it lives."""
+        if self._life is None and self._file is not None:
+            self._life = SignOfLife(_sign(self._file, self._token))
+        return self._token
+
+    def look_beside(self, file: Path) -> None:
+        """For a copy in memory: where the others give signs of life."""
+        self._beside = file
+
+    def forget_disk(self) -> None:
+        """The store has moved to memory."""
+        self.close()
+        self._file = None
+
+    def close(self) -> None:
+        if self._life is not None:
+            self._life.close()
+            self._life = None
+
+    def dead(self, database: Database) -> tuple[str, ...]:
+        """The writers of unfinished answers that no longer run."""
+        writers = [name for (name,) in database.rows("SELECT DISTINCT writer FROM messages WHERE state = 'writing'")]
+        return tuple(name for name in writers if name != self._token and not self._is_alive(name))
+
+    def shown(self, database: Database, node: Node) -> Node:
+        """An answer on its way as far as it got; cut, if its writer is dead and the disk refuses to mark it."""
+        [(writer,)] = database.rows("SELECT writer FROM messages WHERE id = ?", (node.id,))
+        with sentences(database.file):
+            node = pieces_of(database.connection, node)
+        return node if writer == self._token or self._is_alive(writer) else replace(node, state=State.CUT)
+
+    def bury(self, db: sqlite3.Connection, dead: Iterable[str]) -> int:
+        """Fold their pieces and mark their answers as cut; returns how many. The caller holds the transaction."""
+        count = 0
+        for writer in dead:
+            rows = db.execute(f"SELECT {NODE} FROM messages WHERE state = 'writing' AND writer = ?", (writer,))
+            for row in rows.fetchall():
+                node = replace(pieces_of(db, to_node(row)), state=State.CUT)
+                db.execute(
+                    "UPDATE messages SET text = ?, reasoning = ?, state = ?, writer = '' WHERE id = ?",
+                    (node.text, node.reasoning, node.state.value, node.id),
+                )
+                db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
+                count += 1
+            if self._file is not None:
+                with suppress(OSError):
+                    _sign(self._file, writer).unlink()
+        return count
+
+    def _is_alive(self, writer: str) -> bool:
+        return self._beside is not None and is_alive(_sign(self._beside, writer))
+
+
+def pieces_of(db: sqlite3.Connection, node: Node) -> Node:
+    """A message with what the journal holds of it."""
+    text, reasoning = [node.text], [node.reasoning]
+    for piece, thinking in db.execute("SELECT text, reasoning FROM journal WHERE message = ? ORDER BY seq", (node.id,)):
+        (reasoning if thinking else text).append(piece)
+    return replace(node, text="".join(text), reasoning="".join(reasoning))
+
+
+def _sign(file: Path, writer: str) -> Path:
+    return file.with_name(f"{file.name}-writer-{writer}")

@@ -1,0 +1,113 @@
+"""Between rows of the store and values."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.chat.message import Role
+from app.chat.titles import make_title
+from app.chat.tree import Document, Node, State, Summary, Transcript
+from app.errors import StoreError
+
+SUMMARY = "id, title, named, pinned, created, updated"
+"""The columns that `to_summary` takes."""
+NODE = "id, parent, role, text, reasoning, state, created"
+"""The columns that `to_node` takes."""
+_ROLES = {role.value: role for role in Role}
+_STATES = {state.value: state for state in State}
+
+
+def to_summary(row: Sequence[Any]) -> Summary:
+    number, title, named, pinned, created, updated = row
+    return Summary(number, title, bool(named), bool(pinned), created, updated)
+
+
+def to_node(row: Sequence[Any]) -> Node:
+    number, parent, role, text, reasoning, state, created = row
+    return Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], created)
+
+
+def dump(document: Document | None) -> str:
+    """A document as text. Raises ValueError for what JSON does not have, such as NaN."""
+    return json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def storable(text: str) -> str:
+    """The text as UTF-8 can hold it: half a character, as a terminal may paste it, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def gone() -> StoreError:
+    """For what was in the store when the caller last looked."""
+    return StoreError("This conversation, or this message, is no longer there.", "Another Tandem has removed it.")
+
+
+def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: str = "") -> Node:
+    """Write a new message and make it the active leaf; the caller holds the transaction.
+
+    Returns:
+        The message with its id.
+
+    Raises:
+        StoreError: There is no such conversation, or its parent is not in it.
+    """
+    if node.parent is not None:
+        known = db.execute("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation))
+        if known.fetchone() is None:
+            raise gone()
+    title = make_title(node.text) if node.role is Role.USER else ""
+    changed = db.execute(
+        "UPDATE conversations SET updated = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
+        (node.created, title, conversation),
+    )
+    if not changed.rowcount:
+        raise gone()
+    row = db.execute(
+        "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),
+    )
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))
+    return replace(node, id=int(row.lastrowid or 0))
+
+
+def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
+    """Write a conversation with new ids; returns its own. The caller holds the transaction."""
+    conversation, summary = transcript.conversation, transcript.conversation.summary
+    row = db.execute(
+        "INSERT INTO conversations(title, named, pinned, created, updated, settings, draft) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            storable(summary.title),
+            summary.named,
+            summary.pinned,
+            summary.created,
+            summary.updated,
+            storable(dump(conversation.settings)),
+            storable(conversation.draft),
+        ),
+    )
+    number = int(row.lastrowid or 0)
+    ids: dict[int | None, int | None] = {None: None}
+    for node in conversation.tree.nodes.values():
+        row = db.execute(
+            "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                ids[node.parent],
+                node.role.value,
+                storable(node.text),
+                storable(node.reasoning),
+                # Nobody is writing it where it goes.
+                (State.CUT if node.state is State.WRITING else node.state).value,
+                node.created,
+                storable(dump(transcript.stats.get(node.id))),
+            ),
+        )
+        ids[node.id] = row.lastrowid
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
+    return number

@@ -1,0 +1,149 @@
+"""The tables of the conversation store, and how an older file becomes today's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from app.errors import StoreError
+
+APPLICATION = 0x54616E64
+"""Marks the file as ours in SQLite's header: "Tand"."""
+
+MIGRATIONS: Sequence[Sequence[str]] = (
+    (
+        """
+        CREATE TABLE conversations (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            title TEXT NOT NULL DEFAULT '',
+            named INTEGER NOT NULL DEFAULT 0,
+            pinned INTEGER NOT NULL DEFAULT 0,
+            created REAL NOT NULL,
+            updated REAL NOT NULL,
+            deleted REAL,
+            leaf INTEGER,
+            settings TEXT NOT NULL DEFAULT '{}',
+            draft TEXT NOT NULL DEFAULT ''
+        )
+        """,
+        # A parent is older than its replies, so no circle can be stored.
+        """
+        CREATE TABLE messages (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+            parent INTEGER CHECK (parent < id),
+            role TEXT NOT NULL,
+            text TEXT NOT NULL,
+            reasoning TEXT NOT NULL DEFAULT '',
+            state TEXT NOT NULL,
+            created REAL NOT NULL,
+            stats TEXT NOT NULL DEFAULT '{}',
+            writer TEXT NOT NULL DEFAULT ''
+        )
+        """,
+        "CREATE INDEX messages_of_conversation ON messages(conversation)",
+        "CREATE INDEX messages_on_their_way ON messages(writer) WHERE state = 'writing'",
+        """
+        CREATE TABLE journal (
+            message INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+            seq INTEGER NOT NULL,
+            reasoning INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            PRIMARY KEY (message, seq)
+        ) WITHOUT ROWID
+        """,
+    ),
+)
+"""For each schema version the statements that lead to it."""
+
+_INDEX = (
+    "CREATE VIRTUAL TABLE {} USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
+)
+_FORGET = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
+_LEARN = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
+_TRIGGERS = {
+    "found_insert": f"AFTER INSERT ON messages BEGIN {_LEARN} END",
+    "found_delete": f"AFTER DELETE ON messages BEGIN {_FORGET} END",
+    "found_update": f"AFTER UPDATE OF text, reasoning ON messages BEGIN {_FORGET} {_LEARN} END",
+}
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a file to today's schema, in one transaction; another process that does the same is waited for.
+
+    Raises:
+        StoreError: The file is of a newer Tandem, or of another program.
+    """
+    if _version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(db)
+        if version == 0:
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+        for number, statements in enumerate(MIGRATIONS[version:], version + 1):
+            for statement in statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    """The schema version of the file. Raises StoreError if it is not for this program."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION and (tables or application or version):
+        raise StoreError(
+            "The file of the conversations is a database of another program.", "Move it away; Tandem makes its own."
+        )
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"The conversations were written by a newer Tandem (schema {version}, this one knows {len(MIGRATIONS)}).",
+            "Update Tandem; nothing was changed.",
+        )
+    return int(version)
+
+
+def prepare_index(db: sqlite3.Connection) -> None:
+    """Make the full-text index and keep it current by triggers, if this SQLite can.
+
+    One that cannot must not leave triggers behind that fail on every message. Whoever can again finds them missing
+    and builds the index anew.
+    """
+    present = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
+    able = _has_trigrams(db)
+    if able == (present >= _TRIGGERS.keys()):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for name in _TRIGGERS:
+            db.execute(f"DROP TRIGGER IF EXISTS {name}")
+        if able:
+            if "found" not in present:
+                db.execute(_INDEX.format("IF NOT EXISTS found"))
+            db.execute("INSERT INTO found(found) VALUES ('rebuild')")
+            for name, definition in _TRIGGERS.items():
+                db.execute(f"CREATE TRIGGER {name} {definition}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def has_index(db: sqlite3.Connection) -> bool:
+    """Whether `prepare_index` found what it needs."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found_insert'").fetchone() is not None
+
+
+def _has_trigrams(db: sqlite3.Connection) -> bool:
+    """Whether this SQLite has FTS5 with trigrams (3.34 or newer, and built so)."""
+    try:
+        db.execute("CREATE VIRTUAL TABLE temp.probe USING fts5(text, tokenize='trigram')")
+        db.execute("DROP TABLE temp.probe")
+    except sqlite3.OperationalError:
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""Search over everything that was said, as one types. What is typed is text, never a query language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.chat.database import Database
+from app.chat.schema import has_index
+
+MOST_TERMS = 16
+LONGEST_TERM = 100
+_TRIGRAM = 3
+_EXCERPT = 80
+_BEFORE = 24
+"""Characters of an excerpt before its first hit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of a message on one line.
+
+    Attributes:
+        text: The piece, with an ellipsis where it was cut.
+        marks: Start and end of every hit in it.
+    """
+
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A conversation, or a message of one, that holds every term.
+
+    Attributes:
+        conversation: Its id.
+        title: Its title.
+        message: The newest message with a hit; None where only the title has one.
+        excerpt: Of that message, or the title.
+        count: Messages with a hit.
+    """
+
+    conversation: int
+    title: str
+    message: int | None
+    excerpt: Excerpt
+    count: int
+
+
+def terms(query: str) -> tuple[str, ...]:
+    """The words to look for: whatever stands between spaces, in bounds."""
+    text = query.encode("utf-8", "replace").decode().replace("\0", " ")
+    return tuple(term[:LONGEST_TERM] for term in text.split()[:MOST_TERMS])
+
+
+def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT) -> Excerpt:
+    """About `length` characters around the first hit, on one line; its beginning if nothing is found."""
+    pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    first = pattern.search(text)
+    start = max(0, first.start() - _BEFORE) if first else 0
+    if start:
+        # A word that would be cut is left out, if there is a space to cut at.
+        space = re.compile(r"\s").search(text, start, first.start() if first else start)
+        start = space.end() if space else start
+    piece = text[start : start + length]
+    line = " ".join(piece.split())
+    line = ("…" if start else "") + line + ("…" if start + length < len(text) else "")
+    return Excerpt(line, tuple(found.span() for found in pattern.finditer(line)))
+
+
+class Search:
+    """The SQL of a search.
+
+    Args:
+        database: The store's. Without the trigram index every message is read.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._indexed = has_index(database.connection)
+
+    def conversations(self, query: str, limit: int) -> tuple[Hit, ...]:
+        """Conversations with a message, or a title, that holds every term; what was talked about last comes first."""
+        words = terms(query)
+        if not words:
+            return ()
+        source, given = self._matches(words)
+        rows = self._database.rows(
+            f"""
+            SELECT c.id, c.title, h.message, coalesce(h.n, 0), coalesce(m.text, ''), coalesce(m.reasoning, '')
+            FROM conversations c LEFT JOIN (
+                SELECT m.conversation AS conversation, max(m.id) AS message, count(*) AS n
+                {source} GROUP BY m.conversation
+            ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
+            WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR in_title(c.title))
+            ORDER BY c.updated DESC, c.id DESC LIMIT :limit
+            """,
+            {**given, "limit": limit},
+        )
+        return tuple(_hit(row, words) for row in rows)
+
+    def messages(self, conversation: int, query: str, limit: int) -> tuple[Hit, ...]:
+        """The messages of one conversation that hold every term, oldest first, on whatever branch."""
+        words = terms(query)
+        if not words:
+            return ()
+        source, given = self._matches(words)
+        rows = self._database.rows(
+            f"""
+            SELECT c.id, c.title, m.id, 1, m.text, m.reasoning {source} AND m.conversation = :conversation
+            ORDER BY m.id LIMIT :limit
+            """.replace("messages m", "messages m JOIN conversations c ON c.id = m.conversation"),
+            {**given, "conversation": conversation, "limit": limit},
+        )
+        return tuple(_hit(row, words) for row in rows)
+
+    def _matches(self, words: Sequence[str]) -> tuple[str, dict[str, object]]:
+        """FROM and WHERE of the messages `m` that hold every word, and the parameters."""
+        long = [word for word in words if self._indexed and len(word) >= _TRIGRAM]
+        short = [word.casefold() for word in words if word not in long]
+        folded = [word.casefold() for word in words]
+
+        def in_message(text: str, reasoning: str) -> bool:
+            text, reasoning = text.casefold(), reasoning.casefold()
+            return all(word in text or word in reasoning for word in short)
+
+        def in_title(title: str) -> bool:
+            title = title.casefold()
+            return all(word in title for word in folded)
+
+        self._database.connection.create_function("in_message", 2, in_message)
+        self._database.connection.create_function("in_title", 1, in_title)
+        rest = "in_message(m.text, m.reasoning)" if short else "1"
+        if not long:
+            return f"FROM messages m WHERE {rest}", {}
+        match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
+        return f"FROM found CROSS JOIN messages m WHERE m.id = found.rowid AND found MATCH :match AND {rest}", {
+            "match": match
+        }
+
+
+def _hit(row: tuple[int, str, int | None, int, str, str], words: Sequence[str]) -> Hit:
+    conversation, title, message, count, text, reasoning = row
+    shown = excerpt(title if message is None else text, words)
+    if message is not None and not shown.marks and reasoning:
+        shown = excerpt(reasoning, words)
+    return Hit(conversation, title, message, shown, count)

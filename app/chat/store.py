@@ -1,0 +1,216 @@
+"""Every conversation on disk, in one SQLite database.
+
+A store belongs to the thread that opened it. Two processes may use one file at once: each sees what the other has
+committed, and leaves alone what the other is writing. Every method raises `StoreError` when the disk refuses; the
+values that the caller holds stay good, and `go_on_in_memory` lets the chat continue without the disk.
+
+What a method has written survives the end of the process, however it ends. A power cut may take what the operating
+system had not written yet: the last seconds, in whole steps.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from app.chat.answers import Answers
+from app.chat.database import Database
+from app.chat.journal import Journal
+from app.chat.message import Role
+from app.chat.opening import move_into_memory, open_copy, open_file
+from app.chat.recovery import Writers
+from app.chat.rows import NODE, SUMMARY, dump, gone, insert_node, insert_transcript, storable, to_node, to_summary
+from app.chat.search import Hit, Search
+from app.chat.titles import make_title, one_line
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
+from app.errors import StoreError
+
+UNDO_S = 24 * 3600.0
+"""How long a deleted conversation can be brought back."""
+
+
+class Store:
+    """The conversations; `open` and `in_memory` make one.
+
+    Attributes:
+        notice: What the user should know about how it was opened; empty if there is nothing to say.
+    """
+
+    def __init__(self, database: Database, notice: str = "", now: Callable[[], float] = time.time) -> None:
+        self.notice = notice
+        self._database = database
+        self._rows = database.rows
+        self._now = now
+        self._writers = Writers(database.file)
+        self._answers = Answers(database, self._writers, now)
+        self._search = Search(database)
+
+    @classmethod
+    def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
+        """Open the file, making it if it is absent; answers that a crash cut are marked so.
+
+        Raises:
+            StoreError: It cannot be written, or is of a newer Tandem or another program.
+        """
+        store = cls(*open_file(file), now)
+        # What cannot be marked now is shown all the same, and marked at the next start.
+        with suppress(StoreError):
+            store.recover()
+        return store
+
+    @classmethod
+    def in_memory(cls, file: Path | None = None, now: Callable[[], float] = time.time) -> Store:
+        """A store that forgets, with whatever can be read from a file that cannot be written."""
+        database, copied = open_copy(file)
+        store = cls(database, "Conversations are kept in memory only, until Tandem ends.", now)
+        if copied and file is not None:
+            store._writers.look_beside(file)
+            store.recover()
+        return store
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether anything outlives this process."""
+        return self._database.file is not None
+
+    def go_on_in_memory(self) -> None:
+        """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good."""
+        move_into_memory(self._database)
+        self._writers.forget_disk()
+
+    def close(self) -> None:
+        """Write what waits and let go of the file; answers on their way count as cut."""
+        self._answers.close()
+        self._writers.close()
+        self._database.close()
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """All that are not deleted: pinned ones first, then by when something was last said."""
+        rows = self._rows(
+            f"SELECT {SUMMARY} FROM conversations WHERE deleted IS NULL ORDER BY pinned DESC, updated DESC, id DESC"
+        )
+        return tuple(to_summary(row) for row in rows)
+
+    def load(self, conversation: int) -> Conversation:
+        """All of one conversation, also a deleted one."""
+        rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
+        if not rows:
+            raise gone()
+        leaf, settings, draft, *summary = rows[0]
+        nodes = self._nodes(conversation)
+        if any(node.state is State.WRITING for node in nodes.values()):
+            with suppress(StoreError):
+                self.recover()
+            nodes = self._nodes(conversation)
+            for node in [node for node in nodes.values() if node.state is State.WRITING]:
+                nodes[node.id] = self._writers.shown(self._database, node)
+        tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
+        return Conversation(to_summary(summary), tree, json.loads(settings), draft)
+
+    def create(self, settings: Document | None = None) -> int:
+        """A new, empty conversation; returns its id."""
+        now = self._now()
+        with self._database.write() as db:
+            row = db.execute(
+                "INSERT INTO conversations(created, updated, settings) VALUES (?, ?, ?)", (now, now, dump(settings))
+            )
+        return int(row.lastrowid or 0)
+
+    def rename(self, conversation: int, title: str) -> str:
+        """Give it a title, or with an empty one the title that is made from what was said; returns it."""
+        chosen = one_line(storable(title))
+        made = ""
+        if not chosen:
+            first = self._rows(
+                "SELECT text FROM messages WHERE conversation = ? AND role = 'user' ORDER BY id LIMIT 1",
+                (conversation,),
+            )
+            made = make_title(first[0][0]) if first else ""
+        self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
+        return chosen or made
+
+    def pin(self, conversation: int, pinned: bool) -> None:
+        self._change(conversation, "pinned = ?", pinned)
+
+    def delete(self, conversation: int) -> None:
+        """Take it off the list and out of the search; `undelete` brings it back."""
+        self._change(conversation, "deleted = ?", self._now())
+
+    def undelete(self, conversation: int) -> None:
+        self._change(conversation, "deleted = NULL")
+
+    def purge(self, older_than_s: float = UNDO_S) -> int:
+        """Remove for good what was deleted longer ago than this; returns how many conversations. Best when idle."""
+        with self._database.write() as db:
+            return db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)).rowcount
+
+    def set_settings(self, conversation: int, settings: Document) -> None:
+        self._change(conversation, "settings = ?", dump(settings))
+
+    def set_draft(self, conversation: int, text: str) -> None:
+        """Keep what was typed and not sent."""
+        self._change(conversation, "draft = ?", storable(text))
+
+    def add(self, conversation: int, role: Role, text: str, *, parent: int | None) -> Node:
+        """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
+        node = Node(0, parent, role, storable(text), created=self._now())
+        with self._database.write() as db:
+            return insert_node(db, conversation, node)
+
+    def switch(self, conversation: int, leaf: int) -> None:
+        """Make the branch that ends with this message the active one."""
+        known = self._rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (leaf, conversation))
+        if not known:
+            raise gone()
+        self._change(conversation, "leaf = ?", leaf)
+
+    def answer(self, conversation: int, parent: int, clock: Callable[[], float] = time.monotonic) -> Journal:
+        """Begin an answer to a message; it is the active leaf from here on."""
+        return self._answers.begin(conversation, parent, clock)
+
+    def resume(self, message: int, clock: Callable[[], float] = time.monotonic) -> Journal:
+        """Begin to continue an answer that was stopped or cut."""
+        return self._answers.resume(message, clock)
+
+    def stats(self, message: int) -> Document:
+        """The numbers of an answer; empty if there are none."""
+        rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
+        return dict(json.loads(rows[0][0])) if rows else {}
+
+    def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
+        """Conversations that hold every word of the query; cheap enough for every key."""
+        return self._search.conversations(query, limit)
+
+    def find(self, conversation: int, query: str, limit: int = 1000) -> tuple[Hit, ...]:
+        """Messages of one conversation that hold every word of the query."""
+        return self._search.messages(conversation, query, limit)
+
+    def transcript(self, conversation: int) -> Transcript:
+        """A conversation with everything that an export needs."""
+        rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
+        return Transcript(self.load(conversation), {message: json.loads(stats) for message, stats in rows})
+
+    def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
+        """Put conversations in as new ones, all or none; returns their ids."""
+        with self._database.write() as db:
+            return tuple(insert_transcript(db, transcript) for transcript in transcripts)
+
+    def recover(self) -> int:
+        """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
+        dead = self._writers.dead(self._database)
+        if not dead:
+            return 0
+        with self._database.write() as db:
+            return self._writers.bury(db, dead)
+
+    def _change(self, conversation: int, what: str, *values: object) -> None:
+        with self._database.write() as db:
+            if not db.execute(f"UPDATE conversations SET {what} WHERE id = ?", (*values, conversation)).rowcount:
+                raise gone()
+
+    def _nodes(self, conversation: int) -> dict[int, Node]:
+        rows = self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,))
+        return {row[0]: to_node(row) for row in rows}

@@ -1,0 +1,158 @@
+"""`tandem export`: conversations as Markdown or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from app.chat.export import to_json
+from app.chat.markdown import to_markdown
+from app.chat.store import Store
+from app.chat.tree import Summary, Transcript
+from app.engine.text import printable
+from app.errors import AppError, StoreError, UsageError
+from app.paths import conversations_file
+
+EPILOG = """examples:
+  tandem export                              the last conversation, as Markdown, to standard output
+  tandem export 12 --output quicksort.md     one by its number
+  tandem export "trip to" --format json      one by a part of its title
+  tandem export --all --output backup.json   everything, with all branches; tandem import reads it back
+  tandem export --list
+"""
+_FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the command."""
+    parser.add_argument(
+        "conversation", nargs="?", metavar="CONVERSATION", help="its number, or a part of its title (default: the last)"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("markdown", "json"),
+        help="markdown is the active branch, json is everything (default: by the name of the file, else markdown)",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead of standard output")
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    parser.add_argument("--all", action="store_true", help="every conversation")
+    parser.add_argument("--list", action="store_true", help="show what there is; with --format json, for scripts")
+
+
+def export(args: argparse.Namespace) -> int:
+    """Write conversations; see the module."""
+    given = vars(args)
+    which: str | None = given.get("conversation")
+    output: Path | None = given.get("output")
+    listing, everything = given.get("list", False), given.get("all", False)
+    if (which is not None) + listing + everything > 1:
+        raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
+    if output is not None and output.exists() and not given.get("force"):
+        raise UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
+    form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
+    store = _open()
+    try:
+        known = store.summaries()
+        if listing:
+            text = _list_as_json(known) if form == "json" else _list(known)
+        else:
+            chosen = known if everything else [_choose(known, which)]
+            if not chosen:
+                raise _nothing()
+            text = _render([store.transcript(summary.id) for summary in chosen], form)
+    finally:
+        store.close()
+    if output is None:
+        print(printable(text) if sys.stdout.isatty() else text, end="")  # noqa: T201
+    else:
+        _write(output, text, force=bool(given.get("force")))
+    return 0
+
+
+def _open() -> Store:
+    """The store, or what can be read of it where nothing can be written."""
+    file = conversations_file()
+    if not file.exists():
+        raise _nothing()
+    try:
+        return Store.open(file)
+    except StoreError:
+        copy = Store.in_memory(file)
+        if copy.summaries():
+            return copy
+        copy.close()
+        raise
+
+
+def _nothing() -> AppError:
+    return AppError("There are no conversations yet.", "tandem opens the chat.")
+
+
+def _choose(known: Sequence[Summary], which: str | None) -> Summary:
+    """The conversation that is meant. Raises AppError if none is, or several are."""
+    if not known:
+        raise _nothing()
+    if which is None:
+        return max(known, key=lambda summary: (summary.updated, summary.id))
+    found = [summary for summary in known if str(summary.id) == which]
+    found = found or [summary for summary in known if summary.title == which]
+    found = found or [summary for summary in known if which.casefold() in summary.title.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise AppError(f'No conversation is called "{printable(which)}".', "tandem export --list shows them.")
+    numbers = ", ".join(str(summary.id) for summary in found[:10])
+    raise AppError(f'{len(found)} conversations are called "{printable(which)}".', f"Give a number: {numbers}.")
+
+
+def _render(transcripts: Sequence[Transcript], form: str) -> str:
+    return to_json(transcripts) if form == "json" else to_markdown(transcripts)
+
+
+def _list(known: Sequence[Summary]) -> str:
+    lines = [
+        f"{summary.id:>6}  {datetime.fromtimestamp(summary.updated):%Y-%m-%d %H:%M}  "
+        f"{'*' if summary.pinned else ' '} {summary.title or 'Untitled'}\n"
+        for summary in known
+    ]
+    return "".join(lines) or "There are no conversations yet.\n"
+
+
+def _list_as_json(known: Sequence[Summary]) -> str:
+    rows = [
+        {"id": summary.id, "title": summary.title, "pinned": summary.pinned, "updated": summary.updated}
+        for summary in known
+    ]
+    return json.dumps(rows, ensure_ascii=False) + "\n"
+
+
+def _write(output: Path, text: str, *, force: bool) -> None:
+    """Write all of it or nothing, and never over a file that nobody said to overwrite."""
+    data = text.encode("utf-8")
+    try:
+        if force:
+            descriptor, name = tempfile.mkstemp(dir=output.absolute().parent, suffix=".partial")
+            written = Path(name)
+        else:
+            descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+            written = output
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            if force:
+                written.replace(output)
+        except BaseException:
+            with suppress(OSError):
+                written.unlink()
+            raise
+    except FileExistsError as error:
+        raise UsageError(f"{output} exists already.", "Choose another file, or add --force.") from error
+    except OSError as error:
+        raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error

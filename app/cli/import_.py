@@ -1,0 +1,36 @@
+"""`tandem import`: conversations from a Markdown or JSON file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from app.chat.importing import read_file
+from app.chat.store import Store
+from app.engine.text import printable
+from app.paths import conversations_file
+
+EPILOG = """examples:
+  tandem import backup.json      what tandem export --format json wrote, with all branches
+  tandem import quicksort.md     what tandem export wrote, or headings that say who speaks
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the command."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a JSON or Markdown file; nothing that exists changes")
+
+
+def import_(args: argparse.Namespace) -> int:
+    """Read a file into the store; see the module."""
+    transcripts = read_file(args.file)
+    store = Store.open(conversations_file())
+    try:
+        numbers = store.insert(transcripts)
+    finally:
+        store.close()
+    for number, transcript in zip(numbers, transcripts, strict=True):
+        summary, tree = transcript.conversation.summary, transcript.conversation.tree
+        count = f"{len(tree.nodes):,} message" + ("" if len(tree.nodes) == 1 else "s")
+        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({count})")  # noqa: T201
+    return 0

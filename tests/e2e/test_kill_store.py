@@ -1,0 +1,90 @@
+"""A process that is killed in the middle of an answer loses nothing that it had committed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from app.chat.message import Role
+from app.chat.store import Store
+from app.chat.tree import State
+
+_WRITER = """
+import sys
+from pathlib import Path
+from app.chat.message import Role
+from app.chat.store import Store
+
+store = Store.open(Path(sys.argv[1]))
+conversation = store.create({"system": "Be brief."})
+asked = store.add(conversation, Role.USER, "Count to a million.", parent=None)
+store.set_draft(conversation, "unsent")
+journal = store.answer(conversation, asked.id)
+journal.add("Well", reasoning=True)
+for n in range(1, 1_000_001):
+    journal.add(f"{n} ")
+    journal.flush()
+    print(n, flush=True)
+"""
+
+
+def kill_a_writer(file: Path, after: int) -> int:
+    """Run the writer until it has committed so many pieces, and kill it; returns the last piece that it reported."""
+    with subprocess.Popen([sys.executable, "-c", _WRITER, str(file)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            if int(line) >= after:
+                break
+        writer.kill()
+        rest = writer.stdout.read().split("\n")
+    # The last line may be cut by the kill.
+    return max([after, *(int(line) for line in rest[:-1])])
+
+
+def test_after_a_kill_the_answer_is_there_marked_and_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    for round_ in range(1, 4):
+        committed = kill_a_writer(file, after=round_ * 7)
+        store = Store.open(file)
+        assert store.notice == ""
+        conversation = store.load(store.summaries()[0].id)
+        asked, answer = conversation.tree.path
+
+        numbers = [int(word) for word in answer.text.split()]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= committed
+        assert (answer.state, answer.reasoning) == (State.CUT, "Well")
+        assert (asked.text, conversation.draft, conversation.settings) == (
+            "Count to a million.",
+            "unsent",
+            {"system": "Be brief."},
+        )
+        assert len(store.search("well")) == round_
+        journal = store.resume(answer.id)
+        journal.add("enough")
+        assert journal.finish(State.COMPLETE).text == answer.text + "enough"
+        assert len(store.search("million")) == len(store.search("enough")) == round_
+        assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
+        store.close()
+        assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
+
+
+def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    mine = Store.open(file)
+    conversation = mine.create()
+    asked = mine.add(conversation, Role.USER, "Hi", parent=None)
+    journal = mine.answer(conversation, asked.id)
+    journal.add("still ")
+    journal.flush()
+    kill_a_writer(file, after=3)
+
+    other = Store.open(file)
+    states = {summary.title: other.load(summary.id).tree.path[-1].state for summary in other.summaries()}
+    assert states == {"Hi": State.WRITING, "Count to a million.": State.CUT}
+    journal.add("here")
+    journal.finish(State.COMPLETE)
+    assert other.load(conversation).tree.path[-1].text == "still here"
+    other.close()
+    mine.close()

@@ -1,0 +1,338 @@
+"""Conversations on disk: what goes in comes back, and what goes wrong is a sentence."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.chat import schema
+from app.chat.message import Role
+from app.chat.store import Store
+from app.chat.tree import Node, State
+from app.errors import StoreError
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "conversations.db"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(file: Path, clock: Clock) -> Iterator[Store]:
+    store = Store.open(file, now=clock)
+    yield store
+    store.close()
+
+
+def exchange(store: Store, prompt: str, answer: str) -> tuple[int, Node, Node]:
+    conversation = store.create()
+    asked = store.add(conversation, Role.USER, prompt, parent=None)
+    return conversation, asked, store.add(conversation, Role.ASSISTANT, answer, parent=asked.id)
+
+
+def test_a_conversation_comes_back_as_it_was(store: Store, file: Path) -> None:
+    conversation = store.create({"system": "Be brief.", "sampling": {"temperature": 0.5}})
+    asked = store.add(conversation, Role.USER, "Why is the sky blue?", parent=None)
+    store.add(conversation, Role.ASSISTANT, "Rayleigh.\0\ud800", parent=asked.id)
+    store.set_draft(conversation, "and at n")
+    before = store.load(conversation)
+    store.close()
+    again = Store.open(file)
+
+    assert again.load(conversation) == before
+    assert [node.text for node in before.tree.path] == ["Why is the sky blue?", "Rayleigh.\0?"]
+    assert before.settings == {"system": "Be brief.", "sampling": {"temperature": 0.5}}
+    assert (before.draft, before.summary.title) == ("and at n", "Why is the sky blue?")
+    again.close()
+
+
+def test_the_list_has_pinned_ones_first_then_the_last_talked_about(store: Store, clock: Clock) -> None:
+    numbers = []
+    for name in ("a", "b", "c"):
+        clock.now += 1
+        numbers.append(exchange(store, name, "answer")[0])
+    store.pin(numbers[0], True)
+    clock.now += 1
+    store.add(numbers[1], Role.USER, "more", parent=None)
+
+    assert [summary.title for summary in store.summaries()] == ["a", "b", "c"]
+    assert [summary.pinned for summary in store.summaries()] == [True, False, False]
+
+
+def test_an_edit_and_a_new_answer_are_branches_and_the_old_ones_stay(store: Store) -> None:
+    conversation, asked, answered = exchange(store, "first", "one")
+    edited = store.add(conversation, asked.role, "first, edited", parent=asked.parent)
+    tree = store.load(conversation).tree
+
+    assert [node.text for node in tree.path] == ["first, edited"]
+    assert [node.id for node in tree.siblings(edited.id)] == [asked.id, edited.id]
+    assert store.load(conversation).summary.title == "first"
+
+    store.switch(conversation, tree.switched(asked.id).leaf or 0)
+    assert store.load(conversation).tree.path == (asked, answered)
+
+
+def test_a_title_that_was_given_stays_until_it_is_taken_back(store: Store) -> None:
+    conversation = store.create()
+    assert store.rename(conversation, " My\n\x1btitle ") == "My title"
+    store.add(conversation, Role.USER, "Something else", parent=None)
+    assert store.load(conversation).summary.title == "My title"
+    assert store.load(conversation).summary.named
+
+    assert store.rename(conversation, "  ") == "Something else"
+    assert not store.load(conversation).summary.named
+
+
+def test_a_deleted_conversation_can_be_brought_back_until_it_is_purged(store: Store, clock: Clock) -> None:
+    conversation, *_ = exchange(store, "secret", "plan")
+    kept, *_ = exchange(store, "other", "plan")
+    store.delete(conversation)
+    assert [summary.id for summary in store.summaries()] == [kept]
+    assert [hit.conversation for hit in store.search("plan")] == [kept]
+    assert store.purge() == 0
+
+    store.undelete(conversation)
+    assert len(store.summaries()) == 2
+    store.delete(conversation)
+    clock.now += 25 * 3600
+    assert store.purge() == 1
+    with pytest.raises(StoreError, match="no longer there"):
+        store.load(conversation)
+    assert store._database.rows("SELECT count(*) FROM messages") == [(2,)]
+
+
+def test_a_long_conversation_can_be_purged(store: Store) -> None:
+    conversation = store.create()
+    parent = None
+    for _ in range(1200):
+        parent = store.add(conversation, Role.USER, "x", parent=parent).id
+    store.delete(conversation)
+
+    assert store.purge(0) == 1
+
+
+def test_a_message_goes_under_one_of_its_own_conversation_only(store: Store) -> None:
+    first, asked, _ = exchange(store, "a", "b")
+    second = store.create()
+
+    with pytest.raises(StoreError, match="no longer there"):
+        store.add(second, Role.USER, "c", parent=asked.id)
+    with pytest.raises(StoreError):
+        store.add(99, Role.USER, "c", parent=None)
+    with pytest.raises(StoreError):
+        store.switch(second, asked.id)
+    assert store.load(second).tree.nodes == {}
+    assert len(store.load(first).tree.nodes) == 2
+
+
+def test_two_stores_see_each_other(store: Store, file: Path) -> None:
+    other = Store.open(file)
+    conversation, asked, _ = exchange(store, "hello", "world")
+    answer = other.add(conversation, Role.ASSISTANT, "again", parent=asked.id)
+
+    assert store.load(conversation).tree.leaf == answer.id
+    other.close()
+
+
+def test_a_writer_that_holds_the_file_too_long_is_named(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    store._database.connection.execute("PRAGMA busy_timeout = 1")
+    with sqlite3.connect(file, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="Another Tandem"):
+            store.create()
+        journal.add("a piece")
+        journal.flush()
+        assert journal.trouble is None
+        other.execute("ROLLBACK")
+    other.close()
+    journal.flush()
+    assert store._database.rows("SELECT text FROM journal") == [("a piece",)]
+
+
+def test_a_damaged_file_is_moved_aside_and_said(file: Path) -> None:
+    file.parent.mkdir()
+    for name in ("first", "second"):
+        file.write_bytes(f"{name}, not a database".encode() * 500)
+        store = Store.open(file)
+        assert "were damaged" in store.notice
+        assert store.summaries() == ()
+        store.close()
+
+    kept = sorted(file.parent.glob("*-damaged-*"))
+    assert [path.read_bytes()[:6] for path in kept] == [b"second", b"first,"]
+
+
+def test_damage_found_while_reading_is_checked_at_the_next_start(store: Store, file: Path) -> None:
+    conversation = store.create()
+    parent = None
+    for n in range(300):
+        parent = store.add(conversation, Role.USER, f"{n} " + "words " * 100, parent=parent).id
+    store.close()
+    data = bytearray(file.read_bytes())
+    for page in range(12, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 200] = b"\xff" * 200
+    file.write_bytes(data)
+
+    broken = Store.open(file)
+    with pytest.raises(StoreError, match="damaged") as caught:
+        broken.load(conversation)
+    assert "Start Tandem again" in caught.value.hint
+    broken.close()
+
+    fresh = Store.open(file)
+    assert "were damaged" in fresh.notice
+    [aside] = file.parent.glob("conversations-damaged-*.db")
+    assert aside.read_bytes() == data
+    fresh.close()
+    assert Store.open(file).notice == ""
+
+
+def test_a_newer_file_is_refused_and_left_alone(store: Store, file: Path) -> None:
+    exchange(store, "a", "b")
+    store._database.connection.execute("PRAGMA user_version = 99")
+    store.close()
+    before = file.read_bytes()
+
+    with pytest.raises(StoreError, match="newer Tandem"):
+        Store.open(file)
+    copy = Store.in_memory(file)
+    assert copy.summaries() == ()
+    copy.close()
+    assert file.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused(file: Path) -> None:
+    file.parent.mkdir()
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE theirs(x)")
+    other.close()
+
+    with pytest.raises(StoreError, match="another program"):
+        Store.open(file)
+
+
+def test_a_migration_is_done_whole_or_not_at_all(store: Store, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation, *_ = exchange(store, "a", "b")
+    store.close()
+    wrong = ("ALTER TABLE messages ADD COLUMN note TEXT", "this is not SQL")
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, wrong))
+    with pytest.raises(StoreError):
+        Store.open(file)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS[:1], wrong[:1]))
+    again = Store.open(file)
+
+    assert again.load(conversation).summary.title == "a"
+    assert again._database.rows("SELECT note FROM messages LIMIT 1") == [(None,)]
+    assert again._database.rows("PRAGMA user_version") == [(2,)]
+    again.close()
+
+
+@pytest.mark.parametrize("place", ["folder", "below a file"])
+def test_a_place_that_cannot_hold_it_is_a_sentence(tmp_path: Path, place: str) -> None:
+    (tmp_path / "plain").write_text("x")
+    (tmp_path / "taken").mkdir()
+    file = tmp_path / "taken" if place == "folder" else tmp_path / "plain" / "conversations.db"
+
+    with pytest.raises(StoreError, match="cannot be kept") as caught:
+        Store.open(file)
+    assert caught.value.hint
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_disk_that_cannot_be_written_is_a_sentence_and_can_be_read(store: Store, file: Path) -> None:
+    conversation, *_ = exchange(store, "a", "b")
+    store.close()
+    file.chmod(0o400)
+    file.parent.chmod(0o500)
+    try:
+        with pytest.raises(StoreError, match="cannot be written"):
+            Store.open(file)
+        copy = Store.in_memory(file)
+    finally:
+        file.parent.chmod(0o700)
+    assert not copy.on_disk
+    assert len(copy.load(conversation).tree.path) == 2
+    copy.add(conversation, Role.USER, "goes on", parent=None)
+    copy.close()
+
+
+def test_a_full_disk_stops_nothing(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    (pages,) = store._database.rows("PRAGMA page_count")[0]
+    store._database.connection.execute(f"PRAGMA max_page_count = {pages}")
+    journal.add("x" * 100_000)
+    journal.flush()
+    assert journal.trouble is not None
+    assert "is full" in journal.trouble.message
+    with pytest.raises(StoreError, match="is full"):
+        journal.finish(State.STOPPED)
+
+    store.go_on_in_memory()
+    done = journal.finish(State.STOPPED)
+    more = store.add(conversation, Role.USER, "and on", parent=done.id)
+    assert not store.on_disk
+    assert [node.id for node in store.load(conversation).tree.path] == [asked.id, done.id, more.id]
+    assert len(store.load(conversation).tree.path[1].text) == 100_000
+
+    on_disk = Store.open(file)
+    assert on_disk.load(conversation).tree.path[1].state is State.CUT
+    on_disk.close()
+
+
+def test_in_memory_nothing_is_written(tmp_path: Path) -> None:
+    store = Store.in_memory(tmp_path / "conversations.db")
+    conversation, asked, _ = exchange(store, "a", "b")
+    store.answer(conversation, asked.id).finish(State.COMPLETE, text="c", stats={"n": 1})
+
+    assert store.notice
+    assert [hit.conversation for hit in store.search("a")] == [conversation]
+    store.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a matter of POSIX modes")
+def test_nobody_else_can_read_it(store: Store, file: Path) -> None:
+    exchange(store, "a", "b")
+
+    assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+
+
+def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from app.chat.store import Store; from app.chat.message import Role\n"
+        "store = Store.open(Path(sys.argv[1]))\n"
+        "for n in range(20): store.add(store.create(), Role.USER, f'{sys.argv[2]} {n}', parent=None)\n"
+    )
+    file = tmp_path / "conversations.db"
+    running = [subprocess.Popen([sys.executable, "-c", code, str(file), name]) for name in ("a", "b", "c")]
+
+    assert [process.wait() for process in running] == [0, 0, 0]
+    store = Store.open(file)
+    assert len(store.summaries()) == 60
+    assert store.notice == ""
+    store.close()

@@ -1,0 +1,162 @@
+"""`tandem export` and `tandem import`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Role
+from app.chat.store import Store
+from app.cli import export as export_command
+from app.cli import import_ as import_command
+from app.cli.export import export
+from app.cli.import_ import import_
+from app.errors import AppError, UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "data" / "conversations.db"
+    monkeypatch.setattr(export_command, "conversations_file", lambda: file)
+    monkeypatch.setattr(import_command, "conversations_file", lambda: file)
+    return file
+
+
+@pytest.fixture
+def filled(file: Path) -> Path:
+    store = Store.open(file)
+    for name in ("Trip to Trieste", "Trip to Turin", "Quicksort"):
+        conversation = store.create()
+        asked = store.add(conversation, Role.USER, name, parent=None)
+        store.add(conversation, Role.ASSISTANT, f"About {name}: \x1b[2Jyes.", parent=asked.id)
+    store.pin(conversation, True)
+    store.close()
+    return file
+
+
+def arguments(command: str, *given: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    (export_command if command == "export" else import_command).add_arguments(parser)
+    return parser.parse_args(given)
+
+
+def run(*given: str) -> int:
+    return export(arguments("export", *given))
+
+
+def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    out = capsys.readouterr().out
+
+    assert "# Quicksort\n" in out
+    assert "## You\n\nQuicksort\n" in out
+    assert "Trieste" not in out
+
+
+@pytest.mark.parametrize(("which", "title"), [("1", "Trip to Trieste"), ("turin", "Trip to Turin")])
+def test_one_is_chosen_by_number_or_title(
+    filled: Path, capsys: pytest.CaptureFixture[str], which: str, title: str
+) -> None:
+    assert run(which, "--format", "json") == 0
+
+    [only] = json.loads(capsys.readouterr().out)["conversations"]
+    assert only["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
+)
+def test_a_name_that_means_none_or_several_is_a_sentence(filled: Path, which: str, reason: str) -> None:
+    with pytest.raises(AppError, match=reason) as caught:
+        run(which)
+    assert caught.value.hint
+    assert caught.value.exit_code == 1
+
+
+def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.json"
+    assert run("--all", "--output", str(out)) == 0
+    before = out.read_bytes()
+    assert len(json.loads(before)["conversations"]) == 3
+    with pytest.raises(UsageError, match="exists already"):
+        run("--output", str(out))
+    assert out.read_bytes() == before
+
+    assert run("--output", str(out), "--format", "markdown", "--force") == 0
+    assert out.read_text(encoding="utf-8").startswith("<!-- tandem:conversation")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "data"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "x.md"
+    out.write_text("theirs")
+    with pytest.raises(UsageError, match="exists already"):
+        export_command._write(out, "ours", force=False)
+    assert out.read_text() == "theirs"
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(filled: Path, tmp_path: Path) -> None:
+    for flags in ((), ("--force",)):
+        with pytest.raises(AppError, match="cannot be written"):
+            run("--output", str(tmp_path / "absent" / "x.md"), *flags)
+
+
+def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("* Quicksort")
+    assert [line.split()[0] for line in lines] == ["3", "2", "1"]
+
+    assert run("--list", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["title"] == "Quicksort"
+
+
+def test_two_wishes_at_once_are_wrong_usage(filled: Path) -> None:
+    for given in (("1", "--all"), ("--all", "--list"), ("1", "--list")):
+        with pytest.raises(UsageError):
+            run(*given)
+
+
+def test_a_terminal_is_not_steered(
+    filled: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run()
+    assert "\x1b[2J" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    run()
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_nothing_to_export_is_a_sentence_and_makes_no_file(file: Path) -> None:
+    with pytest.raises(AppError, match="no conversations yet"):
+        run("--all")
+    assert not file.exists()
+
+
+def test_what_was_exported_is_imported(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "all.json"
+    run("--all", "--output", str(out))
+    other = tmp_path / "other" / "conversations.db"
+    monkeypatch.setattr(import_command, "conversations_file", lambda: other)
+    assert import_(arguments("import", str(out))) == 0
+
+    assert capsys.readouterr().out.splitlines()[0] == "     1  Quicksort  (2 messages)"
+    store = Store.open(other)
+    assert [summary.title for summary in store.summaries()] == ["Quicksort", "Trip to Turin", "Trip to Trieste"]
+    store.close()
+
+
+def test_a_bad_file_changes_nothing(filled: Path, tmp_path: Path) -> None:
+    before = filled.read_bytes()
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    with pytest.raises(AppError, match="was not imported") as caught:
+        import_(arguments("import", str(bad)))
+
+    assert caught.value.exit_code == 1
+    assert filled.read_bytes() == before
