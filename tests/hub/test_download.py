@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import constants, hf_hub_download
+from huggingface_hub import close_session, constants, hf_hub_download
 
 from app.errors import CacheError, HubError, Interrupted
 from app.hub import store
@@ -26,6 +26,7 @@ from tests.hub.faults import (
 )
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import CONTENT, TARGET, Watched, publish
+from tests.hub.proxy import LoopbackProxy
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -187,6 +188,7 @@ def test_a_416_starts_over(hub: LoopbackHub) -> None:
     hub.faults.add(Status(416), NAME, origin="cdn", times=1)
 
     assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert "range" not in hub.asked(NAME, origin="cdn", method="GET")[-1].headers
 
 
 def test_a_file_that_changed_in_between_is_told(hub: LoopbackHub) -> None:
@@ -333,6 +335,26 @@ def test_offline_is_told_and_the_cache_still_serves(hub: LoopbackHub, monkeypatc
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
     assert Watched().fetch(commit, file) == path
+
+
+def test_everything_goes_through_the_proxy_of_the_environment(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LoopbackProxy(credentials="me:secret") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint.replace("http://", "http://me:secret@"))
+        close_session()
+        commit, file = publish(hub)
+        assert Watched().fetch(commit, file).read_bytes() == CONTENT
+        assert len(proxy.requests) == len(hub.asked()) > 3
+
+
+def test_a_proxy_that_wants_a_password_is_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    with LoopbackProxy(credentials="me:secret") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint)
+        close_session()
+        with pytest.raises(HubError, match="proxy wants a password"):
+            Watched().fetch(commit, file)
 
 
 def test_a_file_of_another_length_than_listed_is_told(hub: LoopbackHub) -> None:

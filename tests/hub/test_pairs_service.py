@@ -1,0 +1,336 @@
+"""The pairs behind the set-up screens, against the loopback hub."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.errors import CatalogError, PairError
+from app.pairing.propose import Fit, Room
+from app.registry import Registry, SetUp
+from app.responder import LoadedPair
+from app.source import DemoModel, HubModel, LocalModel
+from app.ui.pairs_service import Pairs, Surroundings
+from app.ui.settings import ChatSettings
+from app.ui.setups import Card, Choice, Inquiry, Job, Stage
+from app.worker import CancelSwitch, Progress
+from tests.hub.faults import Stall
+from tests.hub.loopback import LoopbackHub
+from tests.hub.models import DRAFT, TARGET, tiny
+from tests.native.gguf_files import I32, STRING, Array
+
+PADDING = b"\0" * 3_000_000
+"""Makes a download of several chunks."""
+_WAIT_S = 20.0
+
+
+class Setting:
+    """The service in a small world, and what was opened with it."""
+
+    def __init__(self, folder: Path, *pairs: Pair) -> None:
+        self.opened: list[tuple[Pair, SetUp]] = []
+        self.pairs = list(pairs)
+        self.broken = False
+        self.demo = tiny_file(folder / "demo.gguf")
+        self.registry = Registry(folder / "data" / "pairs.toml")
+        self.surroundings = Surroundings(
+            catalog=self._catalog,
+            registry=self.registry,
+            machine=lambda: ("An abacus", Room(2_000_000_000)),
+            demo_file=lambda part: self.demo,
+            demo_is_installed=lambda: True,
+            open_pair=self._open,
+        )
+        self.service = Pairs(self.surroundings)
+
+    def again(self) -> Pairs:
+        """The service of the next run of the program."""
+        self.service.close()
+        self.service = Pairs(self.surroundings)
+        self.service.look()
+        return self.service
+
+    def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + _WAIT_S
+        while not condition():
+            assert time.monotonic() < end, self.service.look()
+            time.sleep(0.01)
+
+    def card(self, name: str) -> Card:
+        return next(card for card in self.service.look().cards if card.name == name)
+
+    def job(self, name: str) -> Job:
+        return self.service.look().jobs[name]
+
+    def set_up(self, name: str) -> Job:
+        """Start and wait for the end."""
+        self.service.start(name)
+        self.until(lambda: not self.job(name).running)
+        return self.job(name)
+
+    def ask(self, target: str, draft: str = "") -> Inquiry:
+        """Ask and wait for the answer."""
+        self.service.ask(target, draft)
+        self.until(lambda: not self.service.look().busy)
+        inquiry = self.service.look().inquiry
+        assert inquiry is not None
+        return inquiry
+
+    def _catalog(self) -> list[Pair]:
+        if self.broken:
+            raise CatalogError("models.toml cannot be read.", "Mend it.")
+        return self.pairs
+
+    def _open(self, pair: Pair, files: SetUp) -> Choice:
+        self.opened.append((pair, files))
+        return Choice(_no_loader, ChatSettings(pair.title))
+
+
+def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    raise AssertionError
+
+
+def tiny_file(path: Path) -> Path:
+    tiny(path.parent, path.name)
+    return path
+
+
+MINE = Pair("mine", "Big with small", HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT), memory_gb=1)
+DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)
+HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
+
+
+@pytest.fixture
+def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target + PADDING}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": draft})
+    made = Setting(tmp_path, HUGE, DEMO, MINE)
+    made.service.look()
+    yield made
+    hub.faults.release()
+    assert made.service.close(_WAIT_S)
+
+
+def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
+    before = setting.service.look()
+    assert (before.machine, [card.fit for card in before.cards]) == ("", [None] * 3)
+
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    now = setting.service.look()
+    assert now.machine == "An abacus"
+    assert [(card.name, card.fit) for card in now.cards] == [
+        ("mine", Fit.FITS),
+        ("demo", Fit.FITS),
+        ("huge", Fit.TOO_BIG),
+    ]
+    assert setting.service.look().cards is now.cards
+
+
+def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
+    def broken() -> tuple[str, Room]:
+        raise OSError
+
+    service = Pairs(replace(setting.surroundings, machine=broken))
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert "could not be read" in service.look().machine
+    assert len(service.look().cards) == 3
+
+
+def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
+    card = setting.card("mine")
+    assert (card.target, card.draft, card.here, card.set_up, card.size) == ("big Q4_K_M", "small", False, False, None)
+
+    job = setting.set_up("mine")
+
+    assert job.stage is Stage.READY
+    assert job.share == 1.0
+    assert {one.role for one in job.downloads} == {"target", "draft"}
+    card = setting.card("mine")
+    assert (card.here, card.set_up, card.is_default) == (True, True, True)
+    assert card.size is not None
+    assert card.size > len(PADDING)
+    assert setting.registry.read().pairs["mine"].pair.licence == "mit"
+    assert setting.service.look().cards[0].name == "mine"
+
+
+def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
+    with pytest.raises(PairError, match="not on this machine yet"):
+        setting.service.choose("mine")
+    setting.set_up("mine")
+
+    for service in (setting.service, setting.again()):
+        service.look()
+        assert service.choose("mine").settings.title == "Big with small"
+    (pair, files), _ = setting.opened
+    assert pair == MINE
+    assert files.is_here
+
+    files.target.path.unlink()
+    setting.again()
+    with pytest.raises(PairError):
+        setting.service.choose("mine")
+
+
+def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.pairs = [replace(MINE, target=HubModel(TARGET, quant="Q8_0"))]
+    setting.again()
+    assert not setting.card("mine").set_up
+
+
+def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: Setting, hub: LoopbackHub) -> None:
+    # What the checks read of the files names its bytes; the download begins with the first.
+    stall = hub.faults.add(
+        Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
+    )
+    setting.service.start("mine")
+    assert stall.reached.wait(_WAIT_S)
+    setting.until(lambda: setting.job("mine").share > 0.6)
+
+    setting.service.cancel("mine")
+
+    job = setting.job("mine")
+    assert job.stage is Stage.STOPPED
+    assert not setting.service.look().busy
+    stall.go.set()
+    before = len(hub.asked("big-*", origin="cdn"))
+    assert setting.set_up("mine").stage is Stage.READY
+    ranges = [request.headers.get("range", "") for request in hub.asked("big-*", origin="cdn")[before:]]
+    assert any(one.startswith("bytes=") and int(one[6:].partition("-")[0]) >= 1 << 20 for one in ranges)
+
+
+def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, hub: LoopbackHub) -> None:
+    hub.close()
+    job = setting.set_up("mine")
+    assert job.stage is Stage.FAILED
+    assert job.error is not None
+    assert "cannot be reached" in job.error.message
+    assert job.error.hint
+
+    assert setting.card("demo").here
+    assert setting.set_up("demo").stage is Stage.READY
+    setting.service.look()
+    setting.service.choose("demo")
+    assert setting.opened[0][1].target.path == setting.demo
+    assert setting.card("demo").is_default
+
+
+def test_the_default_can_be_changed(setting: Setting) -> None:
+    setting.set_up("mine")
+    with pytest.raises(PairError, match="not set up"):
+        setting.service.make_default("demo")
+    setting.set_up("demo")
+    assert setting.card("mine").is_default
+    setting.service.make_default("demo")
+    assert setting.card("demo").is_default
+    assert not setting.card("mine").is_default
+
+
+def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Path) -> None:
+    inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
+    report = inquiry.report
+    assert report is not None
+    assert [(m.role, m.name, m.quant, m.here) for m in report.models] == [
+        ("target", "Big", "Q4_K_M", False),
+        ("draft", "Small", "Q8_0", False),
+    ]
+    assert (report.problems, report.licence, report.gated) == ((), "mit", False)
+    assert report.download_bytes == sum(model.size for model in report.models)
+    assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
+
+    name = setting.service.add()
+
+    assert name == "big"
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert setting.card(name).set_up
+    assert setting.again().choose(name)
+    # The same two again are the same pair.
+    setting.ask(TARGET, f"{DRAFT}:Q8_0")
+    assert setting.service.add() == "big"
+
+
+def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
+    setting.pairs.append(replace(DEMO, name="big"))
+    setting.again()
+    setting.ask(TARGET)
+    assert setting.service.add() == "big-2"
+    assert setting.card("big-2").size
+
+
+def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:
+    path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
+    report = setting.ask(str(path)).report
+    assert report is not None
+    assert (report.download_bytes, report.models[0].here) == (0, True)
+    name = setting.service.add()
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)
+
+
+def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    tokens, types = Array(STRING, ["x", "y", "z"]), Array(I32, [1, 1, 1])
+    other = tiny(tmp_path / "o", "other.gguf", tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
+    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
+    report = setting.ask(TARGET, "owner/other-GGUF").report
+    assert report is not None
+    assert report.problems
+    with pytest.raises(PairError):
+        setting.service.add()
+    assert setting.service.look().jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"), [("what is this", "names no model"), ("owner/absent", "There is no repository")]
+)
+def test_what_cannot_be_found_is_a_sentence(setting: Setting, target: str, sentence: str) -> None:
+    error = setting.ask(target).error
+    assert error is not None
+    assert sentence in error.message
+    assert error.hint
+
+
+def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub: LoopbackHub) -> None:
+    hub.repos[TARGET].gated = "manual"
+    error = setting.ask(TARGET).error
+    assert error is not None
+    assert "wants its terms accepted" in error.message
+    assert TARGET in error.hint
+
+
+def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.broken = True
+    state = setting.again().look()
+    assert state.trouble is not None
+    assert [card.name for card in state.cards] == ["mine"]
+    assert setting.service.choose("mine")
+
+
+def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:
+    stall = hub.faults.add(Stall(), "big-*", origin="cdn")
+    setting.service.start("mine")
+    assert stall.reached.wait(_WAIT_S)
+    assert not setting.service.close(0.0)
+    stall.go.set()
+    assert setting.service.close(_WAIT_S)
+
+
+def test_the_screens_do_not_load_the_hubs_client() -> None:
+    code = (
+        "import sys, app.ui.app, app.ui.screens.setup, app.ui.pairs_service\n"
+        "print(*[m for m in sys.modules if m.split('.')[0] in ('huggingface_hub', 'httpx2') or m.startswith('app.hub')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
