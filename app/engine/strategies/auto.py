@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.strategies.pace import Pace
+from app.engine.strategies.proposal import LookupSource, Proposal
 from app.engine.tuning.guard import can_pay, impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
-_FIRST_REACH = 24
-"""Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
-per-token odds overrate long ones until one has held."""
 _EXPECTED_SHARE = 0.5
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
 _RECONSIDER = 32
@@ -30,31 +28,8 @@ _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have when a prompt must be read for it."""
 _ALWAYS_READ = 64
 _GAIN_MEMORY = 0.02
-_ROUNDS_FOR_A_VERDICT = 8
-_TIE = 0.03
-"""Within this share of plain decoding it is called break-even."""
-_RATE_FORGETTING = 0.97
-_RATE_PRIOR = 10.0
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
-
-
-@dataclass(slots=True)
-class _Proposal:
-    """One round's draft while it is made: survival products, and who proposed each token with what confidence."""
-
-    products: list[float] = field(default_factory=list)
-    features: list[tuple[bool, float]] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-
-    @property
-    def survival(self) -> float:
-        return self.products[-1] if self.products else 1.0
-
-    def add(self, token: int, probability: float, *, by_model: bool, confidence: float) -> None:
-        self.tokens.append(token)
-        self.products.append(self.survival * probability)
-        self.features.append((by_model, confidence))
 
 
 class AutomaticDrafting:
@@ -76,13 +51,12 @@ class AutomaticDrafting:
     ) -> None:
         self.memory = memory
         self._drafter = drafter
-        self._index = index
+        self._lookup = LookupSource(index, memory.lookup)
+        self._pace = Pace()
         self._clock = clock
-        self._rate_tokens = 0.0
-        self._rate_ns = 0.0
         self._survived = _SURVIVAL_PRIOR[0] * _SURVIVAL_PRIOR[1]
         self._judged = _SURVIVAL_PRIOR[1]
-        self._proposal = _Proposal()
+        self._proposal = Proposal()
         self._used_model = False
         self._catch_up_ns = 0
         self._n_drafted = 0
@@ -91,17 +65,11 @@ class AutomaticDrafting:
         self._why_impossible = ""
         self._expected = 0.0
         self._last_rows = 1
-        self._n_rounds = 0
-        self._spent_ns = 0
-        self._plain_ns = 0.0
-        self._lookup_said: tuple[int, ...] = ()
-        self._lookup_match = 0
-        self._lookup_reach = _FIRST_REACH
 
     @property
     def sources(self) -> list[str]:
         """The names of the sources that may draft."""
-        return ["model"] * (self._drafter is not None) + ["look-up"] * (self._index is not None)
+        return ["model"] * (self._drafter is not None) + ["look-up"] * self._lookup.is_there
 
     @property
     def native_ns(self) -> int:
@@ -113,8 +81,7 @@ class AutomaticDrafting:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self.memory.trial.begin()
         self.memory.ledger.begin()
-        if self._index is not None:
-            self._index.follow(sequence)
+        self._lookup.follow(sequence)
         self._worth_reading = self._reading_pays(len(sequence), expected_tokens)
         if self._drafter is not None and self._model_wanted(len(sequence)):
             yield from self._drafter.begin(sequence, cancelled)
@@ -132,15 +99,15 @@ class AutomaticDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """The draft that is worth its cost; empty for a plain step."""
-        self._proposal = proposal = _Proposal()
+        self._proposal = proposal = Proposal()
         self._used_model, self._catch_up_ns = False, 0
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
-        self._hear_lookup(limit)
+        self._lookup.hear(limit)
         if limit <= 0 or not self.memory.ledger.allows():
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
-        looked = self._lookup_proposal()
+        looked = self._lookup.alone()
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         if self._model_wanted(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value):
@@ -152,24 +119,6 @@ class AutomaticDrafting:
             self._proposal = proposal = looked
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
         return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
-
-    def _hear_lookup(self, limit: int) -> None:
-        """Ask the look-up in every round, also when it is not used: what follows labels its answer for nothing."""
-        self._lookup_said, self._lookup_match = (), 0
-        if self._index is not None and limit > 0:
-            found = self._index.continuation((), limit)
-            self._lookup_said, self._lookup_match = found.tokens, found.match_length
-
-    def _lookup_proposal(self) -> _Proposal:
-        proposal = _Proposal()
-        self._extend_by(proposal, self._lookup_said, self._lookup_match)
-        return proposal
-
-    def _extend_by(self, proposal: _Proposal, tokens: Sequence[int], match_length: int) -> None:
-        for step, token in enumerate(tokens[: self._lookup_reach]):
-            confidence = float(match_length + step)
-            probability = self.memory.lookup.probability(confidence, len(proposal.tokens))
-            proposal.add(token, probability, by_model=False, confidence=confidence)
 
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
@@ -192,9 +141,7 @@ class AutomaticDrafting:
         proposal.tokens = list(draft.tokens)
         self._n_drafted = len(draft)
         self.memory.costs.observe_draft(len(draft), self._clock() - caught_up)
-        if self._index is not None and len(draft) < limit:
-            found = self._index.continuation(draft.tokens, limit - len(draft))
-            self._extend_by(proposal, found.tokens, found.match_length)
+        self._lookup.extend(proposal, limit)
 
     # Prices
 
@@ -204,15 +151,12 @@ class AutomaticDrafting:
         return self._survived / self._judged
 
     def _rate(self, n_past: int) -> float:
-        """Tokens per nanosecond of this text lately; never below plain decoding, which is always to be had."""
-        plain = self.memory.costs.target_ns(1, n_past)
-        recent = (self._rate_tokens + _RATE_PRIOR) / (self._rate_ns + _RATE_PRIOR * plain)
-        return max(recent, 1.0 / plain)
+        return self._pace.rate(self.memory.costs.target_ns(1, n_past))
 
     def _model_wanted(self, n_past: int) -> bool:
         if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
             return False
-        if self._n_rounds % _RECONSIDER == 0:
+        if self._pace.n_rounds % _RECONSIDER == 0:
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
             self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
         return self._can_pay
@@ -242,13 +186,8 @@ class AutomaticDrafting:
         else:
             memory.trial.observe_plain(n)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
-        self._rate_tokens = _RATE_FORGETTING * self._rate_tokens + n
-        self._rate_ns = _RATE_FORGETTING * self._rate_ns + cost
-        self._spent_ns += round_.total_ns
-        self._plain_ns += n * costs.target_ns(1, round_.n_past)
-        self._n_rounds += 1
-        if self._index is not None:
-            self._index.grow(round_.tokens)
+        self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past))
+        self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:
         """Turn what the target chose into labels: accepted, rejected, and silence about what came after."""
@@ -267,35 +206,20 @@ class AutomaticDrafting:
             if not accepted:
                 break
         self.memory.model.observe(model)
-        lookup: list[tuple[float, int, bool]] = []
-        n_looked = len(round_.draft) - round_.draft.n_model
-        if n_looked and round_.n_accepted == len(round_.draft):
-            self._lookup_reach = min(MAX_DRAFT, max(self._lookup_reach, 2 * n_looked))
-        elif n_looked:
-            self._lookup_reach = max(_FIRST_REACH, round_.n_accepted - round_.draft.n_model)
-        for depth, (said, token) in enumerate(zip(self._lookup_said, round_.tokens, strict=False)):
-            lookup.append((float(self._lookup_match + depth), depth, said == token))
-            if said != token:
-                break
-        self.memory.lookup.observe(lookup)
 
     # What to say about it
 
     @property
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
-        speedup = self._plain_ns / self._spent_ns if self._n_rounds >= _ROUNDS_FOR_A_VERDICT else None
-        verdict = ""
-        if speedup is not None:
-            verdict = "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
-        return DraftingStatus(*self._source_and_reason(), verdict, speedup)
+        return DraftingStatus(*self._source_and_reason(), self._pace.verdict, self._pace.speedup)
 
     def _source_and_reason(self) -> tuple[str, str]:
         memory = self.memory
         if self._used_model:
             return "model", f"the draft model is right {self._survival:.0%} of the time it goes on"
         if self._proposal.tokens and self._last_rows > 1:
-            return "look-up", f"the last {self._lookup_match} tokens were said before"
+            return "look-up", f"the last {self._lookup.match_length} tokens were said before"
         if not memory.ledger.allows():
             return "off", "drafts cost more than they brought lately"
         if self._drafter is None:
@@ -303,7 +227,7 @@ class AutomaticDrafting:
         if not self._worth_reading:
             return "off", "reading this prompt with the draft model would cost more than it could bring"
         if not self._can_pay:
-            if self._n_rounds % _RECONSIDER == 0 or not self._why_impossible:
+            if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
                 self._why_impossible = impossibility(memory.costs, MAX_DRAFT)
             return "off", self._why_impossible
         if not memory.trial.on:

@@ -1,0 +1,59 @@
+"""How fast an answer goes: the price that the rule needs, and the verdict that people see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_RATE_FORGETTING = 0.97
+_RATE_PRIOR = 10.0
+_ROUNDS_FOR_A_VERDICT = 8
+_TIE = 0.03
+"""Within this share of plain decoding it is called break-even."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Tokens and time of one answer, lately and in all. Times are nanoseconds.
+
+    Attributes:
+        n_rounds: Rounds so far.
+    """
+
+    n_rounds: int = 0
+    _tokens: float = 0.0
+    _ns: float = 0.0
+    _spent_ns: float = 0.0
+    _plain_ns: float = 0.0
+
+    def rate(self, plain_ns: float) -> float:
+        """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
+        recent = (self._tokens + _RATE_PRIOR) / (self._ns + _RATE_PRIOR * plain_ns)
+        return max(recent, 1.0 / plain_ns)
+
+    def observe(self, n_tokens: int, cost_ns: float, total_ns: float, plain_ns: float) -> None:
+        """Book a round.
+
+        Args:
+            n_tokens: Tokens it gave.
+            cost_ns: Time that counts for the price, without what a draft model had to catch up.
+            total_ns: All its time.
+            plain_ns: What one token of plain decoding takes here.
+        """
+        self._tokens = _RATE_FORGETTING * self._tokens + n_tokens
+        self._ns = _RATE_FORGETTING * self._ns + cost_ns
+        self._spent_ns += total_ns
+        self._plain_ns += n_tokens * plain_ns
+        self.n_rounds += 1
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of plain decoding over time spent; None before there is enough to say."""
+        return self._plain_ns / self._spent_ns if self.n_rounds >= _ROUNDS_FOR_A_VERDICT else None
+
+    @property
+    def verdict(self) -> str:
+        """ "winning", "losing" or "break-even"; "" before there is enough to say."""
+        speedup = self.speedup
+        if speedup is None:
+            return ""
+        return "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"

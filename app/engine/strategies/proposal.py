@@ -1,0 +1,99 @@
+"""A draft while it is made, and what a look-up adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.tuning.acceptance import AcceptanceTable
+from app.engine.types import MAX_DRAFT, Round
+
+_FIRST_REACH = 24
+"""Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
+per-token odds overrate long ones until one has held."""
+
+
+@dataclass(slots=True)
+class Proposal:
+    """One round's draft while it is made: survival products, and who proposed each token with what confidence."""
+
+    products: list[float] = field(default_factory=list)
+    features: list[tuple[bool, float]] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+    @property
+    def survival(self) -> float:
+        return self.products[-1] if self.products else 1.0
+
+    def add(self, token: int, probability: float, *, by_model: bool, confidence: float) -> None:
+        self.tokens.append(token)
+        self.products.append(self.survival * probability)
+        self.features.append((by_model, confidence))
+
+
+class LookupSource:
+    """What was said before, as a source of drafts: it is asked in every round and learns from every one.
+
+    Args:
+        index: Over everything said so far, or None for a source that never says anything.
+        table: How often it is right; updated in place.
+    """
+
+    def __init__(self, index: LookupIndex | None, table: AcceptanceTable) -> None:
+        self._index = index
+        self._table = table
+        self._said: tuple[int, ...] = ()
+        self._reach = _FIRST_REACH
+        self.match_length = 0
+        """Tokens that the present place shares with the one that is continued."""
+
+    @property
+    def is_there(self) -> bool:
+        return self._index is not None
+
+    def follow(self, sequence: Sequence[int]) -> None:
+        """Index a text."""
+        if self._index is not None:
+            self._index.follow(sequence)
+
+    def hear(self, limit: int) -> None:
+        """Ask in every round, also when it is not used: what follows labels the answer for nothing."""
+        self._said, self.match_length = (), 0
+        if self._index is not None and limit > 0:
+            found = self._index.continuation((), limit)
+            self._said, self.match_length = found.tokens, found.match_length
+
+    def alone(self) -> Proposal:
+        """The continuation that was heard, as a draft."""
+        proposal = Proposal()
+        self._extend(proposal, self._said, self.match_length)
+        return proposal
+
+    def extend(self, proposal: Proposal, limit: int) -> None:
+        """Let it go on behind a draft, for nothing."""
+        if self._index is not None and len(proposal.tokens) < limit:
+            found = self._index.continuation(proposal.tokens, limit - len(proposal.tokens))
+            self._extend(proposal, found.tokens, found.match_length)
+
+    def _extend(self, proposal: Proposal, tokens: Sequence[int], match_length: int) -> None:
+        for step, token in enumerate(tokens[: self._reach]):
+            confidence = float(match_length + step)
+            probability = self._table.probability(confidence, len(proposal.tokens))
+            proposal.add(token, probability, by_model=False, confidence=confidence)
+
+    def learn(self, round_: Round) -> None:
+        """Take a round's tokens as labels of what was heard, and as text to look up later."""
+        n_looked = len(round_.draft) - round_.draft.n_model
+        if n_looked and round_.n_accepted == len(round_.draft):
+            self._reach = min(MAX_DRAFT, max(self._reach, 2 * n_looked))
+        elif n_looked:
+            self._reach = max(_FIRST_REACH, round_.n_accepted - round_.draft.n_model)
+        labels: list[tuple[float, int, bool]] = []
+        for depth, (said, token) in enumerate(zip(self._said, round_.tokens, strict=False)):
+            labels.append((float(self.match_length + depth), depth, said == token))
+            if said != token:
+                break
+        self._table.observe(labels)
+        if self._index is not None:
+            self._index.grow(round_.tokens)
