@@ -42,6 +42,7 @@ def save(path: Path, memory: Memory) -> None:
         "lookup": memory.lookup.counts,
         "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},
         "balance": memory.ledger.balance,
+        "idle_answers": memory.idle_answers,
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +90,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         # A debt is not carried over: the verdict that it led to is.
         ledger=Ledger(balance=min(Ledger.CAP, max(Ledger.START, balance))),
         gain=min(1.0, _number(raw["gain"])),
+        idle_answers=int(_number(raw.get("idle_answers", 0))),
     )
 
 

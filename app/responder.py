@@ -29,6 +29,9 @@ from app.engine.types import (
 from app.errors import Interrupted
 from app.events import AnswerPlan, Event, Finished, Measuring, Notice, PairInfo, PromptProgressed, StepCompleted
 
+_QUICKLY_READ = 1024
+"""Tokens that may be evaluated once more without anybody minding."""
+
 
 class BuiltPrompt(Protocol):
     """A conversation as token ids."""
@@ -136,7 +139,7 @@ def _answer(
     sampler: SeededSampler,
     cancelled: Cancelled,
 ) -> Iterator[Event]:
-    if isinstance(request.drafting, AutoDraft) and pair.memory is None:
+    if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
         # A stop while measuring leaves no memory; the answer below then ends before it begins.
         with suppress(Interrupted):
             for share in pair.calibrate(cancelled):
@@ -176,6 +179,12 @@ def _answer(
         plan=plan,
         drafting=strategy.status,
     )
+
+
+def _must_measure(pair: LoadedPair) -> bool:
+    """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    memory = pair.memory
+    return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
 
 def _strategy(pair: LoadedPair, drafting: Drafting) -> Strategy:

@@ -63,7 +63,7 @@ def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePai
 
 
 def _tune(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status: StatusLine) -> int:
-    learned = pair.memory
+    learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)
     assert pair.memory is not None

@@ -79,6 +79,8 @@ class AutomaticDrafting:
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
+        could_pay = self._drafter is None or self._can_pay
+        self.memory.idle_answers = 0 if could_pay else self.memory.idle_answers + 1
         self.memory.trial.begin()
         self.memory.ledger.begin()
         self._lookup.follow(sequence)

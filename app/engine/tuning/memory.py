@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
-from app.engine.tuning.curve import CostModel
+from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.guard import Ledger, Trial
 
 
@@ -20,6 +21,7 @@ class Memory:
         trial: Whether the draft model is on.
         ledger: What may still be lost.
         gain: Share of plain decoding's time that rounds with the draft model have saved.
+        idle_answers: Answers in a row that the draft model was left out of because it could not pay.
     """
 
     costs: CostModel
@@ -28,3 +30,34 @@ class Memory:
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
     gain: float = 0.2
+    idle_answers: int = 0
+
+    SECOND_LOOKS: ClassVar[tuple[int, ...]] = (1, 4, 16)
+    """After so many answers in a row without the draft model its costs are measured again."""
+
+    @property
+    def wants_second_look(self) -> bool:
+        """Whether the verdict that drafting cannot pay should be checked.
+
+        It rests on one measurement, and whatever else the machine did meanwhile only ever made drafting look dearer;
+        what is never tried is never corrected.
+        """
+        return self.idle_answers in self.SECOND_LOOKS
+
+    def remeasure(self, profile: CostProfile) -> None:
+        """Take the costs of a second measurement where they are lower: other work only ever adds."""
+        scale, old = self.costs.scale, self.costs.profile
+        rows = {width: ns * scale for width, ns in old.rows.items()}
+        rows |= {width: min(ns, rows.get(width, ns)) for width, ns in profile.rows.items()}
+        # Width 1 was seen in every plain step since; a lucky measurement of it alone would be a bias.
+        rows[1] = old.rows[1] * scale
+        self.costs = CostModel(
+            replace(
+                old,
+                rows=rows,
+                draft_ns=min(old.draft_ns * scale, profile.draft_ns),
+                draft_prompt_ns=min(old.draft_prompt_ns * scale, profile.draft_prompt_ns),
+                per_cell=old.per_cell * scale,
+                per_cell_row=old.per_cell_row * scale,
+            )
+        )

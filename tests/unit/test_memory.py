@@ -1,0 +1,97 @@
+"""What is known about a pair, and when it is doubted."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
+from app.engine.types import AutoDraft, SamplingParams
+from app.events import Measuring
+from app.responder import AnswerRequest, answer
+from tests.fakes import FakeModel, always
+from tests.pairs import FakePair
+
+HOPELESS = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
+GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
+
+
+def memory(rows: dict[int, float]) -> Memory:
+    return Memory(CostModel(CostProfile(dict(rows), draft_ns=100.0, per_cell=2.0)))
+
+
+def test_a_second_measurement_counts_where_it_is_lower() -> None:
+    known = memory(HOPELESS)
+
+    known.remeasure(CostProfile({1: 900.0, 2: 1100.0, 4: 9000.0}, draft_ns=70.0))
+
+    assert known.costs.profile.rows == {**HOPELESS, 2: 1100.0}
+    assert known.costs.profile.draft_ns == 70.0
+
+
+def test_a_second_measurement_is_held_against_what_the_first_became() -> None:
+    known = memory(HOPELESS)
+    known.costs.scale = 2.0
+
+    known.remeasure(CostProfile({1: 1.0, 2: 3000.0, 4: 9000.0}, draft_ns=500.0))
+
+    assert known.costs.scale == 1.0
+    assert [known.costs.profile.rows[n] for n in (1, 2, 4)] == [2000.0, 3000.0, 8000.0]
+    assert (known.costs.profile.draft_ns, known.costs.profile.per_cell) == (200.0, 4.0)
+
+
+def begin_answer(known: Memory, pair: FakePair) -> None:
+    for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin([1, 2, 3], 10, lambda: False):
+        pass
+
+
+def new_pair(known: Memory | None = None) -> FakePair:
+    target, draft = (FakeModel(always(3), n_ctx=4096, n_batch=4096) for _ in range(2))
+    pair = FakePair(target, draft)
+    pair.memory = known
+    return pair
+
+
+def measures(pair: FakePair) -> bool:
+    """Whether an automatic answer begins with a measurement."""
+    request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
+    return any(isinstance(event, Measuring) for event in answer(pair, 0, request, lambda: False))
+
+
+def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() -> None:
+    known, pair = memory(HOPELESS), new_pair()
+    checked = []
+    for number in range(1, 30):
+        if known.wants_second_look:
+            checked.append(number)
+        begin_answer(known, pair)
+
+    assert checked == [2, 5, 17]
+
+
+def test_where_drafting_can_pay_nothing_is_checked() -> None:
+    known, pair = memory(GOOD), new_pair()
+    known.idle_answers = 3
+
+    begin_answer(known, pair)
+
+    assert (known.idle_answers, known.wants_second_look) == (0, False)
+
+
+@pytest.mark.parametrize(("idle", "expected"), [(0, False), (1, True), (2, False), (4, True)])
+def test_an_answer_begins_with_the_check_that_is_due(idle: int, expected: bool) -> None:
+    known = memory(HOPELESS)
+    known.idle_answers = idle
+
+    assert measures(new_pair(known)) is expected
+
+
+def test_a_long_conversation_is_not_read_again_for_a_check() -> None:
+    known = memory(HOPELESS)
+    known.idle_answers = 1
+    pair = new_pair(known)
+    pair.target.evaluate([1] * 2000, 1)
+
+    assert not measures(pair)
