@@ -6,14 +6,29 @@ import argparse
 import os
 import sys
 
-from app.cli.options import loader, read_options
+from app.catalog import Pair
+from app.cli.options import (
+    Options,
+    catalog,
+    demo_file,
+    demo_is_installed,
+    loader,
+    options_for,
+    read_options,
+    registry,
+)
 from app.errors import UsageError
 from app.llama.cancel import CancelFlag
+from app.pairing.propose import Room
 from app.paths import log_file
+from app.registry import SetUp
+from app.ui.settings import ChatSettings
+from app.ui.setups import Choice, PairService
 from app.worker import EngineWorker
 
 _CLOSE_S = 1.0
 """Freeing the models takes a moment; a native call that does not return would take for ever."""
+_CHOOSING = ("pair", "target", "draft")
 
 
 def chat(args: argparse.Namespace) -> int:
@@ -25,18 +40,16 @@ def chat(args: argparse.Namespace) -> int:
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
     from app.ui.app import make_app
-    from app.ui.settings import ChatSettings
     from app.ui.stderr_guard import guarded_stderr
 
-    settings = ChatSettings(
-        title=options.pair.title,
-        sampling=options.pair.sampling,
-        drafting=options.drafting,
-        system=options.system,
-        max_tokens=options.max_tokens,
-        stops=options.stops,
+    first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
+    app = make_app(
+        lambda emit: EngineWorker(emit, CancelFlag()),
+        loader(options),
+        _settings(options),
+        pairs=_pairs(args),
+        first_run=first_run,
     )
-    app = make_app(lambda emit: EngineWorker(emit, CancelFlag()), loader(options), settings)
     try:
         with guarded_stderr(log_file()):
             app.run()
@@ -48,3 +61,40 @@ def chat(args: argparse.Namespace) -> int:
             sys.stderr.flush()
             os._exit(code)
     return code
+
+
+def _settings(options: Options) -> ChatSettings:
+    return ChatSettings(
+        title=options.pair.title,
+        sampling=options.pair.sampling,
+        drafting=options.drafting,
+        system=options.system,
+        max_tokens=options.max_tokens,
+        stops=options.stops,
+    )
+
+
+def _pairs(args: argparse.Namespace) -> PairService:
+    """The pairs to choose from, opened with the flags that the chat was started with."""
+    from app.ui.pairs_service import Pairs, Surroundings
+
+    def machine() -> tuple[str, Room]:
+        from app.cli.room import place
+
+        here = place()
+        return here.line, here.room
+
+    def open_pair(pair: Pair, files: SetUp) -> Choice:
+        options = options_for(args, pair, files)
+        return Choice(loader(options), _settings(options))
+
+    return Pairs(
+        Surroundings(
+            catalog=lambda: list(catalog().pairs.values()),
+            registry=registry(),
+            machine=machine,
+            demo_file=demo_file,
+            demo_is_installed=demo_is_installed,
+            open_pair=open_pair,
+        )
+    )

@@ -77,8 +77,16 @@ def read_options(args: argparse.Namespace) -> Options:
         UsageError: Flags contradict each other or a value is out of range.
         CatalogError: The catalogue is wrong or does not know the pair.
     """
+    return options_for(args, *_choose_pair(vars(args)))
+
+
+def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Options:
+    """Put flags over a pair that was chosen otherwise.
+
+    Raises:
+        UsageError: Flags contradict each other or a value is out of range.
+    """
     given = vars(args)
-    pair, files = _choose_pair(given)
     sampling = _overlay(pair.sampling, given, _SAMPLING_FLAGS)
     fixed = _overlay(pair.drafting or DraftParams(), given, _DRAFT_FLAGS)
     drafting = _choose_drafting(given, pair, fixed)

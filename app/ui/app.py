@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Protocol
 
-from textual.app import App
+from textual import on
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
 from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
+from app.ui.setups import Choice, PairService
 from app.ui.themes import DARK, FALLBACKS, LIGHT
+from app.ui.widgets.hint import Hint
 from app.worker import Loader
 
 _QUIT_AGAIN_S = 2.0
@@ -44,6 +48,8 @@ class TandemApp(App[None]):
         bridge: Where its events arrive.
         loader: Loads the pair, on the engine's thread.
         settings: How answers are asked for.
+        pairs: The pairs to choose from; None if there is no choice.
+        first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
     """
 
     TITLE = "Tandem"
@@ -52,12 +58,22 @@ class TandemApp(App[None]):
         Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
     ]
 
-    def __init__(self, engine: Engine, bridge: EventBridge, loader: Loader, settings: ChatSettings) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        bridge: EventBridge,
+        loader: Loader,
+        settings: ChatSettings,
+        pairs: PairService | None = None,
+        first_run: bool = False,
+    ) -> None:
         super().__init__()
         self.engine = engine
         self._bridge = bridge
         self._loader = loader
         self._settings = settings
+        self._pairs = pairs
+        self._has_pair = not first_run or pairs is None
         self._interrupted_at = -_QUIT_AGAIN_S
         # Moving text costs the models their processor, and a screen that jumps at once is easier to follow.
         self.animation_level = "none"
@@ -66,7 +82,8 @@ class TandemApp(App[None]):
         self.theme = DARK.name
 
     def get_default_screen(self) -> ChatScreen:
-        return ChatScreen(self.engine, self._bridge, self._settings)
+        self._chat = ChatScreen(self.engine, self._bridge, self._settings, self._pairs, loads=self._has_pair)
+        return self._chat
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return FALLBACKS
@@ -75,12 +92,34 @@ class TandemApp(App[None]):
         return binding.key_display or binding.key
 
     def on_mount(self) -> None:
+        if not self._has_pair:
+            self._open_pairs()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
         """What takes time to import: llama.cpp, on the engine's thread, and Markdown, on this one."""
-        self.engine.load(self._loader)
+        if self._has_pair:
+            self.engine.load(self._loader)
         import app.ui.widgets.markdown  # noqa: F401
+
+    @on(ChatScreen.PairsWanted)
+    def _open_pairs(self) -> None:
+        """Let the user choose another pair; what is going on goes on."""
+        if self._pairs is not None:
+            from app.ui.screens.setup import SetupScreen
+
+            self.push_screen(SetupScreen(self._pairs, can_leave=self._has_pair), self._take_pair)
+
+    async def _take_pair(self, choice: Choice | None) -> None:
+        if choice is not None:
+            self._has_pair = True
+            await self._chat.change_pair(choice)
+        self._chat.watch_downloads()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        if self._pairs is not None and screen is self._chat:
+            yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
 
     def on_unmount(self) -> None:
         self._bridge.close()
@@ -95,16 +134,24 @@ class TandemApp(App[None]):
         if now - self._interrupted_at < _QUIT_AGAIN_S:
             self._leave()
         self._interrupted_at = now
-        if isinstance(self.screen, ChatScreen):
-            self.screen.hint.say("ctrl+c again quits")
+        for hint in self.screen.query(Hint):
+            hint.say("ctrl+c again quits")
 
     def _leave(self) -> None:
         self._bridge.close()
         self.engine.cancel()
+        if self._pairs is not None:
+            self._pairs.close(0.0)
         self.exit()
 
 
-def make_app(engine_factory: EngineFactory, loader: Loader, settings: ChatSettings) -> TandemApp:
-    """The one way to build the chat, for the command line and for tests."""
+def make_app(
+    engine_factory: EngineFactory,
+    loader: Loader,
+    settings: ChatSettings,
+    pairs: PairService | None = None,
+    first_run: bool = False,
+) -> TandemApp:
+    """The one way to build the chat, for the command line and for tests; see `TandemApp`."""
     bridge = EventBridge()
-    return TandemApp(engine_factory(bridge), bridge, loader, settings)
+    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run)

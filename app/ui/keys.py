@@ -16,21 +16,22 @@ KEYS: list[BindingType] = [
     ),
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
+    Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
 
-_FIRST = ("chat.stop", "prompt.break_line", "chat.drafting", "chat.again", "chat.new", "app.quit")
-"""The keys in the last line, most wanted first; together they fit 80 columns."""
+_FIRST = ("chat.stop", "prompt.break_line", "chat.drafting", "chat.again", "chat.new", "app.quit", "chat.pairs")
+"""The keys in the last line, most wanted first; all but the last fit 80 columns."""
 
 
-def in_order(bindings: dict[str, ActiveBinding]) -> dict[str, ActiveBinding]:
+def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:
     """The bindings, those for the last line in front."""
 
     def rank(item: tuple[str, ActiveBinding]) -> int:
         identity = item[1].binding.id
-        return _FIRST.index(identity) if identity in _FIRST else len(_FIRST)
+        return first.index(identity) if identity in first else len(first)
 
     return dict(sorted(bindings.items(), key=rank))

@@ -70,7 +70,8 @@ def start(tmp_path: Path, demo_draft: Path) -> Iterator[Callable[..., Terminal]]
     started: list[Terminal] = []
 
     def open_terminal(*flags: str) -> Terminal:
-        started.append(Terminal(tmp_path, *flags))
+        chosen = () if "--target" in flags else ("--pair", "demo")
+        started.append(Terminal(tmp_path, *chosen, *flags))
         started[-1].until(lambda s: "ask anything" in s)
         return started[-1]
 

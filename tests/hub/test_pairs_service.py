@@ -238,6 +238,17 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
     assert not setting.card("mine").is_default
 
 
+def test_a_real_pair_takes_the_place_of_the_demo_and_not_of_another(setting: Setting) -> None:
+    setting.set_up("demo")
+    assert setting.card("demo").is_default
+    setting.set_up("mine")
+    assert setting.card("mine").is_default
+    setting.ask(TARGET)
+    name = setting.service.add()
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert setting.card("mine").is_default
+
+
 def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Path) -> None:
     inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
     report = inquiry.report
@@ -323,6 +334,7 @@ def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setti
     setting.service.start("mine")
     assert stall.reached.wait(_WAIT_S)
     assert not setting.service.close(0.0)
+    assert setting.job("mine").stage is Stage.STOPPED
     stall.go.set()
     assert setting.service.close(_WAIT_S)
 
@@ -330,7 +342,7 @@ def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setti
 def test_the_screens_do_not_load_the_hubs_client() -> None:
     code = (
         "import sys, app.ui.app, app.ui.screens.setup, app.ui.pairs_service\n"
-        "print(*[m for m in sys.modules if m.split('.')[0] in ('huggingface_hub', 'httpx2') or m.startswith('app.hub')])"
+        "print(*[m for m in sys.modules if m.startswith(('huggingface_hub', 'httpx2', 'app.hub'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -34,6 +34,8 @@ from app.ui.keys import KEYS, in_order
 from app.ui.pace import Pace
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
+from app.ui.setups import Choice, PairService
+from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.message import Reasoning
@@ -58,6 +60,8 @@ class ChatScreen(Screen[None]):
         engine: Answers.
         bridge: Where its events wait.
         settings: How answers are asked for.
+        pairs: The pairs to choose from, or None.
+        loads: Whether a pair is being loaded already.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -72,9 +76,24 @@ class ChatScreen(Screen[None]):
     class EventsArrived(Message):
         """The engine has said something that should not wait."""
 
-    def __init__(self, engine: Engine, bridge: EventBridge, settings: ChatSettings) -> None:
+    class PairsWanted(Message):
+        """The user wants to choose another pair."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        bridge: EventBridge,
+        settings: ChatSettings,
+        pairs: PairService | None = None,
+        *,
+        loads: bool = True,
+    ) -> None:
         super().__init__()
         self.session = ChatSession(settings)
+        self.session.phase = Phase.LOADING if loads else Phase.UNLOADED
+        self._pairs = pairs
+        self._n_loading = int(loads)
+        self._next_pair: Choice | None = None
         self._engine = engine
         self._bridge = bridge
         self._pace = Pace()
@@ -84,6 +103,8 @@ class ChatScreen(Screen[None]):
         yield HeaderLine(self.session.settings.title)
         yield MessageList()
         yield Hint()
+        if self._pairs is not None:
+            yield DownloadLine(self._pairs)
         yield StatusLine()
         with Horizontal(id="entry"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
@@ -93,7 +114,10 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
-        self.status.reading_models()
+        if self.session.phase is Phase.LOADING:
+            self.status.reading_models()
+        else:
+            self.status.unloaded()
         self._pace.start()
         self._look_soon()
 
@@ -104,7 +128,8 @@ class ChatScreen(Screen[None]):
         text = event.text.strip()
         if refusal := self.session.refusal:
             self.prompt.restore(event.text)
-            self.hint.say(refusal)
+            unloaded = self.session.phase is Phase.UNLOADED and self._pairs is not None
+            self.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
             return
         # Asked before anything is awaited, so that no key in between can ask for something else.
         loading = self.session.phase is Phase.LOADING
@@ -149,6 +174,7 @@ class ChatScreen(Screen[None]):
         self.session.restart()
         await self.messages.clear()
         self.hint.unseen(False)
+        await self._load_next()
         if self.session.phase is Phase.READY:
             self._show_ready()
         self.refresh_bindings()
@@ -162,6 +188,42 @@ class ChatScreen(Screen[None]):
         self._show_source()
         if session.phase is Phase.ANSWERING:
             self.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+
+    def action_pairs(self) -> None:
+        for line in self.query(DownloadLine):
+            line.stop()
+        self.post_message(self.PairsWanted())
+
+    async def change_pair(self, choice: Choice) -> None:
+        """Load another pair; a running answer is stopped first, and the conversation stays."""
+        self._next_pair = choice
+        if self.session.phase is Phase.ANSWERING:
+            self.action_stop()
+        else:
+            await self._load_next()
+
+    def watch_downloads(self) -> None:
+        """Show how downloads go, until they have ended."""
+        for line in self.query(DownloadLine):
+            line.watch_downloads()
+
+    async def _load_next(self) -> None:
+        choice, self._next_pair = self._next_pair, None
+        if choice is None:
+            return
+        if self._n_loading:
+            self._engine.cancel()
+        session = self.session
+        session.settings, session.pair, session.phase = choice.settings, None, Phase.LOADING
+        session.drafting = choice.settings.drafting is not None
+        self._n_loading += 1
+        self._engine.load(choice.loader)
+        await self.header.remove()
+        await self.mount(HeaderLine(choice.settings.title), before=0)
+        self.status.reading_models()
+        self._pace.start()
+        self._look_soon()
+        self.refresh_bindings()
 
     def action_toggle_thinking(self) -> None:
         thoughts = self.query(Reasoning)
@@ -198,6 +260,8 @@ class ChatScreen(Screen[None]):
             return self.session.phase is Phase.ANSWERING or self.session.waiting is not None or None
         if action == "again":
             return self.session.can_ask_again or None
+        if action == "pairs":
+            return self._pairs is not None
         return True
 
     # What the engine says
@@ -252,6 +316,8 @@ class ChatScreen(Screen[None]):
 
     async def _handle(self, event: Single) -> None:
         match event:
+            case Loaded() | Failed(request=None) if self._is_overtaken():
+                pass
             case Loaded(pair):
                 self._on_loaded(pair)
             case Notice(text):
@@ -262,6 +328,11 @@ class ChatScreen(Screen[None]):
                 await self._on_load_failed(event)
             case Failed():
                 await self._on_failed(event)
+
+    def _is_overtaken(self) -> bool:
+        """Count a loading that has ended; whether another one was asked for since."""
+        self._n_loading -= 1
+        return self._n_loading > 0
 
     def _on_loaded(self, pair: PairInfo) -> None:
         session = self.session
@@ -312,6 +383,7 @@ class ChatScreen(Screen[None]):
         restored = await self.messages.settle(counts=counts)
         if asked is not None and not counts and not restored:
             self.prompt.give_back(asked)
+        await self._load_next()
 
     async def _take_back(self) -> None:
         """Return a prompt that waits for the models, if there is one, to the user."""

@@ -1,0 +1,178 @@
+"""The screen that adds a pair from any repository: looked at before anything is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from app.engine.text import printable
+from app.errors import AppError
+from app.pairing.propose import gigabytes
+from app.ui.keys import in_order
+from app.ui.setups import Inquiry, PairService, Report
+from app.ui.widgets.downloads import LOOK_S
+from app.ui.widgets.filter_input import QuietInput
+from app.ui.widgets.header import HeaderLine
+from app.ui.widgets.hint import Hint
+
+_KEYS = ("line.submit", "add.next", "add.leave", "app.quit")
+_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
+_NO_DRAFT = "none: drafts come from looking up what was already said"
+
+
+class AddPairScreen(Screen[str | None]):
+    """Name two models, see what they are, take them; the result is the name of the new pair.
+
+    Args:
+        pairs: Finds out about models, and adds them.
+    """
+
+    AUTO_FOCUS = "#target"
+    CSS_PATH = "setup.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "next", id="add.next", tooltip="To the other model"),
+        Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
+    ]
+
+    target = query_one("#target", QuietInput)
+    draft = query_one("#draft", QuietInput)
+    findings = query_one("#findings", Static)
+    hint = query_one(Hint)
+
+    def __init__(self, pairs: PairService) -> None:
+        super().__init__()
+        self._pairs = pairs
+        self._asked: tuple[str, str] | None = None
+        self._inquiry: Inquiry | None = None
+        self._looking = False
+        self._at_draft = False
+        """Whether the user was asked for a draft; the focus itself moves a moment later."""
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine("Another repository")
+        yield Static(Content(_EXAMPLES), id="examples")
+        for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
+            with Horizontal(classes="field"):
+                yield Static(role, classes=f"role {role}")
+                yield QuietInput(placeholder, id=role)
+        yield Static(id="findings")
+        yield Hint()
+        yield Footer(show_command_palette=False)
+
+    def on_unmount(self) -> None:
+        self._pairs.drop()
+
+    @on(Input.Changed)
+    def _on_changed(self) -> None:
+        if self._asked is not None and self._texts != self._asked:
+            self._pairs.drop()
+            self._asked = self._inquiry = None
+            self._show()
+
+    @on(Input.Submitted)
+    def _submit(self) -> None:
+        # Not the text that the message carries: a quick typist's last characters come behind it.
+        target, _ = self._texts
+        if not target:
+            self.target.focus()
+            self.hint.say("Name the target first.")
+        elif not self._at_draft and not self.draft.has_focus:
+            self._at_draft = True
+            self.draft.focus()
+        elif self._asked is None or (self._inquiry is not None and self._inquiry.error is not None):
+            self._ask()
+        elif self._inquiry is not None and self._inquiry.report is not None:
+            self._take(self._inquiry.report)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, _KEYS)
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        return self.target.value.strip(), self.draft.value.strip()
+
+    def _ask(self) -> None:
+        self._asked = self._texts
+        self._pairs.ask(*self._texts)
+        self._inquiry = Inquiry()
+        self._show()
+        if not self._looking:
+            self._looking = True
+            self.set_timer(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        if self._asked is None:
+            return
+        self._inquiry = self._pairs.look().inquiry
+        self._show()
+        if self._inquiry is not None and self._inquiry.running:
+            self._looking = True
+            self.set_timer(LOOK_S, self._look)
+
+    def _take(self, report: Report) -> None:
+        if report.problems:
+            self.hint.say("These two cannot ride together; name another draft, or none.")
+            return
+        try:
+            name = self._pairs.add()
+        except AppError as error:
+            self.hint.say(printable(f"{error.message} {error.hint}"))
+        else:
+            self.dismiss(name)
+
+    def _show(self) -> None:
+        inquiry = self._inquiry
+        if inquiry is None:
+            lines: list[Content] = []
+        elif inquiry.running:
+            lines = [Content.styled("Looking at the models; nothing is downloaded yet", "$quiet")]
+        elif inquiry.error is not None:
+            lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
+        else:
+            assert inquiry.report is not None
+            lines = list(report_lines(inquiry.report))
+        self.findings.update(Content("\n").join(lines))
+
+
+def report_lines(report: Report) -> Iterator[Content]:
+    """What was found out, the verdict last."""
+    names = [printable(f"{model.name} {model.quant}".strip()) for model in report.models]
+    width = max(len(name) for name in names)
+    for model, name in zip(report.models, names, strict=True):
+        here = "   here already" if model.here else ""
+        yield Content.assemble(
+            (f"{model.role:8}{name:{width}}", f"${model.role}"), (f"{gigabytes(model.size):>11}{here}", "")
+        )
+    yield Content("")
+    if report.fit is not None:
+        yield Content.styled(printable(f"{report.fit.value}: {report.reason}"), "$quiet")
+    if report.licence:
+        yield Content.styled(printable(f"licence {report.licence}"), "$quiet")
+    if report.gated:
+        yield Content.styled("The hub gives it only to those who accept its terms; this account may have it.", "$quiet")
+    if report.download_bytes:
+        to_come, free = gigabytes(report.download_bytes), gigabytes(report.free_bytes)
+        yield Content.styled(f"{to_come} to download, {free} of disk free", "$quiet")
+    for warning in report.warnings:
+        yield Content.styled(printable(warning), "$quiet")
+    yield Content("")
+    if report.problems:
+        yield from (Content(printable(problem)) for problem in report.problems)
+    else:
+        verb = "brings" if report.download_bytes else "takes"
+        both = len(report.models) > 1
+        yield Content(f"They can ride together; enter {verb} them." if both else f"It can chat; enter {verb} it.")

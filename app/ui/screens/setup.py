@@ -1,0 +1,236 @@
+"""The set-up screen: the machine, the pairs that it could run, and how their downloads go."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.css.query import NoMatches
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widget import MountError
+from textual.widgets import Footer, Input, Static
+
+from app.engine.text import printable
+from app.errors import AppError
+from app.pairing.propose import Fit
+from app.ui.keys import in_order
+from app.ui.screens.add_pair import AddPairScreen
+from app.ui.setups import Card, Choice, Job, PairService, Stage, State
+from app.ui.widgets.downloads import LOOK_S, DownloadBars
+from app.ui.widgets.filter_input import FilterInput
+from app.ui.widgets.header import HeaderLine
+from app.ui.widgets.hint import Hint
+from app.ui.widgets.pair_list import PairList
+
+_PAGE = 8
+_KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
+"""The keys in the last line, most wanted first; together they fit 80 columns."""
+
+
+class SetupScreen(Screen[Choice | None]):
+    """Choose a pair; the result is how to load it, or None to go on as before.
+
+    Args:
+        pairs: The pairs, and what goes on with them.
+        can_leave: Whether there is a chat to go back to.
+    """
+
+    AUTO_FOCUS = "FilterInput"
+    CSS_PATH = "setup.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Back to the chat"),
+        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop it; what came stays", priority=True),
+        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open with this pair", priority=True),
+        Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository", priority=True),
+    ]
+
+    machine = query_one("#machine", Static)
+    filter_input = query_one(FilterInput)
+    pairs = query_one(PairList)
+    bars = query_one(DownloadBars)
+    hint = query_one(Hint)
+
+    def __init__(self, pairs: PairService, *, can_leave: bool) -> None:
+        super().__init__()
+        self._pairs = pairs
+        self._can_leave = can_leave
+        self._state = State()
+        self._looking = False
+        self._wanted: str | None = None
+        self._warned: str | None = None
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine("Choose a pair of models")
+        yield Static(id="machine")
+        with Horizontal(id="search"):
+            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", classes="mark")
+            yield FilterInput("type to filter")
+        yield PairList()
+        yield DownloadBars()
+        yield Hint()
+        yield Footer(show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        await self._show(self._pairs.look())
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """After the first frame, which must not wait for the machine to be read."""
+        self._pairs.begin()
+        self._watch()
+
+    # What the user does
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        self.pairs.filter(event.value)
+
+    @on(FilterInput.Pressed)
+    def _press(self, event: FilterInput.Pressed) -> None:
+        steps = {"up": -1, "down": 1, "pageup": -_PAGE, "pagedown": _PAGE}
+        if event.key in steps:
+            self.pairs.move(steps[event.key])
+        else:
+            self._take()
+
+    @on(PairList.Taken)
+    def _take(self) -> None:
+        card, job = self.pairs.card, self._job
+        if card is None:
+            self.action_add()
+        elif card.set_up:
+            self._open(card.name)
+        elif job is not None and job.running:
+            self.hint.say("It is on its way; ctrl+x stops it.")
+        elif card.fit is Fit.TOO_BIG and not card.here and self._warned != card.name:
+            self._warned = card.name
+            self.hint.say(printable(f"It {card.reason}. Enter again sets it up all the same."))
+        else:
+            self._start(card)
+
+    @on(PairList.Changed)
+    def _on_changed(self) -> None:
+        self._warned = None
+        self.bars.show(self._job_to_show)
+        self.refresh_bindings()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def action_cancel(self) -> None:
+        card, job = self.pairs.card, self._job
+        if card is not None and job is not None and job.running:
+            self._wanted = None
+            self._pairs.cancel(card.name)
+            self._watch()
+
+    def action_make_default(self) -> None:
+        card = self.pairs.card
+        if card is None:
+            return
+        try:
+            self._pairs.make_default(card.name)
+        except AppError as error:
+            self.hint.say(printable(f"{error.message} {error.hint}"))
+        else:
+            self.hint.say(printable(f"{card.name} is opened when Tandem starts."))
+            self._watch()
+
+    def action_add(self) -> None:
+        self.app.push_screen(AddPairScreen(self._pairs), self._added)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim the keys that would do nothing, and hide the one that leads nowhere."""
+        match action:
+            case "leave":
+                return self._can_leave
+            case "cancel":
+                return (self._job is not None and self._job.running) or None
+            case "make_default":
+                return (self.pairs.card is not None and self.pairs.card.set_up) or None
+        return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, _KEYS)
+
+    # What comes of it
+
+    @property
+    def _job(self) -> Job | None:
+        """The set-up of the chosen pair."""
+        return self._state.jobs.get(self.pairs.card.name) if self.pairs.card is not None else None
+
+    @property
+    def _job_to_show(self) -> Job | None:
+        """The chosen pair's set-up if it has downloads, else one that goes on."""
+        if self._job is not None and self._job.downloads and self._job.stage is not Stage.READY:
+            return self._job
+        return next((job for job in reversed(list(self._state.jobs.values())) if job.running and job.downloads), None)
+
+    def _start(self, card: Card) -> None:
+        self._wanted = card.name
+        self._pairs.start(card.name)
+        self._watch()
+
+    async def _added(self, name: str | None) -> None:
+        if name is not None:
+            self._wanted = name
+            self.filter_input.value = ""
+            await self._show(self._pairs.look())
+            await self.pairs.choose(name)
+            self._watch()
+
+    def _open(self, name: str) -> None:
+        try:
+            choice = self._pairs.choose(name)
+        except AppError as error:
+            self.hint.say(printable(f"{error.message} {error.hint}"))
+        else:
+            self.dismiss(choice)
+
+    def _watch(self) -> None:
+        """Look again soon, and on as long as something goes on."""
+        if not self._looking:
+            self._looking = True
+            self.set_timer(LOOK_S, self._look)
+
+    async def _look(self) -> None:
+        self._looking = False
+        state = self._pairs.look()
+        await self._show(state)
+        if state.busy:
+            self._watch()
+
+    async def _show(self, state: State) -> None:
+        self._state = state
+        line = f"This machine: {printable(state.machine)}" if state.machine else "Looking at this machine"
+        content = Content.styled(line, "$quiet")
+        if state.trouble is not None:
+            content = Content.assemble(content, "\n", printable(f"{state.trouble.message} {state.trouble.hint}"))
+        try:
+            await self.pairs.show(state)
+        except (MountError, NoMatches):
+            # Widgets go while the program ends, perhaps in the middle of the line above.
+            if self.is_running and self.app.is_running:
+                raise
+            return
+        self.machine.update(content)
+        self.bars.show(self._job_to_show)
+        self.refresh_bindings()
+        self._open_if_wanted()
+
+    def _open_if_wanted(self) -> None:
+        """Open what was just set up, if it was waited for: nothing else is open, or nothing had to be downloaded."""
+        job = self._state.jobs.get(self._wanted or "")
+        if job is None or job.running:
+            return
+        name, self._wanted = self._wanted, None
+        waited = not self._can_leave or not job.downloads
+        if job.stage is Stage.READY and waited and name is not None and self.is_current:
+            self._open(name)

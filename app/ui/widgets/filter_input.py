@@ -1,0 +1,60 @@
+"""Where the user types what a list is to be cut down to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from app.engine.text import printable
+
+
+class QuietInput(Input):
+    """One line to write into, without a frame."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to bring them"),
+    ]
+
+    def __init__(self, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual calls it so
+        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, id=id)
+        self.cursor_blink = False
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.text = printable(event.text).strip()
+
+
+class FilterInput(QuietInput):
+    """Text filters; the other keys are told to the screen.
+
+    Bindings overtake characters, so a key waits in line behind those typed before it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "tell('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
+        Binding("up", "tell('up')", show=False),
+        Binding("down", "tell('down')", show=False),
+        Binding("pageup", "tell('pageup')", show=False),
+        Binding("pagedown", "tell('pagedown')", show=False),
+    ]
+
+    @dataclass
+    class _InLine(Message, bubble=False):
+        key: str
+
+    @dataclass
+    class Pressed(Message):
+        """A key for the list."""
+
+        key: str
+
+    def action_tell(self, key: str) -> None:
+        self.post_message(self._InLine(key))
+
+    @on(_InLine)
+    def _tell(self, event: _InLine) -> None:
+        self.post_message(self.Pressed(event.key))

@@ -1,0 +1,184 @@
+"""Pairs without a hub, a machine or a thread: they are as a test says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.engine.types import DraftParams
+from app.errors import AppError, PairError
+from app.pairing.propose import Fit
+from app.responder import LoadedPair
+from app.ui.settings import ChatSettings
+from app.ui.setups import Card, Choice, Download, Inquiry, Job, Stage, State
+from app.worker import CancelSwitch, Progress
+
+GB = 1_000_000_000
+MACHINE = "NVIDIA RTX 4090, 22.8 of 24 GB free · llama.cpp with CUDA 12.4 · 64 GB memory · 310 GB disk"
+ON_CARD = "to spare on RTX 4090"
+
+CODER = Card(
+    name="coder-32b",
+    title="Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
+    target="Qwen2.5-Coder-32B Q4_K_M",
+    draft="0.5B Q8_0",
+    size=20_527_000_000,
+    fit=Fit.FITS,
+    reason=f"1.9 GB {ON_CARD}",
+    good_at="code",
+    licence="apache-2.0",
+    tested_with="1.9x on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
+)
+GENERAL = Card(
+    name="qwen3-32b",
+    title="Qwen3 32B with 0.6B, thinks before it answers",
+    target="Qwen3-32B Q4_K_M",
+    draft="0.6B Q8_0",
+    size=20_401_000_000,
+    fit=Fit.TIGHT,
+    reason=f"only 0.6 GB {ON_CARD}",
+    good_at="reasoning, mathematics, general questions, code",
+    licence="apache-2.0",
+)
+SMALL = Card(
+    name="llama-8b",
+    title="Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
+    target="Meta-Llama-3.1-8B Q4_K_M",
+    draft="Llama-3.2-1B Q4_K_M",
+    size=5_728_000_000,
+    fit=Fit.FITS,
+    reason=f"16.1 GB {ON_CARD}",
+    good_at="chat, general questions, code",
+    licence="llama3.1; draft: llama3.2",
+)
+DEMO = Card(
+    name="demo",
+    title="SmolLM2 135M, for trying Tandem without a download",
+    target="SmolLM2-135M",
+    draft="a smaller copy of it",
+    size=98_000_000,
+    fit=Fit.FITS,
+    reason=f"22.2 GB {ON_CARD}",
+    good_at="trying the program",
+    licence="apache-2.0",
+    here=True,
+)
+ALONE = Card(
+    name="nemo-12b",
+    title="Mistral Nemo 12B alone, drafts by looking up",
+    target="Mistral-Nemo-2407 Q4_K_M",
+    size=7_477_000_000,
+    fit=Fit.FITS,
+    reason=f"14.2 GB {ON_CARD}",
+    good_at="chat, prose, summaries and edits of given text",
+    licence="apache-2.0",
+)
+HUGE = Card(
+    name="llama-70b",
+    title="Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
+    target="Llama-3.3-70B Q4_K_M",
+    draft="3.2-1B Q8_0",
+    size=43_841_000_000,
+    fit=Fit.TOO_BIG,
+    reason="needs 47.8 GB of memory, 22.8 GB are free",
+    good_at="chat, general questions, long texts, code",
+    licence="llama3.3; draft: llama3.2",
+)
+CARDS = (CODER, GENERAL, SMALL, DEMO, ALONE, HUGE)
+BEGUN = Job(
+    Stage.DOWNLOADING,
+    (Download("target", 12_400_000_000, 19_852_000_000), Download("draft", 675_710_848, 675_710_848)),
+    94_300_000,
+    82.0,
+)
+
+
+def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    raise AssertionError("the fake engine loads nothing")
+
+
+class FakePairs:
+    """Satisfies `app.ui.setups.PairService`.
+
+    Attributes:
+        state: What `look` gives; a test replaces it.
+        calls: What was asked for, in order.
+        refuses: Raised by the next call that may fail.
+    """
+
+    def __init__(self, *cards: Card, machine: str = MACHINE) -> None:
+        self.state = State(machine=machine, cards=cards or CARDS, busy=True)
+        self.calls: list[tuple[str, ...]] = []
+        self.refuses: AppError | None = None
+        self.looks = 0
+
+    def change(self, name: str, **changes: object) -> None:
+        """Change one card."""
+        cards = tuple(replace(c, **changes) if c.name == name else c for c in self.state.cards)  # type: ignore[arg-type]
+        self.state = replace(self.state, cards=cards)
+
+    def goes(self, name: str, job: Job) -> None:
+        """Say how the set-up of a pair goes."""
+        self.state = replace(self.state, jobs={**self.state.jobs, name: job})
+        if job.stage is Stage.READY:
+            self.change(name, here=True, set_up=True)
+
+    def answers(self, inquiry: Inquiry) -> None:
+        """Say what came of the question."""
+        self.state = replace(self.state, inquiry=inquiry)
+
+    def names(self, call: str) -> list[list[str]]:
+        """What one call was made with, each time."""
+        return [args for name, *args in self.calls if name == call]
+
+    def begin(self) -> None:
+        self.calls.append(("begin",))
+
+    def look(self) -> State:
+        self.looks += 1
+        return self.state
+
+    def start(self, name: str) -> None:
+        self.calls.append(("start", name))
+        self.goes(name, Job(Stage.CHECKING))
+
+    def cancel(self, name: str) -> None:
+        self.calls.append(("cancel", name))
+        self.goes(name, replace(self.state.jobs[name], stage=Stage.STOPPED))
+
+    def make_default(self, name: str) -> None:
+        self._refuse()
+        self.calls.append(("make_default", name))
+        for card in self.state.cards:
+            self.change(card.name, is_default=card.name == name)
+
+    def ask(self, target: str, draft: str) -> None:
+        self.calls.append(("ask", target, draft))
+        self.answers(Inquiry())
+
+    def drop(self) -> None:
+        self.calls.append(("drop",))
+        self.state = replace(self.state, inquiry=None)
+
+    def add(self) -> str:
+        self._refuse()
+        self.calls.append(("add",))
+        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size=2 * GB)
+        self.state = replace(self.state, cards=(added, *self.state.cards))
+        self.goes("added", Job(Stage.DOWNLOADING))
+        return "added"
+
+    def choose(self, name: str) -> Choice:
+        self._refuse()
+        if not next(card for card in self.state.cards if card.name == name).set_up:
+            raise PairError(f"{name} is not here.")
+        self.calls.append(("choose", name))
+        return Choice(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
+
+    def close(self, timeout: float | None = None) -> bool:
+        self.calls.append(("close",))
+        return True
+
+    def _refuse(self) -> None:
+        error, self.refuses = self.refuses, None
+        if error is not None:
+            raise error

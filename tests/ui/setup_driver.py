@@ -1,0 +1,117 @@
+"""The set-up screens as a user of them sees them, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual import events
+from textual.pilot import Pilot
+
+from app.events import Event
+from app.ui.app import TandemApp, make_app
+from app.ui.screens.add_pair import AddPairScreen
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.setup import SetupScreen
+from app.ui.settings import ChatSettings
+from tests.ui.chat_driver import Chat
+from tests.ui.fake_pairs import FakePairs
+from tests.ui.fakes import FakeEngine, no_loader
+
+_PAUSES = 200
+
+
+class Window:
+    """A running program: keys in, what is on the screen out."""
+
+    def __init__(self, pilot: Pilot[None], app: TandemApp, engine: FakeEngine, pairs: FakePairs) -> None:
+        self.pilot = pilot
+        self.app = app
+        self.engine = engine
+        self.pairs = pairs
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so; fails after a bounded number of looks."""
+        for _ in range(_PAUSES):
+            await self.pilot.pause(0.01)
+            if condition():
+                return
+        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    def type(self, text: str, *keys: str) -> None:
+        """Keys that arrive at once, as from a quick typist; nothing is waited for."""
+        for character in text:
+            self.app.post_message(events.Key("space" if character == " " else character, character))
+        for key in keys:
+            self.app.post_message(events.Key(key, None))
+
+    @property
+    def setup(self) -> SetupScreen:
+        assert isinstance(self.app.screen, SetupScreen)
+        return self.app.screen
+
+    @property
+    def chat(self) -> Chat:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, ChatScreen)
+        return Chat(self.pilot, screen, self.engine)
+
+    @property
+    def in_chat(self) -> bool:
+        return isinstance(self.app.screen, ChatScreen)
+
+    @property
+    def is_adding(self) -> bool:
+        return isinstance(self.app.screen, AddPairScreen)
+
+    @property
+    def rows(self) -> list[str]:
+        width, _ = self.app.size
+        screen = self.app.screen
+        return [strip.text[:width].rstrip() for strip in screen._compositor.render_strips(screen.size)]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.rows)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the chosen pair; "" if it is the line that adds one."""
+        card = self.setup.pairs.card
+        return card.name if card is not None else ""
+
+
+def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngine]:
+    """The real application over a fake engine and these pairs."""
+    engines: list[FakeEngine] = []
+
+    def factory(emit: Callable[[Event], None]) -> FakeEngine:
+        engines.append(FakeEngine(emit))
+        return engines[0]
+
+    settings = ChatSettings("No pair" if first_run else "A pair")
+    return make_app(factory, no_loader, settings, pairs, first_run), engines[0]
+
+
+@asynccontextmanager
+async def open_setup(
+    pairs: FakePairs | None = None, *, first_run: bool = True, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Window]:
+    """Run the program up to its set-up screen; not on the first run, with a pair loaded behind it."""
+    pairs = pairs or FakePairs()
+    app, engine = setup_app(pairs, first_run=first_run)
+    async with app.run_test(size=size) as pilot:
+        window = Window(pilot, app, engine, pairs)
+        if not first_run:
+            await window.until(lambda: engine.loads)
+            await window.chat.load()
+            await window.press("f6")
+        await window.until(lambda: isinstance(app.screen, SetupScreen) and ("begin",) in pairs.calls)
+        yield window

@@ -1,0 +1,123 @@
+"""What setting pairs up looks like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from app.errors import HubError
+from app.pairing.propose import Fit
+from app.ui.screens.setup import SetupScreen
+from app.ui.setups import Inquiry, Job, ModelReport, Report, Stage
+from tests.ui.fake_pairs import BEGUN, FakePairs
+from tests.ui.setup_driver import Window, setup_app
+from tests.ui.test_snapshots import SIZES, THEMES, SnapCompare
+
+Scene = Callable[[Window], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The fixture that compares wants a loop of its own."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str, *, first_run: bool = True) -> bool:
+    pairs = FakePairs()
+    app, engine = setup_app(pairs, first_run=first_run)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        window = Window(pilot, app, engine, pairs)
+        if not first_run:
+            await window.until(lambda: engine.loads)
+            await window.chat.load()
+            await window.press("f6")
+        await window.until(lambda: isinstance(app.screen, SetupScreen) and ("begin",) in pairs.calls)
+        await scene(window)
+        await pilot.pause()
+
+    return compare(app, terminal_size=size, run_before=run_before)
+
+
+async def downloading(window: Window) -> None:
+    window.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
+    window.pairs.goes("coder-32b", BEGUN)
+    await window.shows("MB/s")
+    await window.shows("default")
+
+
+async def filtered(window: Window) -> None:
+    window.type("llama", "down")
+    await window.until(lambda: window.chosen == "llama-70b")
+
+
+async def offline(window: Window) -> None:
+    error = HubError(
+        "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
+    )
+    window.pairs.goes("coder-32b", Job(Stage.FAILED, error=error))
+    await window.shows("seems to be offline")
+
+
+async def stopped(window: Window) -> None:
+    window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
+    await window.shows("enter goes on")
+
+
+async def adding(window: Window) -> None:
+    await window.press("ctrl+a")
+    window.type("bartowski/Qwen2.5-Coder-32B-Instruct-GGUF", "enter")
+    await window.until(lambda: window.is_adding and window.app.focused is not None and window.app.focused.id == "draft")
+    window.type("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q8_0", "enter")
+    await window.until(lambda: window.pairs.names("ask"))
+    models = (
+        ModelReport("target", "Qwen2.5 Coder 32B Instruct", "Q4_K_M", 19_851_000_000),
+        ModelReport("draft", "Qwen2.5 Coder 0.5B Instruct", "Q8_0", 675_710_848, here=True),
+    )
+    report = Report(
+        models,
+        warnings=("The draft was trained for 4,096 tokens of context, the target for 32,768.",),
+        fit=Fit.FITS,
+        reason="1.9 GB to spare on RTX 4090",
+        licence="apache-2.0",
+        gated=True,
+        download_bytes=19_851_000_000,
+        free_bytes=310_000_000_000,
+    )
+    window.pairs.answers(Inquiry(report=report))
+    await window.shows("ride together")
+
+
+async def beside_the_chat(window: Window) -> None:
+    window.pairs.goes("coder-32b", BEGUN)
+    await window.press("escape")
+    await window.until(lambda: window.in_chat)
+    await window.shows("coder-32b  target 62 %")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_downloading(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
+    assert picture(snap_compare, downloading, size, theme)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_adding(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
+    assert picture(snap_compare, adding, size, theme)
+
+
+@pytest.mark.parametrize("scene", [filtered, offline, stopped])
+def test_narrow(snap_compare: SnapCompare, scene: Scene) -> None:
+    assert picture(snap_compare, scene, (80, 24), "tandem-dark")
+
+
+def test_beside_the_chat(snap_compare: SnapCompare) -> None:
+    assert picture(snap_compare, beside_the_chat, (80, 24), "tandem-dark", first_run=False)
