@@ -178,3 +178,27 @@ class TestLongPrompts:
         for _ in strategy.begin(edit.prompt, 256, lambda: False):
             pass
         assert read == [len(edit.prompt)]
+
+
+class TestStretch:
+    """A confident draft model is not believed for a whole page at once."""
+
+    @staticmethod
+    def drafted(matches: int) -> list[int]:
+        n = 120
+        text = tuple(1000 + i for i in range(n))
+        trace = Trace(
+            "long", "edit", (1, 2, 3), text, tuple(min(matches, n - 1 - i) for i in range(n)), ((0.999,) * 64,) * n
+        )
+        curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory_for(curve), drafter, None, clock)
+
+        return [len(round_.draft) for round_ in replay(trace, curve, make).rounds]
+
+    def test_the_first_draft_is_short_where_it_is_wrong(self) -> None:
+        assert max(self.drafted(3)) <= 12
+
+    def test_a_draft_that_held_lets_the_next_one_be_twice_as_long(self) -> None:
+        assert self.drafted(64)[:3] == [12, 24, 48]
