@@ -1,0 +1,274 @@
+"""What `tandem compare` does, and what `tandem bench` shares with it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from app.chat.message import Message, Role
+from app.cli import INTERRUPTED
+from app.cli.compare import REPEAT
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.options import Options, pair_params, read_options
+from app.cli.output import StatusLine
+from app.compare.difference import Difference, explain
+from app.compare.race import WARM_UP, Contender, RaceProgress, Round, RunEnded, in_process, race
+from app.compare.report import compared, comparison_json, comparison_lines
+from app.engine.text import printable
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.errors import Interrupted, UsageError
+from app.events import Measuring, PairInfo, PromptProgressed, StepCompleted
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.responder import AnswerRequest, LoadedPair
+
+PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
+_TOKENS = 256
+_SHOWN = 60
+_BROKEN_PIPE = 1
+_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
+
+Job = Callable[[NativePair, CancelFlag, StatusLine], int]
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Race on one prompt; see the module."""
+    options = read_options(args)
+    request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
+    repeat = at_least_one(args, "repeat", REPEAT)
+    fixed = fixed_params(args, options)
+
+    def job(pair: NativePair, cancel: CancelFlag, status: StatusLine) -> int:
+        contenders = contenders_of(pair, options, fixed)
+        return _Comparer(pair, request, cancel, status).run(contenders, repeat, args)
+
+    return with_pair(options, job)
+
+
+class _Comparer:
+    """One race, watched and told."""
+
+    def __init__(self, pair: LoadedPair, request: AnswerRequest, cancel: CancelFlag, status: StatusLine) -> None:
+        self._pair = pair
+        self._request = request
+        self._cancel = cancel
+        self._status = status
+
+    def run(self, contenders: Sequence[Contender], repeat: int, args: argparse.Namespace) -> int:
+        rounds = self._race(contenders, repeat)
+        stopped = self._cancel()
+        if not rounds:
+            self._status.say("Stopped before everybody had answered once.")
+            return INTERRUPTED
+        differences: dict[str, Difference | None] = {}
+        if not stopped:
+            self._status.show("Comparing the texts")
+            differences = self._differences(rounds[0])
+            stopped = self._cancel()
+        self._status.clear()
+        comparison = compared(rounds, differences)
+        whole = {**self._about(repeat, len(rounds)), "contenders": comparison_json(comparison)}
+        if "save" in args:
+            write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
+        if "json" in args:
+            out(json.dumps(whole, ensure_ascii=False))
+        else:
+            out("\n".join([*self._title(len(rounds)), "", *comparison_lines(comparison)]))
+        if stopped:
+            self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")
+        return INTERRUPTED if stopped else 0
+
+    def _race(self, contenders: Sequence[Contender], repeat: int) -> list[Round]:
+        work = race(contenders, self._request, repeat, self._cancel)
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as ended:
+                rounds: list[Round] = ended.value
+                return rounds
+            if (line := progress_line(event, repeat)) is not None:
+                self._status.show(line)
+
+    def _differences(self, round_: Round) -> dict[str, Difference | None]:
+        found: dict[str, Difference | None] = {}
+        try:
+            for name, run in round_.items():
+                if name != PLAIN:
+                    sampling = self._request.sampling
+                    found[name] = explain(self._pair, round_[PLAIN], run, sampling, self._cancel)
+        except Interrupted:
+            pass
+        return found
+
+    def _title(self, done: int) -> list[str]:
+        prompt = " ".join(self._request.messages[-1].content.split())
+        shown = prompt if len(prompt) <= _SHOWN else prompt[: _SHOWN - 1] + "…"
+        return [
+            printable(pair_title(self._pair.info)),
+            printable(f'"{shown}", {how(self._request)}, {done} round{"s" if done != 1 else ""}'),
+        ]
+
+    def _about(self, repeat: int, done: int) -> dict[str, Any]:
+        info = self._pair.info
+        return {
+            "target": asdict(info.target),
+            "draft": asdict(info.draft) if info.draft is not None else None,
+            "device": info.device,
+            "prompt": self._request.messages[-1].content,
+            "sampling": asdict(self._request.sampling),
+            "max_tokens": self._request.max_tokens,
+            "rounds_asked": repeat,
+            "rounds_done": done,
+            "notices": list(self._pair.notices),
+        }
+
+
+# What `tandem bench` shares
+
+
+def with_pair(options: Options, job: Job) -> int:
+    """Load the pair, do the work on this thread, and free the pair; Ctrl+C is a polite request."""
+    status, cancel = StatusLine(sys.stderr), CancelFlag()
+
+    def progress(what: str, share: float) -> bool:
+        status.show(f"Loading the {what} model {share:4.0%}")
+        return not cancel()
+
+    try:
+        with cancel_on_interrupt(cancel.set):
+            pair = NativePair(pair_params(options), cancel, progress)
+            try:
+                for notice in pair.notices:
+                    status.say(notice)
+                return job(pair, cancel, status)
+            finally:
+                status.clear()
+                pair.close()
+    except Interrupted:
+        status.say("Stopped.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the figures has gone; Python would complain again when it flushes at exit.
+        sys.stdout = None
+        return _BROKEN_PIPE
+
+
+def answer_request(options: Options, tokens: int, *messages: Message) -> AnswerRequest:
+    """What everybody is asked, with one seed for all."""
+    sampling = options.pair.sampling
+    if not sampling.is_greedy and sampling.seed is None:
+        sampling = replace(sampling, seed=secrets.randbelow(1 << 31))
+    return AnswerRequest(
+        options.conversation(*messages), sampling, max_tokens=options.max_tokens or tokens, stops=options.stops
+    )
+
+
+def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
+    """The fixed parameters that take part, if any.
+
+    Raises:
+        UsageError: They cannot be read or are out of range, or drafting is off.
+    """
+    if options.drafting is None:
+        raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
+    if "fixed" in args:
+        return parse_fixed(args.fixed)
+    return options.drafting if isinstance(options.drafting, DraftParams) else None
+
+
+def parse_fixed(text: str) -> DraftParams:
+    """Parameters such as "n_max=7,p_min=0.6"."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            given[name.strip()] = _PARAMS[name.strip()](value)
+        except (KeyError, ValueError):
+            raise UsageError(f"--fixed cannot be {text!r}.", "For example: --fixed n_max=7,p_min=0.6") from None
+    return DraftParams(**given)
+
+
+def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
+    """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
+    if fixed is not None and pair.drafter is None:
+        raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
+    lookup = options.drafting.lookup if isinstance(options.drafting, AutoDraft) else True
+    contenders = [in_process(pair, PLAIN, None)]
+    if fixed is not None:
+        contenders.append(in_process(pair, fixed_name(fixed), fixed))
+    return [*contenders, in_process(pair, AUTOMATIC, AutoDraft(lookup=lookup))]
+
+
+def fixed_name(fixed: DraftParams) -> str:
+    """Such as "fixed 7/0.6": n_max and p_min, with n_min between them where it is not 0."""
+    n_min = f"/{fixed.n_min}" if fixed.n_min else ""
+    return f"{FIXED} {fixed.n_max}{n_min}/{fixed.p_min:g}"
+
+
+def progress_line(event: RaceProgress, repeat: int) -> str | None:
+    """What a race is doing, or None when it is not worth a line."""
+    if isinstance(event, RunEnded):
+        return None
+    turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
+    match event.event:
+        case Measuring(share=share):
+            return f"Measuring this pair on this machine, once {share:4.0%}"
+        case PromptProgressed(done=done, total=total):
+            return f"{event.contender}, {turn}: reading the prompt {done:,} of {total:,}"
+        case StepCompleted(stats=stats):
+            return f"{event.contender}, {turn}: {stats.predicted_n} tokens, {stats.predicted_per_second:.1f} t/s"
+    return None
+
+
+def how(request: AnswerRequest) -> str:
+    """The sampling in a few words."""
+    sampling: SamplingParams = request.sampling
+    draw = "greedy" if sampling.is_greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
+    return f"{draw}, {request.max_tokens} tokens at most"
+
+
+def pair_title(info: PairInfo) -> str:
+    """Both models and where they run."""
+    names = " + ".join(f"{m.name} {m.quantisation}" for m in (info.target, info.draft) if m is not None)
+    return f"{names}, {info.device}"
+
+
+def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:
+    value: int = getattr(args, name, default)
+    if value < 1:
+        raise UsageError(f"--{name.replace('_', '-')} must be at least 1.")
+    return value
+
+
+def write(file: Path, text: str) -> None:
+    """Write a text file whole.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        file.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
+
+
+def out(text: str) -> None:
+    """Standard output."""
+    print(text, flush=True)  # noqa: T201
+
+
+def _read_prompt(text: str | None) -> str:
+    if text == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError:
+            raise UsageError("Standard input is not UTF-8 text.", "Give a text, not a binary file.") from None
+    if text is None or not text.strip():
+        raise UsageError("Give a prompt.", 'For example: tandem compare "Why is the sky blue?"')
+    return text

@@ -1,0 +1,14 @@
+"""With and without, side by side: races on one loaded pair, what they mean, and how to keep and show it.
+
+    race        contenders take turns on one prompt; a generator of events, so that a screen can show both
+    measure     medians, spreads, and the words for them
+    difference  the first token at which two answers differ, and why
+    lossless    greedy answers token by token, sampled ones by a chi-square test
+    suite       prompts of our own by kind of text, and the reader's
+    benchmark   the suite as races, with the oracle
+    server      a running llama-server as a contender
+    history     results kept per machine and pair, and what made a later one slower
+    card        a result as Markdown and as a picture
+
+Nothing here knows a library or a screen; models come as an `app.responder.LoadedPair`.
+"""

@@ -1,0 +1,209 @@
+"""A suite of prompts as races, kind by kind, with the bound that these drafts could have reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.chat.message import Message, Role
+from app.compare.measure import Measured, Spread, measure, spread
+from app.compare.race import WARM_UP_TOKENS, Contender, RaceProgress, Round, Run, RunEnded, race
+from app.compare.suite import Prompt
+from app.engine.interfaces import Cancelled, Clock
+from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
+from app.engine.tuning.trace import Trace, teacher_forced
+from app.errors import DecodeError, Interrupted
+from app.responder import AnswerRequest, LoadedPair
+
+DEPTH = 12
+"""Drafted tokens that the oracle may look ahead."""
+_TRUST = 1.5
+"""A measured curve that is wrong about a plain token by more than this factor is not reckoned with: it was measured
+while something else kept the machine busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """One prompt, done.
+
+    Attributes:
+        prompt: What was asked.
+        rounds: What everybody answered.
+        oracle: Plain decoding's time over the least time that these drafts allow; None if not reckoned.
+    """
+
+    prompt: Prompt
+    rounds: tuple[Round, ...]
+    oracle: float | None
+
+    def runs(self) -> list[tuple[int, Run]]:
+        """Every run with the number of its round."""
+        return [(number, run) for number, r in enumerate(self.rounds, start=1) for run in r.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        kind: Kind of text, or "all".
+        prompts: How many prompts it sums up.
+        measured: Every contender's figures, the plain one first.
+        oracle: Over the prompts; None if not reckoned.
+    """
+
+    kind: str
+    prompts: int
+    measured: tuple[Measured, ...]
+    oracle: Spread | None
+
+    def of(self, name: str) -> Measured:
+        """One contender's figures."""
+        return next(m for m in self.measured if m.name == name)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "prompts": self.prompts,
+            "contenders": {m.name: m.as_json() for m in self.measured},
+            "oracle": self.oracle.as_json() if self.oracle is not None else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a benchmark is.
+
+    Attributes:
+        prompt: The prompt at hand.
+        done: Runs that are done, warm-up included.
+        total: Runs in all.
+        left_s: Seconds left, by the runs so far; None before the first.
+        what: What is going on, in a few words.
+        event: What the race said; None between races.
+    """
+
+    prompt: Prompt
+    done: int
+    total: int
+    left_s: float | None
+    what: str
+    event: RaceProgress | None = None
+
+
+def benchmark(
+    pair: LoadedPair,
+    contenders: Sequence[Contender],
+    prompts: Sequence[Prompt],
+    request: AnswerRequest,
+    repeat: int,
+    cancelled: Cancelled,
+    clock: Clock,
+    *,
+    oracle: bool = True,
+    keep: Callable[[Raced], None] = lambda raced: None,
+) -> Generator[Progress, None, list[Raced]]:
+    """Race over every prompt; the first one also warms everybody up.
+
+    Args:
+        pair: Whose costs and draft the oracle is reckoned from.
+        contenders: Who takes part, plain decoding first.
+        prompts: The suite.
+        request: How to answer; a system message stays in front of every prompt.
+        repeat: Counted runs of each contender on each prompt.
+        cancelled: Ends it; what is done stays.
+        clock: Monotonic nanoseconds, for the time left.
+        oracle: Whether to reckon it.
+        keep: Given every prompt as soon as it is done, so that nothing waits for the end.
+
+    Returns:
+        The prompts that were done: a stopped one counts with the rounds that everybody finished, if there are any.
+    """
+    done: list[Raced] = []
+    total = len(contenders) * (len(prompts) * repeat + 1)
+    n_runs, started = 0, clock()
+    for number, prompt in enumerate(prompts):
+        if cancelled():
+            break
+        asked = replace(request, messages=(*request.messages, Message(Role.USER, prompt.text)))
+        work = race(contenders, asked, repeat, cancelled, warm_up_tokens=0 if number else WARM_UP_TOKENS)
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as ended:
+                rounds: list[Round] = ended.value
+                break
+            n_runs += isinstance(event, RunEnded)
+            left = (clock() - started) / n_runs * (total - n_runs) / 1e9 if n_runs else None
+            name = event.run.contender if isinstance(event, RunEnded) else event.contender
+            yield Progress(prompt, n_runs, total, left, name, event)
+        if not rounds:
+            continue
+        bound = None
+        if oracle and not cancelled():
+            left = (clock() - started) / n_runs * (total - n_runs) / 1e9
+            yield Progress(prompt, n_runs, total, left, "the bound of these drafts")
+            bound = reckon_oracle(pair, prompt, rounds[0], cancelled)
+        raced = Raced(prompt, tuple(rounds), bound)
+        keep(raced)
+        done.append(raced)
+    return done
+
+
+def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Cancelled) -> float | None:
+    """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
+
+    The first contender's answer is followed by the draft model, and both times are reckoned from the costs as they
+    are known now; see `app.engine.tuning.replay.oracle_cost`.
+
+    Returns:
+        None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.
+    """
+    plain = next(iter(round_.values()))
+    if pair.memory is None or plain.ns_per_token is None or not plain.tokens:
+        return None
+    told = pair.memory.costs.target_ns(1, len(plain.prompt)) / plain.ns_per_token
+    if not 1 / _TRUST <= told <= _TRUST:
+        return None
+    matches: tuple[int, ...] = (0,) * (len(plain.tokens) - 1)
+    confidences: tuple[tuple[float, ...], ...] = ((),) * (len(plain.tokens) - 1)
+    if pair.drafter is not None and pair.info.draft is not None:
+        n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
+        views = []
+        try:
+            for view in teacher_forced(pair.drafter.cache, n_vocab, plain.prompt, plain.tokens, DEPTH):
+                if cancelled():
+                    return None
+                views.append(view)
+        except (Interrupted, DecodeError):
+            # Near the end of the context there is no room to look ahead.
+            return None
+        matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
+    trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
+    profile = pair.memory.costs.profile
+    curve = Curve("measured", dict(profile.rows), profile.draft_ns)
+    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
+
+
+def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
+    """The table: a line a kind, and one over everything where there is more than one kind."""
+    by_kind: dict[str, list[Raced]] = {}
+    for one in raced:
+        by_kind.setdefault(one.prompt.kind, []).append(one)
+    table = [_row(kind, some, names) for kind, some in by_kind.items()]
+    return [*table, _row("all", raced, names)] if len(table) > 1 else table
+
+
+def _row(kind: str, raced: Sequence[Raced], names: Sequence[str]) -> Row:
+    races = [one.rounds for one in raced]
+    measured = tuple(measure(races, name, names[0]) for name in names)
+    return Row(kind, len(raced), measured, spread(one.oracle for one in raced))
+
+
+def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:
+    """Speeds by kind and contender, as the history keeps them."""
+    return {
+        row.kind: {m.name: m.tokens_per_second for m in row.measured if m.tokens_per_second is not None}
+        for row in table
+    }

@@ -1,0 +1,206 @@
+"""Where two answers part, and why: a near-tie that rounding decides, or a real difference.
+
+A batch of several tokens is computed in another order than a single token, so the same logits come out a little
+different, in every engine that checks drafts in batches. Where the two best tokens are closer to each other than that,
+either may win, and from there on the texts are two. To tell this from a fault both sides are computed again with the
+tokens given: one by one as plain decoding does, and in the very batches that the drafted side used. Only the rejected
+tokens of those batches are unknown; the rows that matter come before them and cannot see them, so any token stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.compare.race import Run, VerifyStep, empty
+from app.engine.cache import common_prefix
+from app.engine.interfaces import Cancelled, Logits
+from app.engine.types import SamplingParams
+from app.errors import Interrupted
+from app.responder import LoadedPair, SeededSampler
+
+ROUNDING = 1.0
+"""Logits. Coarse quantisations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the
+largest mover by several."""
+_BORDER = {
+    True: "the same random number fell on the other side of a border",
+    False: "with the penalties on, the two are that close",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first token at which two answers differ.
+
+    Attributes:
+        index: Which token of the answer, from 0.
+        plain: The token of the first answer; None if that one had ended.
+        drafted: The token of the second; None likewise.
+        plain_text: What it shows as.
+        drafted_text: What that shows as.
+        width: Rows of the batch in which the second answer's token was chosen; 0 where it cannot be told.
+        alone: Logits of both tokens from single rows, first answer's token first; None if not computed.
+        batched: The same from the batch.
+        moved: The largest change of any logit of the row between the two; None if not computed.
+        near_tie: Whether rounding explains it; None if not computed.
+        why: One sentence for people.
+    """
+
+    index: int
+    plain: int | None
+    drafted: int | None
+    plain_text: str
+    drafted_text: str
+    width: int
+    alone: tuple[float, float] | None
+    batched: tuple[float, float] | None
+    moved: float | None
+    near_tie: bool | None
+    why: str
+
+    @property
+    def gap(self) -> float | None:
+        """How far apart both tokens are by single rows, in logits."""
+        return abs(self.alone[0] - self.alone[1]) if self.alone is not None else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "index": self.index,
+            "plain": {"token": self.plain, "text": self.plain_text},
+            "drafted": {"token": self.drafted, "text": self.drafted_text},
+            "batch_rows": self.width,
+            "logits_alone": self.alone,
+            "logits_batched": self.batched,
+            "gap": self.gap,
+            "moved": self.moved,
+            "near_tie": self.near_tie,
+            "explanation": self.why,
+        }
+
+
+def first_difference(plain: Run, drafted: Run) -> int | None:
+    """Index of the first token at which two answers differ; None if they are the same."""
+    same = common_prefix(plain.tokens, drafted.tokens)
+    return None if same == len(plain.tokens) == len(drafted.tokens) else same
+
+
+def explain(
+    pair: LoadedPair, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
+) -> Difference | None:
+    """Find and explain the first difference; None if there is none. Uses both caches.
+
+    Args:
+        pair: The pair that gave both answers.
+        plain: The answer without drafts.
+        drafted: The answer with.
+        sampling: The sampler chain of both, with its seed.
+        cancelled: Stops in the middle.
+
+    Raises:
+        Interrupted: Cancelled.
+    """
+    index = first_difference(plain, drafted)
+    if index is None:
+        return None
+    tokens = (_at(plain.tokens, index), _at(drafted.tokens, index))
+    texts = [pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in tokens]
+    step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
+    width = step.drafted + 1 if step is not None else 0
+    if tokens[0] is None or tokens[1] is None:
+        why = "one answer was stopped earlier than the other; as far as both go they are the same"
+        return Difference(index, *tokens, texts[0], texts[1], width, None, None, None, None, why)
+    singly = [VerifyStep(i, 1, 0, 0, 0) for i in range(1, index + 1)]
+    alone, first = _replay(pair, plain, singly, index, sampling, cancelled)
+    batched, second = _replay(pair, drafted, drafted.steps, index, sampling, cancelled)
+    moved = float(np.abs(alone - batched).max())
+    pair_alone = (float(alone[tokens[0]]), float(alone[tokens[1]]))
+    pair_batched = (float(batched[tokens[0]]), float(batched[tokens[1]]))
+    near, why = _judge(sampling, pair_alone, moved, (first, second) == tokens)
+    return Difference(index, *tokens, texts[0], texts[1], width, pair_alone, pair_batched, moved, near, why)
+
+
+def _at(tokens: Sequence[int], index: int) -> int | None:
+    return tokens[index] if index < len(tokens) else None
+
+
+def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, reproduced: bool) -> tuple[bool, str]:
+    """Whether rounding explains a difference, in a sentence."""
+    gap = abs(alone[0] - alone[1])
+    if moved > ROUNDING:
+        return False, f"a real difference: the batch moved a logit by {_number(moved)}, far more than rounding does"
+    if not sampling.is_greedy:
+        if reproduced:
+            return True, (
+                f"rounding: {_BORDER[sampling.temperature > 0]}, because the batch moved the logits by up to "
+                f"{_number(moved)}"
+            )
+        return False, "a real difference: computed again, the sampler does not give the same tokens"
+    # Each of the two may have moved by that much, towards the other.
+    if gap <= 2 * moved:
+        return True, (
+            f"a near-tie: the two are {_number(gap)} logits apart, and computing them in a batch moved the logits "
+            f"by up to {_number(moved)}"
+        )
+    return False, (
+        f"a real difference: the two are {_number(gap)} logits apart, and the batch moved the logits only "
+        f"by up to {_number(moved)}"
+    )
+
+
+def _replay(
+    pair: LoadedPair,
+    run: Run,
+    steps: Sequence[VerifyStep],
+    index: int,
+    sampling: SamplingParams,
+    cancelled: Cancelled,
+) -> tuple[Logits, int]:
+    """Compute an answer again up to one token, in given batches; the row that chose the token, and the choice now."""
+    empty(pair)
+    sampler = pair.new_sampler(sampling)
+    try:
+        sampler.begin(run.prompt)
+        for _ in pair.target.process(run.prompt, cancelled):
+            pass
+        # The first token comes out of the prompt, not out of a verify round.
+        if index == 0:
+            return np.array(pair.target.logits(0)), sampler.sample(0)
+        sampler.sample(0)
+        for step in steps:
+            if cancelled():
+                raise Interrupted
+            row = _again(pair, run, step)
+            if index < step.first + step.tokens:
+                return _choose(pair, sampler, index - step.first)
+            for emitted in range(step.tokens):
+                sampler.sample(emitted)
+            pair.target.rollback(row + step.tokens)
+        raise AssertionError("the token was in none of the rounds")
+    finally:
+        sampler.close()
+
+
+def _again(pair: LoadedPair, run: Run, step: VerifyStep) -> int:
+    """Evaluate a round's batch: the last token, what was accepted, and stand-ins; the cells held before."""
+    held = len(run.prompt) + step.first - 1
+    *behind, last = [*run.prompt, *run.tokens[: step.first]][len(pair.target) :]
+    for _ in pair.target.process(behind, lambda: False):
+        pass
+    known = run.tokens[step.first : step.first + step.tokens][: step.drafted]
+    drafts = [*known, *[last] * (step.drafted - len(known))]
+    pair.target.evaluate((last, *drafts), n_outputs=1 + step.drafted)
+    return held
+
+
+def _choose(pair: LoadedPair, sampler: SeededSampler, row: int) -> tuple[Logits, int]:
+    for before in range(row):
+        sampler.sample(before)
+    # A copy, because the row is the library's own memory.
+    return np.array(pair.target.logits(row)), sampler.sample(row)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

@@ -1,0 +1,199 @@
+"""Results kept on this machine: was it faster before, and what has changed since?
+
+One small JSON file per machine, pair and suite, so that a new build, driver, quantisation or setting is compared with
+the old one. It is only a memory: a file that is missing or damaged begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.compare.measure import NOISE, Spread
+
+FORMAT = 1
+_MOST = 200
+_MOST_BYTES = 16 << 20
+log = logging.getLogger("tandem.history")
+log.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a result was measured on.
+
+    Attributes:
+        machine: Processor, and graphics processors if there are any.
+        target: The target's name.
+        draft: The draft's name; "" without.
+        suite: What tells this set of prompts and this length from others.
+        details: What may change between two runs and explain a difference, by a name for people: driver, llama.cpp,
+            quantisations, files, threads, sampling.
+    """
+
+    machine: str
+    target: str
+    draft: str
+    suite: str
+    details: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """The name of the file."""
+        parts = json.dumps([self.machine, self.target, self.draft, self.suite])
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One measurement.
+
+    Attributes:
+        when: UTC, ISO 8601.
+        details: As in `Facts`.
+        speeds: Tokens per second by kind of text and contender.
+    """
+
+    when: str
+    details: Mapping[str, str]
+    speeds: Mapping[str, Mapping[str, Spread]]
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """Something that was faster the last time.
+
+    Attributes:
+        kind: Kind of text.
+        contender: Who.
+        before: Its tokens per second then.
+        now: And now.
+    """
+
+    kind: str
+    contender: str
+    before: float
+    now: float
+
+
+class History:
+    """The results of one machine, pair and suite.
+
+    Args:
+        folder: Where the files lie.
+        facts: What is measured on what.
+    """
+
+    def __init__(self, folder: Path, facts: Facts) -> None:
+        self._file = folder / f"{facts.key}.json"
+        self._facts = facts
+
+    def results(self) -> list[Result]:
+        """What was kept, oldest first; nothing if the file is missing or damaged."""
+        try:
+            with self._file.open("rb") as file:
+                # A file that is longer than anything written here is cut, and then no JSON.
+                raw = json.loads(file.read(_MOST_BYTES))
+            return [_read(entry) for entry in raw["results"]] if raw["format"] == FORMAT else []
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            log.warning("%s begins anew: %s", self._file, error)
+            return []
+
+    def add(self, result: Result) -> bool:
+        """Keep a result in one step; False if the disk refuses."""
+        results = [*self.results(), result][-_MOST:]
+        facts = self._facts
+        raw = {
+            "format": FORMAT,
+            "machine": facts.machine,
+            "target": facts.target,
+            "draft": facts.draft,
+            "suite": facts.suite,
+            "results": [_write(entry) for entry in results],
+        }
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self._file.parent, suffix=".partial")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(raw, file)
+            Path(name).replace(self._file)
+        except OSError as error:
+            log.warning("the result cannot be kept: %s", error)
+            return False
+        return True
+
+
+def slower(before: Result, now: Result) -> list[Slower]:
+    """What is slower than before by more than the noise: the wider of both spreads, and never less than `NOISE`."""
+    found = []
+    for kind, contenders in now.speeds.items():
+        for name, speed in contenders.items():
+            old = before.speeds.get(kind, {}).get(name)
+            if old is None or old.median <= 0:
+                continue
+            noise = max(NOISE, _relative(old), _relative(speed))
+            if speed.median < old.median * (1 - noise):
+                found.append(Slower(kind, name, old.median, speed.median))
+    return found
+
+
+def changes(before: Result, now: Result) -> list[str]:
+    """What is different between two measurements, each as one phrase."""
+    names = list(dict.fromkeys((*before.details, *now.details)))
+    out = []
+    for name in names:
+        old, new = before.details.get(name, ""), now.details.get(name, "")
+        if old != new:
+            out.append(f"{name}: {old or 'none'} -> {new or 'none'}")
+    return out
+
+
+def remark(before: Result | None, now: Result) -> list[str]:
+    """What there is to say about an earlier run, as lines; nothing if this one is as fast."""
+    found = slower(before, now) if before is not None else []
+    if before is None or not found:
+        return []
+    worst = sorted(found, key=lambda s: s.now / s.before)[:3]
+    lines = [f"Slower than on {before.when[:10]}, by more than the noise:"]
+    for s in worst:
+        lines.append(f"  {s.kind}, {s.contender}: {s.now:.1f} t/s, was {s.before:.1f} ({s.now / s.before:.2f}x)")
+    if len(found) > len(worst):
+        lines.append(f"  and {len(found) - len(worst)} more")
+    changed = changes(before, now)
+    lines.append(f"What changed: {'; '.join(changed)}." if changed else _NOTHING)
+    return lines
+
+
+_NOTHING = "Nothing that is recorded has changed: heat, power settings or other programs may be why."
+
+
+def _relative(speed: Spread) -> float:
+    return speed.width / speed.median if speed.median > 0 else 0.0
+
+
+def _write(result: Result) -> dict[str, Any]:
+    speeds = {kind: {name: s.as_json() for name, s in by.items()} for kind, by in result.speeds.items()}
+    return {"when": result.when, "details": dict(result.details), "speeds": speeds}
+
+
+def _read(entry: Any) -> Result:
+    details = {str(name): str(value) for name, value in entry["details"].items()}
+    speeds = {str(kind): {str(name): _spread(raw) for name, raw in by.items()} for kind, by in entry["speeds"].items()}
+    return Result(str(entry["when"]), details, speeds)
+
+
+def _spread(raw: Any) -> Spread:
+    values: Sequence[float] = [float(raw[name]) for name in ("median", "low", "high")]
+    if not all(math.isfinite(value) and value >= 0 for value in values):
+        raise ValueError("no speed")
+    return Spread(values[0], values[1], values[2], int(raw["n"]))

@@ -1,0 +1,159 @@
+"""What races measured: medians with their spread, and the words that they allow."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.compare.race import Round
+
+NOISE = 0.03
+"""Differences below this share are a tie, however often they are seen: clocks, caches and other programs make them."""
+
+Outcome = Literal["faster", "slower", "tie", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Some measurements of one thing.
+
+    Attributes:
+        median: The middle one.
+        low: The smallest.
+        high: The largest.
+        n: How many there are, at least one.
+    """
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def as_json(self) -> dict[str, Any]:
+        return {"median": self.median, "low": self.low, "high": self.high, "n": self.n}
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Median and spread of what was measured; None if nothing was."""
+    known = sorted(value for value in values if value is not None)
+    return Spread(statistics.median(known), known[0], known[-1], len(known)) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one contender did over some rounds.
+
+    Attributes:
+        name: The contender.
+        ratio: Its speed over the first contender's, round by round; None for that one, and where none was measured.
+        tokens_per_second: Of the tokens after the first.
+        first_token_ms: Milliseconds to the first token.
+        acceptance: Accepted over drafted tokens, all rounds together; None if nothing was drafted.
+        tokens_per_verify: Tokens emitted per verify round, all rounds together.
+        draft_prompt_ms: Milliseconds of the draft model's reading of the prompt, which count against it.
+        drafter: What drafted.
+    """
+
+    name: str
+    ratio: Spread | None
+    tokens_per_second: Spread | None
+    first_token_ms: Spread | None
+    acceptance: float | None
+    tokens_per_verify: float | None
+    draft_prompt_ms: float
+    drafter: str
+
+    def as_json(self) -> dict[str, Any]:
+        spreads = {
+            "ratio": self.ratio,
+            "tokens_per_second": self.tokens_per_second,
+            "first_token_ms": self.first_token_ms,
+        }
+        out: dict[str, Any] = {name: s.as_json() if s is not None else None for name, s in spreads.items()}
+        out |= {
+            "acceptance": self.acceptance,
+            "tokens_per_verify": self.tokens_per_verify,
+            "draft_prompt_ms": self.draft_prompt_ms,
+            "drafter": self.drafter,
+            "verdict": outcome(self.ratio) if self.ratio is not None else None,
+        }
+        return out
+
+
+def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
+    """What a contender did over one or more races; several prompts weigh by equal tokens, not by equal time.
+
+    Per round the mean time a token is taken over the prompts, and the ratio is between two such means of the same
+    round, whose runs lie next to each other in time. The spread is therefore that between rounds, not that between
+    prompts.
+
+    Args:
+        races: The rounds of each race, as many of each as should count.
+        name: The contender.
+        against: The one its ratio is taken against.
+    """
+    runs = [round_[name] for rounds in races for round_ in rounds]
+    means = _per_round(races, name, against)
+    drafted = sum(run.stats.draft_n for run in runs)
+    verified = sum(run.stats.verify_steps for run in runs)
+    emitted = sum(run.stats.predicted_n - 1 for run in runs if run.stats.verify_steps)
+    return Measured(
+        name=name,
+        ratio=spread(other / mine for mine, other in means) if name != against else None,
+        tokens_per_second=spread(1e9 / mine for mine, _ in means),
+        first_token_ms=spread(run.stats.first_token_ns / 1e6 for run in runs),
+        acceptance=sum(run.stats.draft_n_accepted for run in runs) / drafted if drafted else None,
+        tokens_per_verify=emitted / verified if verified else None,
+        draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
+        drafter=runs[-1].drafter if runs else "none",
+    )
+
+
+def _per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:
+    """Mean nanoseconds a token of both, round by round, over the prompts for which both have one."""
+    means = []
+    for index in range(min(map(len, races), default=0)):
+        times = [(rounds[index][name].ns_per_token, rounds[index][against].ns_per_token) for rounds in races]
+        known = [(mine, other) for mine, other in times if mine is not None and other is not None]
+        if known:
+            means.append((statistics.fmean(mine for mine, _ in known), statistics.fmean(other for _, other in known)))
+    return means
+
+
+def outcome(ratio: Spread | None) -> Outcome:
+    """Whether a ratio is a difference: wider apart from 1 than the measurements are from each other."""
+    if ratio is None:
+        return "unknown"
+    difference = abs(ratio.median - 1.0)
+    if difference < NOISE or ratio.width >= difference:
+        return "tie"
+    return "faster" if ratio.median > 1.0 else "slower"
+
+
+def verdict(ratio: Spread | None) -> str:
+    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)"."""
+    if ratio is None:
+        return "not measured: the answers are too short"
+    what = outcome(ratio)
+    if ratio.n == 1:
+        runs = "1 run each; --repeat 3 would tell the spread"
+        span = f"{factor(ratio.median)}x, " if what == "tie" else ""
+    else:
+        runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
+        span = ""
+    if what == "tie":
+        return f"a tie ({span}{runs})"
+    if what == "faster":
+        return f"{factor(ratio.median)}x faster ({runs})"
+    return f"slower, {factor(ratio.median)}x the speed ({runs})"
+
+
+def factor(ratio: float) -> str:
+    """A ratio with the digits that matter: two decimals near 1, one further up."""
+    return f"{ratio:.1f}" if ratio >= 1.95 else f"{ratio:.2f}"

@@ -1,0 +1,251 @@
+"""Races: contenders answer one prompt in turn, each alone, each from the same state, in alternating order.
+
+Honest by construction: both caches are emptied before every run, so nobody finds a prefix that another one left; one
+short run each warms up and is not counted; the order turns round from round to round, so that a machine that gets
+slower or faster in between does so for everybody; and the draft model's reading of the prompt counts against drafting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.compare.tap import Tap
+from app.engine.interfaces import Cancelled
+from app.engine.stats import GenerationStats
+from app.engine.types import Drafting, FinishReason
+from app.events import Event, Finished, Notice, StepCompleted
+from app.responder import AnswerRequest, LoadedPair, answer
+
+WARM_UP = 0
+"""The number of the round that is not counted."""
+WARM_UP_TOKENS = 16
+"""Enough for the weights to be in memory, the kernels to be ready and automatic drafting to have measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyStep:
+    """One verify round of a run.
+
+    Attributes:
+        first: Index in the answer of the first token it emitted; the answer's token 0 came out of the prompt.
+        tokens: Tokens it emitted.
+        drafted: Tokens that were submitted to it.
+        accepted: How many of those were kept.
+        ns: Nanoseconds it took, the drafting included.
+    """
+
+    first: int
+    tokens: int
+    drafted: int
+    accepted: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One answer of one contender.
+
+    Attributes:
+        contender: Its name.
+        prompt: Token ids before the answer; empty for a server, which does not tell.
+        tokens: Token ids of the answer, an end token included; empty for a server.
+        text: The answer.
+        reason: Why it ended.
+        stats: Its counters.
+        steps: Its verify rounds, in order; empty for a server.
+        notices: What happened on the way, such as a draft that was lost.
+        drafter: "model", "look-up", "model+look-up" or "none".
+        why: What automatic drafting said in the end about what it did; empty without.
+    """
+
+    contender: str
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    text: str
+    reason: FinishReason
+    stats: GenerationStats
+    steps: tuple[VerifyStep, ...] = ()
+    notices: tuple[str, ...] = ()
+    drafter: str = "none"
+    why: str = ""
+
+    @property
+    def cost_ns(self) -> int:
+        """What the tokens after the first took, the draft's reading of the prompt included."""
+        return self.stats.predicted_ns + self.stats.draft_prompt_ns
+
+    @property
+    def ns_per_token(self) -> float | None:
+        """Nanoseconds a token after the first, which the prompt gave; None for an answer of one token."""
+        n = self.stats.predicted_n - 1
+        return self.cost_ns / n if n > 0 and self.cost_ns > 0 else None
+
+
+Answer = Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Somebody who answers.
+
+    Attributes:
+        name: What it is called, different for each in a race.
+        answer: Answers a request from an empty state; gives every event on the way and the run in the end.
+    """
+
+    name: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEvent:
+    """Something a contender did.
+
+    Attributes:
+        contender: Its name.
+        round: The round, from 1; `WARM_UP` is not counted.
+        event: The responder's event.
+    """
+
+    contender: str
+    round: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A contender's turn is over.
+
+    Attributes:
+        round: The round, from 1; `WARM_UP` is not counted.
+        run: What came of it.
+    """
+
+    round: int
+    run: Run
+
+
+Round = Mapping[str, Run]
+"""One run of every contender, by name."""
+RaceProgress = RaceEvent | RunEnded
+
+
+def in_process(pair: LoadedPair, name: str, drafting: Drafting) -> Contender:
+    """A contender that answers with the loaded pair, from empty caches."""
+
+    def run(request: AnswerRequest, cancelled: Cancelled) -> Generator[Event, None, Run]:
+        empty(pair)
+        tap = Tap(pair)
+        steps: list[VerifyStep] = []
+        notices: list[str] = []
+        finished: Finished | None = None
+        before = GenerationStats()
+        for event in answer(tap, 0, replace(request, drafting=drafting), cancelled):
+            match event:
+                case StepCompleted(stats=stats):
+                    if stats.verify_steps > before.verify_steps:
+                        steps.append(_step(before, stats))
+                    before = stats
+                case Notice(text):
+                    notices.append(text)
+                case Finished():
+                    finished = event
+            yield event
+        assert finished is not None
+        return Run(
+            contender=name,
+            prompt=tap.prompt,
+            tokens=tuple(tap.tokens),
+            text=finished.text,
+            reason=finished.reason,
+            stats=finished.stats,
+            steps=tuple(steps),
+            notices=tuple(notices),
+            drafter=finished.plan.drafter,
+            why=finished.drafting.reason if finished.drafting is not None else "",
+        )
+
+    return Contender(name, run)
+
+
+def empty(pair: LoadedPair) -> None:
+    """Forget what both models have read."""
+    pair.target.rollback(0)
+    if pair.drafter is not None:
+        pair.drafter.cache.rollback(0)
+
+
+def race(
+    contenders: Sequence[Contender],
+    request: AnswerRequest,
+    repeat: int,
+    cancelled: Cancelled,
+    *,
+    warm_up_tokens: int = WARM_UP_TOKENS,
+) -> Generator[RaceProgress, None, list[Round]]:
+    """Let everybody answer `repeat` times.
+
+    Args:
+        contenders: Who takes part; names must differ.
+        request: What to answer; its `drafting` is the contenders' business. A random draw needs a seed.
+        repeat: Counted rounds.
+        cancelled: Stops in the middle of a run.
+        warm_up_tokens: Length of the runs that are not counted; 0 leaves them out.
+
+    Yields:
+        Every event with its contender, and every run.
+
+    Returns:
+        The rounds that everybody finished: after a stop fewer than asked for, never a half one.
+    """
+    rounds: list[Round] = []
+    if warm_up_tokens:
+        short = min(warm_up_tokens, request.max_tokens or warm_up_tokens)
+        yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
+    for number in range(1, repeat + 1):
+        if cancelled():
+            break
+        done = yield from _round(number, in_order(contenders, number), request, cancelled)
+        if len(done) < len(contenders):
+            break
+        rounds.append({contender.name: done[contender.name] for contender in contenders})
+    return rounds
+
+
+def in_order(contenders: Sequence[Contender], number: int) -> Iterable[Contender]:
+    """Who goes when in a round: forwards in odd ones, backwards in even ones."""
+    return contenders if number % 2 else list(reversed(contenders))
+
+
+def _round(
+    number: int, contenders: Iterable[Contender], request: AnswerRequest, cancelled: Cancelled
+) -> Generator[RaceProgress, None, dict[str, Run]]:
+    """Everybody's turn; those that were not cut short."""
+    done: dict[str, Run] = {}
+    for contender in contenders:
+        if cancelled():
+            break
+        work = contender.answer(request, cancelled)
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as ended:
+                run: Run = ended.value
+                break
+            yield RaceEvent(contender.name, number, event)
+        if run.reason is FinishReason.CANCELLED:
+            break
+        done[contender.name] = run
+        yield RunEnded(number, run)
+    return done
+
+
+def _step(before: GenerationStats, after: GenerationStats) -> VerifyStep:
+    return VerifyStep(
+        first=before.predicted_n,
+        tokens=after.predicted_n - before.predicted_n,
+        drafted=after.draft_n - before.draft_n,
+        accepted=after.draft_n_accepted - before.draft_n_accepted,
+        ns=after.predicted_ns - before.predicted_ns,
+    )

@@ -1,0 +1,219 @@
+"""Races and benchmarks in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.compare.benchmark import Raced, Row
+from app.compare.card import drafted
+from app.compare.difference import Difference, first_difference
+from app.compare.lossless import Checks, statement
+from app.compare.measure import Measured, factor, measure, outcome, verdict
+from app.compare.race import Round, Run
+from app.engine.text import printable
+
+_MS = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One prompt, compared.
+
+    Attributes:
+        measured: Every contender's figures, the plain one first.
+        rounds: Its rounds, at least one.
+        differences: The first difference from the plain answer, by contender; None where there is none, and a
+            contender is missing where it was not looked for.
+    """
+
+    measured: tuple[Measured, ...]
+    rounds: tuple[Round, ...]
+    differences: Mapping[str, Difference | None]
+
+
+def compared(rounds: Sequence[Round], differences: Mapping[str, Difference | None]) -> Comparison:
+    """Put the figures of a race together; the first contender is the one that the others are measured against."""
+    names = list(rounds[0])
+    measured = tuple(measure([rounds], name, names[0]) for name in names)
+    return Comparison(measured, tuple(rounds), differences)
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """A table, and for every contender but the plain one what it means."""
+    measured, rounds = comparison.measured, comparison.rounds
+    wide = max(len(m.name) for m in measured)
+    lines = [f"{'':{wide}}  {'speed':>10}  {'first token':>11}  {'accepted':>8}  {'per verify':>10}"]
+    for m in measured:
+        speed = f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else ""
+        first = f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else ""
+        accepted = f"{m.acceptance:.0%}" if m.acceptance is not None else ""
+        per = f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else ""
+        lines.append(f"{m.name:{wide}}  {speed:>10}  {first:>11}  {accepted:>8}  {per:>10}".rstrip())
+    if (note := unsteady(rounds, measured[0].name)) is not None:
+        lines += ["", note]
+    for m in measured[1:]:
+        run = rounds[-1][m.name]
+        lines += ["", f"{m.name}: {verdict(m.ratio)}"]
+        if m.acceptance is None and run.why:
+            lines.append(f"  nothing was drafted: {run.why}")
+        lines += [f"  {notice}" for notice in run.notices]
+        if m.name in comparison.differences:
+            lines += [f"  {line}" for line in difference_lines(comparison.differences[m.name], run)]
+    return [printable(line) for line in lines]
+
+
+def difference_lines(difference: Difference | None, run: Run) -> list[str]:
+    """Where two answers part, and why."""
+    if difference is None:
+        n = len(run.tokens)
+        return [f"the same {n} token{'s' if n != 1 else ''} as without drafts"]
+    d = difference
+    lines = [f"differs from token {d.index + 1} on: plain {_quoted(d.plain_text, d.plain)}, drafted "]
+    lines[0] += _quoted(d.drafted_text, d.drafted)
+    if d.alone is not None and d.batched is not None:
+        lines.append(
+            f"logits alone {d.alone[0]:.3f} and {d.alone[1]:.3f}, in a batch of {d.width} "
+            f"{d.batched[0]:.3f} and {d.batched[1]:.3f}"
+        )
+    return [*lines, d.why]
+
+
+def unsteady(rounds: Sequence[Round], name: str) -> str | None:
+    """A warning where plain decoding itself does not repeat its answer."""
+    first, *others = [round_[name] for round_ in rounds]
+    if all(first_difference(first, other) is None for other in others):
+        return None
+    return "Plain decoding gives different texts from run to run here; differences below may come from that."
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Every figure, every run and the texts."""
+    out: dict[str, Any] = {}
+    for m in comparison.measured:
+        runs = [round_[m.name] for round_ in comparison.rounds]
+        difference = comparison.differences.get(m.name)
+        out[m.name] = {
+            **m.as_json(),
+            "sentence": verdict(m.ratio) if m is not comparison.measured[0] else None,
+            "same_tokens": difference is None if m.name in comparison.differences else None,
+            "difference": difference.as_json() if difference is not None else None,
+            "text": runs[0].text,
+            "runs": [run_json(run, number, steps=False) for number, run in enumerate(runs, start=1)],
+        }
+    return out
+
+
+def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
+    """One run; with `steps` every verify round."""
+    stats = run.stats
+    out: dict[str, Any] = {
+        "round": number,
+        "finish_reason": run.reason.value,
+        "predicted_n": stats.predicted_n,
+        "predicted_ms": stats.predicted_ns * _MS,
+        "prompt_n": stats.prompt_n,
+        "prompt_ms": stats.prompt_ns * _MS,
+        "draft_prompt_ms": stats.draft_prompt_ns * _MS,
+        "first_token_ms": stats.first_token_ns * _MS,
+        "draft_n": stats.draft_n,
+        "draft_n_accepted": stats.draft_n_accepted,
+        "verify_steps": stats.verify_steps,
+        "notices": list(run.notices),
+    }
+    if steps:
+        out["steps"] = [
+            {"first": s.first, "tokens": s.tokens, "drafted": s.drafted, "accepted": s.accepted, "ms": s.ns * _MS}
+            for s in run.steps
+        ]
+    return out
+
+
+def raced_json(raced: Raced, *, steps: bool) -> list[dict[str, Any]]:
+    """One object a run of a prompt."""
+    return [
+        {
+            "type": "run",
+            "kind": raced.prompt.kind,
+            "prompt": raced.prompt.name,
+            "contender": run.contender,
+            **run_json(run, number, steps=steps),
+        }
+        for number, run in raced.runs()
+    ]
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """A benchmark as a table; ratios with their spread."""
+    if not rows:
+        return []
+    names = [m.name for m in rows[0].measured]
+    header = ["", f"{names[0]} t/s", *names[1:], "accepted", "per verify", "oracle"]
+    cells = [header]
+    for row in rows:
+        own = drafted(row)
+        accepted = own.acceptance if own is not None else None
+        per = own.tokens_per_verify if own is not None and accepted is not None else None
+        plain = row.measured[0].tokens_per_second
+        cells.append(
+            [
+                row.kind,
+                f"{plain.median:.1f}" if plain is not None else "",
+                *(_ratio(m) for m in row.measured[1:]),
+                f"{accepted:.0%}" if accepted is not None else "",
+                f"{per:.1f}" if per is not None else "",
+                f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
+            ]
+        )
+    widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
+    lines = []
+    for name, *figures in cells:
+        padded = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
+        lines.append(printable("  ".join([f"{name:<{widths[0]}}", *padded])).rstrip())
+    return lines
+
+
+def lossless_lines(checks: Checks) -> list[str]:
+    """Every check in a line or a few."""
+    lines = []
+    for check in checks.greedy:
+        what = f"{check.prompt}, {check.contender}: {check.compared} tokens, {check.drafted} drafted"
+        lines.append(f"{what}, {'the same' if check.difference is None else 'a difference'}")
+        d = check.difference
+        if d is not None:
+            where = f"token {d.index + 1}: plain {_quoted(d.plain_text, d.plain)}"
+            lines.append(f"  {where}, drafted {_quoted(d.drafted_text, d.drafted)}; {d.why}")
+    for test in checks.sampled:
+        lines.append(
+            f"{test.answers} sampled answers each, {test.contender}: chi-square {test.chi_square:.1f}, "
+            f"{test.freedom} degrees of freedom, p = {test.p:.2g}, {test.drafted} tokens drafted"
+        )
+    return [printable(line) for line in lines]
+
+
+def checks_json(checks: Checks) -> dict[str, Any]:
+    """Every check, and the statement."""
+    return {
+        "greedy": [check.as_json() for check in checks.greedy],
+        "sampled": [test.as_json() for test in checks.sampled],
+        "lossless": checks.hold,
+        "statement": statement(checks),
+    }
+
+
+def _ratio(measured: Measured) -> str:
+    ratio = measured.ratio
+    if ratio is None:
+        return "-"
+    text = f"{factor(ratio.median)}x"
+    if ratio.n > 1:
+        text += f" ({factor(ratio.low)}-{factor(ratio.high)})"
+    return text + (" tie" if outcome(ratio) == "tie" else "")
+
+
+def _quoted(text: str, token: int | None) -> str:
+    if token is None:
+        return "has ended"
+    return json.dumps(text, ensure_ascii=False) if text else f"control token {token}"

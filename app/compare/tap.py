@@ -1,0 +1,102 @@
+"""Listening to the token ids of an answer, which the responder's events, being for people, do not carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.chat.message import Message
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.interfaces import Cancelled
+from app.engine.tuning.memory import Memory
+from app.engine.types import SamplingParams
+from app.events import PairInfo
+from app.responder import BuiltPrompt, LoadedPair, SeededSampler
+
+
+class _Listener:
+    """A sampler that writes down what it chose: every choice is an emitted token, so these are the answer."""
+
+    def __init__(self, sampler: SeededSampler, tokens: list[int]) -> None:
+        self._sampler = sampler
+        self._tokens = tokens
+
+    @property
+    def seed(self) -> int:
+        return self._sampler.seed
+
+    @property
+    def native_ns(self) -> int:
+        return self._sampler.native_ns
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._sampler.begin(prompt)
+
+    def sample(self, row: int) -> int:
+        token = self._sampler.sample(row)
+        self._tokens.append(token)
+        return token
+
+    def close(self) -> None:
+        self._sampler.close()
+
+
+class Tap:
+    """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.responder.LoadedPair`.
+
+    Attributes:
+        prompt: Token ids of the last prompt.
+        tokens: Token ids chosen so far.
+    """
+
+    def __init__(self, pair: LoadedPair) -> None:
+        self._pair = pair
+        self.prompt: tuple[int, ...] = ()
+        self.tokens: list[int] = []
+
+    @property
+    def info(self) -> PairInfo:
+        return self._pair.info
+
+    @property
+    def notices(self) -> Sequence[str]:
+        return self._pair.notices
+
+    @property
+    def target(self) -> TokenCache:
+        return self._pair.target
+
+    @property
+    def can_draft(self) -> bool:
+        return self._pair.can_draft
+
+    @property
+    def drafter(self) -> ModelDrafter | None:
+        return self._pair.drafter
+
+    @property
+    def memory(self) -> Memory | None:
+        return self._pair.memory
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        return self._pair.calibrate(cancelled)
+
+    def remember(self) -> None:
+        self._pair.remember()
+
+    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt:
+        prompt = self._pair.build_prompt(messages)
+        self.prompt = tuple(prompt.tokens)
+        return prompt
+
+    def new_sampler(self, params: SamplingParams) -> SeededSampler:
+        return _Listener(self._pair.new_sampler(params), self.tokens)
+
+    def piece(self, token: int) -> bytes:
+        return self._pair.piece(token)
+
+    def is_end(self, token: int) -> bool:
+        return self._pair.is_end(token)
+
+    def close(self) -> None:
+        self._pair.close()

@@ -1,0 +1,302 @@
+"""The suite: its prompts, its races, what is kept of a stopped one, and the history behind it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from app.compare.benchmark import Progress, Raced, Row, benchmark, figures, reckon_oracle, rows
+from app.compare.card import Card, markdown, svg
+from app.compare.chisquare import chi_square_p, homogeneity
+from app.compare.history import Facts, History, Result, changes, remark, slower
+from app.compare.measure import Spread
+from app.compare.race import Contender, in_process
+from app.compare.report import raced_json, table_lines
+from app.compare.suite import KINDS, Prompt, choose, load_suite
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.errors import UsageError
+from app.responder import AnswerRequest
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+REQUEST = AnswerRequest((), SamplingParams(temperature=0), max_tokens=8)
+PROMPTS = (Prompt("code", "one", "abc"), Prompt("code", "two", "bcd"), Prompt("chat", "one", "cde"))
+NAMES = ["plain", "fixed", "automatic"]
+
+
+def make_pair() -> FakePair:
+    return FakePair(FakeModel(mixing(2)), FakeModel(mixing(2)))
+
+
+def contenders(pair: FakePair) -> list[Contender]:
+    ways = (None, DraftParams(3, 0, 0.0), AutoDraft())
+    return [in_process(pair, name, way) for name, way in zip(NAMES, ways, strict=True)]
+
+
+def run_bench(
+    pair: FakePair, cancelled: Callable[[], bool] = lambda: False, repeat: int = 2, **options: object
+) -> tuple[list[Progress], list[Raced]]:
+    ticks = iter(range(0, 10**12, 10**9))
+    work = benchmark(
+        pair,
+        contenders(pair),
+        PROMPTS,
+        REQUEST,
+        repeat,
+        cancelled,
+        lambda: next(ticks),
+        **options,  # type: ignore[arg-type]
+    )
+    seen: list[Progress] = []
+    while True:
+        try:
+            seen.append(next(work))
+        except StopIteration as ended:
+            return seen, ended.value
+
+
+# The suite
+
+
+def test_our_prompts_cover_every_kind_three_times() -> None:
+    prompts = load_suite()
+
+    assert tuple(dict.fromkeys(p.kind for p in prompts)) == KINDS
+    assert all(sum(p.kind == kind for p in prompts) >= 3 for kind in KINDS)
+    assert all(p.text == p.text.strip() for p in prompts)
+
+
+def test_prompts_of_ones_own(tmp_path: Path) -> None:
+    lines = tmp_path / "mine.txt"
+    lines.write_text("first\n\n  second \n", encoding="utf-8")
+    tables = tmp_path / "mine.toml"
+    tables.write_text('[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n', encoding="utf-8")
+
+    assert [(p.kind, p.name, p.text) for p in load_suite(lines)] == [("yours", "1", "first"), ("yours", "2", "second")]
+    assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[[prompt]]\nkind = 1",
+        "not toml = = ",
+        'prompt = "x"',
+        '[[prompt]]\nkind="a"\nname="b"\ntext="  "',
+        '[[prompt]]\nkind="a"\nname="b"\ntext="c"\n' * 2,
+    ],
+)
+def test_a_file_of_prompts_that_is_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError):
+        load_suite(file)
+
+
+def test_a_missing_empty_or_binary_file(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    for name in ("missing.txt", "empty.txt", "binary.txt"):
+        with pytest.raises(UsageError, match=name):
+            load_suite(tmp_path / name)
+
+
+def test_kinds_are_chosen_and_wrong_ones_named() -> None:
+    assert [p.name for p in choose(PROMPTS, None, 1)] == ["one", "one"]
+    assert [p.kind for p in choose(PROMPTS, ["chat"], None)] == ["chat"]
+    with pytest.raises(UsageError, match="kind cod"):
+        choose(PROMPTS, ["cod"], None)
+
+
+# The benchmark
+
+
+def test_a_whole_benchmark() -> None:
+    kept: list[Raced] = []
+    seen, done = run_bench(make_pair(), keep=kept.append)
+
+    assert kept == done
+    assert [one.prompt for one in done] == list(PROMPTS)
+    table = rows(done, NAMES)
+    assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
+    assert table[-1].of("fixed").acceptance == 1.0
+    assert seen[-1].total == 3 * (3 * 2 + 1)
+    assert any(p.done == p.total for p in seen)
+    lefts = [p.left_s for p in seen if p.left_s is not None]
+    assert lefts[-1] == 0.0
+    text = table_lines(table)
+    assert len(text) == 4
+    assert "all" in text[-1]
+
+
+def test_only_the_first_prompt_warms_up() -> None:
+    pair = make_pair()
+    _, done = run_bench(pair, oracle=False)
+    assert len(pair.samplers) == 3 + 3 * 2 * 3
+    assert {len(one.rounds) for one in done} == {2}
+
+
+def test_a_stop_keeps_what_is_done() -> None:
+    pair = make_pair()
+    _, done = run_bench(pair, lambda: len(pair.samplers) > 13)
+
+    # Three to warm up and six a prompt: the second prompt has finished one round.
+    assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1)]
+    assert rows(done, NAMES)[0].measured[0].tokens_per_second is not None
+
+
+def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
+    pair = make_pair()
+    _, done = run_bench(pair, repeat=1, oracle=False)
+    plain_ns = done[0].rounds[0]["plain"].ns_per_token
+    assert plain_ns is not None
+    # A batch costs as much as a token and drafts cost nothing: seven tokens in one round.
+    pair.memory = Memory(CostModel(CostProfile({1: plain_ns, 64: plain_ns}, draft_ns=0.0)))
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False) == pytest.approx(7.0)
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: True) is None
+
+
+def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None:
+    pair = make_pair()
+    _, done = run_bench(pair, repeat=1, oracle=False)
+    plain_ns = done[0].rounds[0]["plain"].ns_per_token
+    assert plain_ns is not None
+    pair.memory = Memory(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False) is None
+
+
+def test_steps_are_told_on_request() -> None:
+    _, done = run_bench(make_pair(), repeat=1)
+    with_steps = raced_json(done[0], steps=True)
+    assert [line["contender"] for line in with_steps] == NAMES
+    assert sum(step["tokens"] for step in with_steps[1]["steps"]) == with_steps[1]["predicted_n"] - 1
+    assert "steps" not in raced_json(done[0], steps=False)[0]
+    json.dumps(with_steps)
+
+
+# Chi-square
+
+
+@pytest.mark.parametrize(
+    ("statistic", "freedom", "p"),
+    # The 5 and 1 percent points of the usual tables.
+    [(3.841, 1, 0.05), (5.991, 2, 0.05), (7.815, 3, 0.05), (18.307, 10, 0.05), (21.666, 9, 0.01), (135.807, 100, 0.01)],
+)
+def test_p_is_that_of_the_tables(statistic: float, freedom: int, p: float) -> None:
+    assert chi_square_p(statistic, freedom) == pytest.approx(p, rel=2e-3)
+
+
+def test_rare_answers_are_taken_together() -> None:
+    same = Counter({"a": 50, "b": 40, **{f"r{i}": 1 for i in range(10)}})
+    assert homogeneity(same, same.copy()) == (0.0, 2)
+    statistic, freedom = homogeneity(Counter({"a": 60, "b": 40}), Counter({"a": 40, "b": 60}))
+    assert (round(statistic, 6), freedom) == (8.0, 1)
+    assert homogeneity(Counter({"a": 9}), Counter({"a": 9})) == (0.0, 0)
+
+
+# History
+
+FACTS = Facts("EPYC", "Big", "Small", "suite", {"driver": "550", "llama.cpp": "1"})
+
+
+def result(speed: float, width: float = 0.0, **details: str) -> Result:
+    spread = Spread(speed, speed - width / 2, speed + width / 2, 3)
+    return Result("2026-11-21T10:00:00Z", {**FACTS.details, **details}, {"code": {"automatic": spread}})
+
+
+def test_results_are_kept_and_read_again(tmp_path: Path) -> None:
+    history = History(tmp_path / "deep", FACTS)
+    assert history.results() == []
+    assert history.add(result(50.0))
+    assert history.add(result(60.0, driver="551"))
+    assert History(tmp_path / "deep", FACTS).results() == [result(50.0), result(60.0, driver="551")]
+    other = Facts("EPYC", "Big", "Other", "suite", {})
+    assert History(tmp_path / "deep", other).results() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"format": 9}', '{"format": 1, "results": [{"when": 1}]}', '{"format":1,"results":3}']
+)
+def test_a_damaged_history_begins_anew(tmp_path: Path, text: str) -> None:
+    (tmp_path / f"{FACTS.key}.json").write_text(text)
+    history = History(tmp_path, FACTS)
+    assert history.results() == []
+    assert history.add(result(1.0))
+    assert history.results() == [result(1.0)]
+
+
+def test_a_disk_that_refuses_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert not History(tmp_path / "file", FACTS).add(result(1.0))
+
+
+def test_slower_than_the_noise_is_said_with_what_changed() -> None:
+    said = "\n".join(remark(result(100.0), result(80.0, driver="551")))
+    assert "code, automatic: 80.0 t/s, was 100.0 (0.80x)" in said
+    assert "What changed: driver: 550 -> 551." in said
+    assert "Nothing that is recorded has changed" in "\n".join(remark(result(100.0), result(80.0)))
+
+
+def test_within_the_noise_nothing_is_said() -> None:
+    assert remark(result(100.0), result(98.0)) == []
+    assert slower(result(100.0, width=30.0), result(80.0)) == []
+    assert slower(result(100.0), result(80.0, width=30.0)) == []
+    assert remark(None, result(1.0)) == []
+    assert remark(result(100.0), result(120.0)) == []
+
+
+def test_changes_name_what_came_and_went() -> None:
+    before = Result("", {"draft": "q8", "threads": "2"}, {})
+    now = Result("", {"draft": "q4", "threads": "2", "server": "b1"}, {})
+    assert changes(before, now) == ["draft: q8 -> q4", "server: none -> b1"]
+
+
+# The card
+
+
+def table() -> list[Row]:
+    _, done = run_bench(make_pair(), repeat=2)
+    assert figures(rows(done, NAMES))["code"]["plain"].n == 2
+    return rows(done, NAMES)
+
+
+def test_a_card_shows_what_was_measured_and_nothing_else() -> None:
+    card = Card("Big + Small", table(), {"machine": "EPYC", "target sha256": "ab" * 32}, ["stopped early"])
+    picture = ElementTree.fromstring(svg(card))
+    texts = "".join(picture.itertext())
+    for word in ("Big + Small", "code", "chat", "all", "EPYC", "ab" * 32, "stopped early", "plain decoding"):
+        assert word in texts
+    text = markdown(card)
+    long = ElementTree.fromstring(svg(Card("word " * 30, [], {})))
+    assert len([e for e in long.iter() if e.get("font-weight") == "600"]) == 3, "a long title takes more lines"
+    head, rule, *lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert head.count("|") == rule.count("|")
+    assert {line.count("|") for line in lines} == {head.count("|")}
+    assert "target sha256: " + "ab" * 32 in text
+
+
+def test_hostile_names_stay_text() -> None:
+    evil = '</text><script>x</script>\x1b[31m"&\u202e\ufffe| [a](b)'
+    card = Card(evil, table(), {evil: evil}, [evil])
+    picture = svg(card)
+    assert "<script" not in picture
+    assert "\x1b" not in picture + markdown(card)
+    assert "\u202e" not in picture + markdown(card)
+    assert not [e for e in ElementTree.fromstring(picture).iter() if e.tag.endswith("script")]
+    text = markdown(card)
+    assert "<script>" not in text
+    assert "[a](b)" not in text
+
+
+def test_an_empty_card_is_still_a_card() -> None:
+    ElementTree.fromstring(svg(Card("nothing", [], {})))
+    assert markdown(Card("nothing", [], {}))
+    assert table_lines([]) == []

@@ -1,0 +1,214 @@
+"""`tandem compare` and `tandem bench` over a pair without models: flags, output, files, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import bench as bench_flags
+from app.cli import bench_run, compare_run
+from app.cli import compare as compare_flags
+from app.cli.compare_run import parse_fixed
+from app.cli.options import Options
+from app.engine.types import AutoDraft, DraftParams
+from app.errors import AppError, UsageError
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+Tandem = Callable[..., int]
+
+
+@pytest.fixture
+def pair() -> FakePair:
+    return FakePair(FakeModel(mixing(4)), FakeModel(mixing(4)))
+
+
+@pytest.fixture
+def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tandem:
+    """Runs a command on the fake pair."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"weights")
+    params = argparse.Namespace(target=file, draft=None)
+    monkeypatch.setattr(compare_run, "NativePair", lambda *_: pair)
+    for module in (compare_run, bench_run):
+        monkeypatch.setattr(module, "pair_params", lambda options: params)
+        monkeypatch.setattr(module, "read_options", read_options)
+    monkeypatch.setattr(bench_run, "memory_dir", lambda: tmp_path / "data" / "drafting")
+
+    def run(*arguments: str) -> int:
+        module: Any = {"compare": compare_flags, "bench": bench_flags}[arguments[0]]
+        parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+        module.add_arguments(parser)
+        parser.add_argument("--max-tokens", type=int)
+        parser.add_argument("--no-draft", action="store_true")
+        parsed = parser.parse_args(arguments[1:])
+        code: int = getattr(module, arguments[0])(parsed)
+        return code
+
+    return run
+
+
+def read_options(args: argparse.Namespace) -> Options:
+    from dataclasses import replace
+
+    from app.catalog import Pair
+    from app.engine.types import SamplingParams
+    from app.source import parse_source
+
+    made = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=None)
+    return Options(
+        pair=replace(made, sampling=SamplingParams(temperature=0)),
+        files=None,
+        drafting=None if "no_draft" in args else AutoDraft(),
+        n_ctx=None,
+        n_threads=1,
+        system=None,
+        max_tokens=getattr(args, "max_tokens", 8),
+        stops=(),
+    )
+
+
+def test_a_comparison_for_people(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tandem("compare", "hello", "--fixed", "n_max=3,p_min=0") == 0
+    shown = capsys.readouterr()
+
+    assert '"hello", greedy, 8 tokens at most, 3 rounds' in shown.out
+    assert "fixed 3/0" in shown.out
+    assert "automatic" in shown.out
+    assert shown.out.count("the same 8 tokens as without drafts") == 2
+    assert "3 runs each, alternating" in shown.out
+    assert shown.err == ""
+
+
+def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "saved.json"
+    assert tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)) == 0
+    told = json.loads(capsys.readouterr().out)
+
+    assert told == json.loads(file.read_text())
+    assert list(told["contenders"]) == ["plain", "automatic"]
+    assert told["contenders"]["automatic"]["same_tokens"] is True
+    assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare",),
+        ("compare", "  "),
+        ("compare", "x", "--repeat", "0"),
+        ("compare", "x", "--fixed", "7"),
+        ("compare", "x", "--no-draft"),
+        ("bench", "--kinds", "verse"),
+        ("bench", "--samples", "0"),
+        ("bench", "--against", "nowhere"),
+        ("bench", "--prompts", "/missing"),
+        ("compare", "x", "--save", "/missing/folder/file"),
+    ],
+)
+def test_wrong_usage(tandem: Tandem, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as error:
+        tandem(*arguments)
+    assert error.value.exit_code == 2
+
+
+def test_a_stop_in_the_middle(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 5))
+    assert tandem("compare", "hello") == 130
+    shown = capsys.readouterr()
+    assert "1 round" in shown.out
+    assert "Stopped after 1 of 3 rounds." in shown.err
+
+
+def test_a_stop_before_anything(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 0))
+    assert tandem("compare", "hello") == 130
+    assert tandem("bench") == 130
+    assert capsys.readouterr().out == ""
+
+
+class StopAfter:
+    """A cancel flag that is set once so many answers have begun."""
+
+    def __init__(self, pair: FakePair, answers: int) -> None:
+        self._pair, self._answers = pair, answers
+
+    def __call__(self) -> bool:
+        return len(self._pair.samplers) > self._answers
+
+    def set(self) -> None:
+        pass
+
+
+def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save, card = tmp_path / "runs.jsonl", tmp_path / "card"
+    arguments = ("bench", "--quick", "--kinds", "code, chat", "--steps", "--save", str(save), "--card", str(card))
+    prompts = tmp_path / "p.toml"
+    prompts.write_text("".join(f'[[prompt]]\nkind="{k}"\nname="n"\ntext="abc"\n' for k in ("code", "chat")))
+    assert tandem(*arguments, "--prompts", str(prompts)) == 0
+    shown = capsys.readouterr()
+
+    assert shown.out.splitlines()[3].split()[:3] == ["plain", "t/s", "automatic"]
+    assert "automatic: " in shown.out
+    lines = [json.loads(line) for line in save.read_text().splitlines()]
+    assert [line["type"] for line in lines] == ["run"] * 4 + ["result"]
+    assert all("steps" in line for line in lines[:4])
+    assert "target sha256" in (tmp_path / "card.md").read_text()
+    assert (tmp_path / "card.svg").read_text().startswith("<svg")
+    (kept,) = (tmp_path / "data" / "benchmarks").iterdir()
+    assert len(json.loads(kept.read_text())["results"]) == 1
+
+
+def test_a_stopped_benchmark_keeps_what_is_done(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\ncde\n")
+    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 5))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 130
+    *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [run["contender"] for run in runs] == ["plain", "automatic"]
+    assert last["notes"] == ["stopped early: 1 of 3 prompts"]
+    assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
+
+
+def test_the_lossless_check(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "10") == 0
+    shown = capsys.readouterr().out
+    assert "Lossless as far as was tested: 16 greedy tokens compared, all the same" in shown
+
+    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["lossless"] is True
+
+
+def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:
+    with pytest.raises(AppError, match="cannot be reached"):
+        tandem("bench", "--against", "http://127.0.0.1:9")
+
+
+def test_fixed_parameters() -> None:
+    assert parse_fixed("n_max=7,p_min=0.6") == DraftParams(7, 0, 0.6)
+    assert parse_fixed(" n_max=4 , n_min=2") == DraftParams(4, 2, 0.6)
+    for wrong in ("", "n_max", "n_max=x", "q=1", "n_max=900"):
+        with pytest.raises(UsageError):
+            parse_fixed(wrong)
+
+
+def test_the_flags_load_nothing_heavy() -> None:
+    code = "import app.cli.compare, app.cli.bench, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "llama_cpp", "urllib.request", "textual"} & set(done.stdout.split())

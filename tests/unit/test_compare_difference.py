@@ -1,0 +1,283 @@
+"""Why two answers differ: rounding at a near-tie, or something that must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from app.chat.message import Message, Role
+from app.compare.difference import Difference, explain
+from app.compare.lossless import (
+    EVERYTHING,
+    Checks,
+    SampledCheck,
+    check,
+    check_greedy,
+    check_sampled,
+    statement,
+)
+from app.compare.race import Run, in_process, race
+from app.compare.report import compared, comparison_lines, lossless_lines
+from app.compare.suite import Prompt
+from app.engine.types import DraftParams, SamplingParams
+from app.errors import Interrupted
+from app.responder import AnswerRequest
+from tests.fakes import FakeModel, FakeSampler, Rule, mixing
+from tests.pairs import FakePair
+
+PROMPT = "hello"
+GREEDY = SamplingParams(temperature=0)
+DRAFTS = DraftParams(3, 0, 0.0)
+REQUEST = AnswerRequest((Message(Role.USER, PROMPT),), GREEDY, max_tokens=12)
+PLACE = 6
+"""The token of the answer at which the two best are close."""
+
+
+class Rounding(FakeModel):
+    """A model whose logits move with the width of the batch, as real ones do.
+
+    Args:
+        gap: How far token 61 is behind the best at the place.
+        moves: How much a batch lifts it.
+    """
+
+    def __init__(self, rule: Rule, gap: float, moves: float) -> None:
+        super().__init__(rule)
+        self.gap, self.moves, self.width = gap, moves, 1
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        self.width = n_outputs
+        super().decode(tokens, n_outputs)
+
+    def _row(self) -> np.ndarray:
+        row = super()._row()
+        if len(self.cells) == len(PROMPT) + PLACE:
+            row[61] = row.max() - self.gap + (self.moves if self.width > 1 else 0.0)
+        return row
+
+
+def runs(pair: FakePair, request: AnswerRequest = REQUEST) -> tuple[Run, Run]:
+    contenders = [in_process(pair, "plain", None), in_process(pair, "drafted", DRAFTS)]
+    work = race(contenders, request, 1, lambda: False, warm_up_tokens=0)
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            return ended.value[0]["plain"], ended.value[0]["drafted"]
+
+
+def never() -> bool:
+    return False
+
+
+def rounding_pair(gap: float, moves: float) -> FakePair:
+    return FakePair(Rounding(mixing(5), gap, moves), FakeModel(mixing(5)))
+
+
+def explained(pair: FakePair) -> Difference:
+    found = explain(pair, *runs(pair), GREEDY, never)
+    assert found is not None
+    return found
+
+
+def test_the_same_text_has_no_difference() -> None:
+    pair = rounding_pair(0.05, 0.0)
+    assert explain(pair, *runs(pair), GREEDY, never) is None
+
+
+def test_a_near_tie_is_told_with_both_logits() -> None:
+    found = explained(rounding_pair(gap=0.05, moves=0.08))
+
+    assert found.index == PLACE
+    assert found.drafted == 61
+    assert found.width == 4
+    assert found.near_tie is True
+    assert found.alone is not None
+    assert found.batched is not None
+    assert found.alone[0] - found.alone[1] == pytest.approx(0.05, abs=1e-4)
+    assert found.batched[1] - found.batched[0] == pytest.approx(0.03, abs=1e-4)
+    assert found.moved == pytest.approx(0.08, abs=1e-4)
+    assert found.why.startswith("a near-tie: the two are 0.05 logits apart")
+
+
+def test_a_batch_that_moves_too_much_is_no_rounding() -> None:
+    found = explained(rounding_pair(gap=2.0, moves=4.0))
+
+    assert found.near_tie is False
+    assert "a real difference: the batch moved a logit by 4" in found.why
+
+
+def test_a_token_that_the_logits_do_not_explain_is_a_real_difference() -> None:
+    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    plain, drafted = runs(pair)
+    wrong = replace(drafted, tokens=(*drafted.tokens[:PLACE], 61, *drafted.tokens[PLACE + 1 :]))
+
+    found = explain(pair, plain, wrong, GREEDY, never)
+    assert found is not None
+    assert found.near_tie is False
+    assert "the batch moved the logits only by up to 0" in found.why
+
+
+def test_a_first_token_can_differ_too() -> None:
+    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    plain, drafted = runs(pair)
+    found = explain(pair, plain, replace(drafted, tokens=(61, *drafted.tokens[1:])), GREEDY, never)
+
+    assert found is not None
+    assert (found.index, found.near_tie, found.width) == (0, False, 0)
+
+
+def test_an_answer_that_is_only_shorter_needs_no_logits() -> None:
+    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    plain, drafted = runs(pair)
+    found = explain(pair, plain, replace(drafted, tokens=drafted.tokens[:4]), GREEDY, never)
+
+    assert found is not None
+    assert (found.index, found.drafted, found.near_tie) == (4, None, None)
+
+
+def test_the_very_batches_of_the_drafted_side_are_computed_again() -> None:
+    pair = rounding_pair(gap=0.05, moves=0.08)
+    plain, drafted = runs(pair)
+    model = pair.samplers[0]._model
+    before = len(model.batches)
+    explain(pair, plain, drafted, GREEDY, never)
+
+    again = model.batches[before:]
+    widths = [len(batch) for batch in again[again.index(again[0], 1) + 1 :]]
+    assert widths == [step.drafted + 1 for step in drafted.steps if step.first <= PLACE]
+
+
+def test_a_sampled_difference_is_drawn_again() -> None:
+    def two(sequence: Sequence[int]) -> dict[int, float]:
+        return {1 + len(sequence) % 7: 0.5, 20: 0.5}
+
+    pair = FakePair(FakeModel(two), FakeModel(two))
+    sampling = SamplingParams(temperature=1.0, seed=3)
+    plain, drafted = runs(pair, replace(REQUEST, sampling=sampling))
+    assert explain(pair, plain, drafted, sampling, never) is None
+    other = 20 if plain.tokens[3] != 20 else 1 + (len(PROMPT) + 3) % 7
+    found = explain(pair, plain, replace(drafted, tokens=(*drafted.tokens[:3], other)), sampling, never)
+    assert found is not None
+    assert found.near_tie is False
+    assert "does not give the same tokens" in found.why
+
+
+def test_explaining_can_be_stopped() -> None:
+    pair = rounding_pair(0.05, 0.08)
+    both = runs(pair)
+    with pytest.raises(Interrupted):
+        explain(pair, *both, GREEDY, lambda: True)
+
+
+def test_the_report_shows_where_and_why() -> None:
+    pair = rounding_pair(0.05, 0.08)
+    plain, drafted = runs(pair)
+    found = explain(pair, plain, drafted, GREEDY, never)
+    text = "\n".join(comparison_lines(compared([{"plain": plain, "drafted": drafted}], {"drafted": found})))
+
+    assert f"differs from token {PLACE + 1} on" in text
+    assert "a near-tie" in text
+    assert "in a batch of 4" in text
+
+
+# Lossless
+
+
+T = TypeVar("T")
+
+
+def drain(work: Generator[object, None, T]) -> T:
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+
+def test_greedy_answers_are_compared_token_by_token() -> None:
+    pair = rounding_pair(0.05, 0.08)
+    (done,) = drain(check_greedy(pair, "chat, one", REQUEST, [("fixed", DRAFTS)], never))
+
+    assert done.compared == PLACE + 1
+    assert done.drafted == 6
+    assert done.holds
+    assert "1 near-tie that rounding decided" in statement(Checks([done]))
+    assert "a near-tie" in "\n".join(lossless_lines(Checks([done])))
+
+
+def test_a_real_difference_is_not_lossless() -> None:
+    pair = rounding_pair(2.0, 4.0)
+    (done,) = drain(check_greedy(pair, "chat, one", REQUEST, [("fixed", DRAFTS)], never))
+
+    assert not done.holds
+    assert statement(Checks([done])).startswith("Not lossless here: 1 greedy answer differs")
+
+
+def test_both_sides_draw_with_seeds_of_their_own() -> None:
+    pair = FakePair(FakeModel(four), FakeModel(four))
+    drain(check_sampled(pair, REQUEST, "all", EVERYTHING, 5, never))
+    assert len({sampler.seed for sampler in pair.samplers}) == 10
+
+
+def sampled(pair: FakePair) -> SampledCheck:
+    request = replace(REQUEST, sampling=SamplingParams(temperature=1.0))
+    return drain(check_sampled(pair, request, "all", EVERYTHING, 150, never))
+
+
+def four(sequence: Sequence[int]) -> dict[int, float]:
+    return {2 + len(sequence): 0.4, 1: 0.3, 30: 0.2, 31: 0.1}
+
+
+def test_sampled_answers_have_one_distribution() -> None:
+    found = sampled(FakePair(FakeModel(four), FakeModel(four)))
+
+    assert found.drafted > 100
+    assert found.freedom > 5
+    assert found.holds
+    assert "differ no more than chance allows" in statement(Checks([], [found]))
+
+
+class Greedily(FakeSampler):
+    """A fault: where a draft was submitted it takes the most probable token instead of drawing."""
+
+    def sample(self, row: int) -> int:
+        model = self._model
+        if len(model._rows) < 2:
+            return super().sample(row)
+        return int(model.logits(row).argmax())
+
+
+def test_a_bias_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = FakePair(FakeModel(four), FakeModel(four))
+    monkeypatch.setattr(pair, "new_sampler", lambda params: Greedily(pair._model, params.seed))
+    found = sampled(pair)
+
+    assert not found.holds
+    assert "another distribution" in statement(Checks([], [found]))
+
+
+def test_a_whole_check_and_its_early_end() -> None:
+    pair = FakePair(FakeModel(four), FakeModel(four))
+    prompts = [Prompt("chat", "one", "abc"), Prompt("prose", "two", "def")]
+    checks = Checks()
+    ways = [("everything", EVERYTHING)]
+    for _ in check(pair, checks, prompts, REQUEST, ways, 20, never):
+        pass
+    assert [c.prompt for c in checks.greedy] == ["chat, one", "prose, two"]
+    assert len(checks.sampled) == 1
+
+    stopped = Checks()
+    with pytest.raises(Interrupted):
+        drain(check(pair, stopped, prompts, REQUEST, ways, 20, lambda: bool(stopped.greedy)))
+    assert stopped.greedy
+    assert not stopped.sampled
+
+
+def test_nothing_drafted_is_nothing_tested() -> None:
+    assert statement(Checks()) == "Nothing was drafted, so nothing was tested."

@@ -1,0 +1,215 @@
+"""Races: who runs when, from which state, what counts, and what the figures allow to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.compare.measure import Spread, measure, outcome, spread, verdict
+from app.compare.race import (
+    WARM_UP,
+    Contender,
+    RaceEvent,
+    RaceProgress,
+    Round,
+    Run,
+    RunEnded,
+    in_process,
+    race,
+)
+from app.engine.stats import GenerationStats
+from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
+from app.events import StepCompleted
+from app.responder import AnswerRequest
+from tests.fakes import END, FakeModel, mixing, script
+from tests.pairs import FakePair
+
+PROMPT = "hello"
+GREEDY = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), max_tokens=20)
+TEXT = list(range(1, 13))
+
+
+@pytest.fixture
+def pair() -> FakePair:
+    rule = script(TEXT, len(PROMPT))
+    return FakePair(FakeModel(rule), FakeModel(rule))
+
+
+def three(pair: FakePair) -> list[Contender]:
+    ways = {"plain": None, "fixed": DraftParams(3, 0, 0.0), "automatic": AutoDraft()}
+    return [in_process(pair, name, way) for name, way in ways.items()]
+
+
+def run_race(
+    contenders: Sequence[Contender],
+    request: AnswerRequest = GREEDY,
+    repeat: int = 2,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[list[RaceProgress], list[Round]]:
+    events: list[RaceProgress] = []
+    work = race(contenders, request, repeat, cancelled)
+    while True:
+        try:
+            events.append(next(work))
+        except StopIteration as ended:
+            return events, ended.value
+
+
+def made(name: str, ns: int, n: int = 11, *, draft_prompt_ns: int = 0, drafted: int = 0, accepted: int = 0) -> Run:
+    stats = GenerationStats(predicted_n=n, predicted_ns=ns, draft_prompt_ns=draft_prompt_ns, verify_steps=5)
+    stats.draft_n, stats.draft_n_accepted = drafted, accepted
+    return Run(name, (1,), (1,), "", FinishReason.STOP, stats)
+
+
+def test_the_order_turns_and_the_warm_up_comes_first(pair: FakePair) -> None:
+    events, rounds = run_race(three(pair), repeat=3)
+
+    order = [(e.round, e.run.contender) for e in events if isinstance(e, RunEnded)]
+    forwards = ["plain", "fixed", "automatic"]
+    assert [name for number, name in order if number == 1] == forwards
+    assert [name for number, name in order if number == 2] == forwards[::-1]
+    assert [name for number, name in order if number == 3] == forwards
+    assert [number for number, _ in order[:3]] == [WARM_UP] * 3
+    assert len(rounds) == 3
+
+
+def test_the_warm_up_is_short(pair: FakePair) -> None:
+    long = replace(GREEDY, max_tokens=100)
+    endless = FakePair(FakeModel(mixing(3)))
+    events, rounds = run_race([in_process(endless, "plain", None)], long, 1)
+
+    warm = [e.run for e in events if isinstance(e, RunEnded) and e.round == WARM_UP]
+    assert [run.stats.predicted_n for run in warm] == [16]
+    assert rounds[0]["plain"].stats.predicted_n == 100
+
+
+def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:
+    events, _ = run_race(three(pair))
+
+    runs = [e.run for e in events if isinstance(e, RunEnded)]
+    assert {run.stats.cache_n for run in runs} == {0}
+    assert {run.stats.prompt_n for run in runs} == {len(PROMPT)}
+    draft = pair.drafter.cache._model if pair.drafter is not None else None
+    assert isinstance(draft, FakeModel)
+    read = [batch for batch in draft.batches if batch == runs[0].prompt]
+    assert len(read) == sum(run.contender != "plain" for run in runs), "the draft must read the prompt in every run"
+
+
+def test_a_run_knows_every_token_and_which_round_gave_it(pair: FakePair) -> None:
+    _, (round_, _) = run_race(three(pair))
+
+    plain, fixed = round_["plain"], round_["fixed"]
+    assert plain.tokens == fixed.tokens == (*TEXT, END)
+    assert [(s.first, s.tokens) for s in plain.steps] == [(i, 1) for i in range(1, 13)]
+    assert [(s.first, s.tokens, s.drafted, s.accepted) for s in fixed.steps] == [
+        (1, 4, 3, 3),
+        (5, 4, 3, 3),
+        (9, 4, 3, 3),
+    ]
+    assert sum(s.ns for s in fixed.steps) == fixed.stats.predicted_ns
+
+
+def test_a_screen_can_tell_whose_text_it_is(pair: FakePair) -> None:
+    events, rounds = run_race(three(pair), repeat=1)
+
+    shown: dict[str, str] = {}
+    for e in events:
+        if isinstance(e, RaceEvent) and e.round == 1 and isinstance(e.event, StepCompleted):
+            text = "".join(s.text for s in e.event.segments)
+            shown[e.contender] = shown.get(e.contender, "") + text
+    assert shown == {name: rounds[0][name].text for name in ("plain", "fixed", "automatic")}
+
+
+def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
+    ended = 0
+
+    def cancelled() -> bool:
+        return ended >= 8  # the warm-up's three, the first round's three, two of the second
+
+    rounds: list[Round] = []
+    work = race(three(pair), GREEDY, 5, cancelled)
+    while True:
+        try:
+            ended += isinstance(next(work), RunEnded)
+        except StopIteration as done:
+            rounds = done.value
+            break
+    assert len(rounds) == 1
+    assert set(rounds[0]) == {"plain", "fixed", "automatic"}
+
+
+def test_a_cancelled_run_does_not_count() -> None:
+    pair = FakePair(FakeModel(mixing(1)))
+    seen = 0
+
+    def cancelled() -> bool:
+        nonlocal seen
+        seen += 1
+        return seen > 40
+
+    _, rounds = run_race([in_process(pair, "plain", None)], replace(GREEDY, max_tokens=400), 2, cancelled)
+    assert rounds == []
+
+
+def test_the_drafts_reading_counts_against_it() -> None:
+    rounds = [{"plain": made("plain", 1000), "draft": made("draft", 500, draft_prompt_ns=500)}]
+
+    ratio = measure([rounds], "draft", "plain").ratio
+    assert ratio is not None
+    assert ratio.median == 1.0
+
+
+def test_ratios_are_taken_within_a_round_so_that_drift_cancels() -> None:
+    drift = (1.0, 1.5, 3.0)
+    rounds = [{"plain": made("plain", round(1000 * d)), "draft": made("draft", round(500 * d))} for d in drift]
+
+    m = measure([rounds], "draft", "plain")
+    assert m.ratio is not None
+    assert m.tokens_per_second is not None
+    assert m.ratio.width == pytest.approx(0.0)
+    assert m.ratio.median == pytest.approx(2.0)
+    assert m.tokens_per_second.width > 0
+
+
+def test_several_prompts_weigh_by_equal_tokens() -> None:
+    slow = [{"plain": made("plain", 3000), "draft": made("draft", 1000)}]
+    fast = [{"plain": made("plain", 1000), "draft": made("draft", 1000)}]
+    one_token = [{"plain": made("plain", 0, n=1), "draft": made("draft", 900)}]
+
+    ratio = measure([slow, fast, one_token], "draft", "plain").ratio
+    assert ratio == Spread(2.0, 2.0, 2.0, 1)
+
+
+def test_acceptance_is_over_all_rounds() -> None:
+    rounds = [
+        {"draft": made("draft", 900, drafted=10, accepted=10)},
+        {"draft": made("draft", 900, drafted=30, accepted=10)},
+    ]
+    m = measure([rounds], "draft", "draft")
+    assert m.acceptance == 0.5
+    assert m.tokens_per_verify == 2.0
+    assert m.ratio is None
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected", "words"),
+    [
+        ((2.0, 2.1, 2.2), "faster", "2.1x faster (3 runs each, alternating: 2.0 to 2.2)"),
+        ((0.5, 0.52, 0.55), "slower", "slower, 0.52x the speed (3 runs each, alternating: 0.50 to 0.55)"),
+        ((1.0, 1.05, 1.1), "tie", "a tie (3 runs each, alternating: 1.00 to 1.10)"),
+        ((1.05, 1.06, 1.12), "tie", "a tie (3 runs each, alternating: 1.05 to 1.12)"),
+        ((1.02,), "tie", "a tie (1.02x, 1 run each; --repeat 3 would tell the spread)"),
+        ((1.3,), "faster", "1.30x faster (1 run each; --repeat 3 would tell the spread)"),
+    ],
+)
+def test_the_verdict_says_no_more_than_the_spread_allows(ratios: tuple[float, ...], expected: str, words: str) -> None:
+    assert outcome(spread(ratios)) == expected
+    assert verdict(spread(ratios)) == words
+
+
+def test_nothing_measured_is_said_so() -> None:
+    assert outcome(None) == "unknown"
+    assert verdict(None) == "not measured: the answers are too short"
