@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
+from app.cli.fitting import fitted
+from app.cli.placement import Placement, read_placement
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.errors import ModelFileError, PairError, UsageError
 from app.hardware.cpu import default_threads
@@ -54,6 +56,7 @@ class Options:
         system: System message, or None.
         max_tokens: Most tokens of an answer, or None.
         stops: Stop strings.
+        placement: Where the models go.
     """
 
     pair: Pair
@@ -64,6 +67,7 @@ class Options:
     system: str | None
     max_tokens: int | None
     stops: tuple[str, ...]
+    placement: Placement = field(default_factory=Placement)
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -102,6 +106,7 @@ def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Op
         system=given.get("system"),
         max_tokens=given.get("max_tokens"),
         stops=tuple(given.get("stop", ())),
+        placement=read_placement(given),
     )
 
 
@@ -119,10 +124,10 @@ def loader(options: Options) -> Loader:
 
 
 def pair_params(options: Options) -> PairParams:
-    """What to load; the demo's draft is made here if it is missing.
+    """What to load and where to; the demo's draft is made here if it is missing.
 
     Raises:
-        PairError: A file has not been downloaded yet.
+        PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
     """
     from app.llama.pair import PairParams
 
@@ -131,9 +136,22 @@ def pair_params(options: Options) -> PairParams:
     draft = None
     if pair.draft is not None:
         draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
-    return PairParams(
-        target=target, draft=draft, n_threads=options.n_threads, n_ctx=options.n_ctx, memory_dir=memory_dir()
+    placement = options.placement
+    params = PairParams(
+        target=target,
+        draft=draft,
+        n_threads=options.n_threads,
+        n_ctx=options.n_ctx,
+        memory_dir=memory_dir(),
+        model=placement.model,
+        draft_model=placement.draft_model,
+        kv_type=placement.kv_type,
+        draft_kv_type=placement.draft_kv_type,
+        flash_attention=placement.flash_attention,
     )
+    if not placement.fit:
+        return params
+    return fitted(params, (pair.target, pair.draft), list(catalog().pairs.values()))
 
 
 def catalog() -> Catalog:

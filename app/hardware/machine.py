@@ -9,7 +9,7 @@ from app.hardware import gpus_apple, gpus_linux, gpus_windows
 from app.hardware.gpu import Gpu, Reader, clean, whole
 from app.hardware.system import RealSystem, System
 
-__all__ = ["Gpu", "Machine", "look"]
+__all__ = ["Gpu", "Machine", "look", "main_memory"]
 
 PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
 # The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
@@ -71,6 +71,11 @@ def look(system: System | None = None) -> Machine:
         translated=_translated(reader),
         troubles=tuple(reader.troubles),
     )
+
+
+def main_memory(system: System | None = None) -> tuple[int, int]:
+    """Main memory alone, `ram_total` and `ram_available` of `Machine`: a moment's work, without the vendors' tools."""
+    return _memory(system or RealSystem())
 
 
 def _processor(reader: Reader) -> str:

@@ -30,6 +30,24 @@ _logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 _logits_address.restype = ctypes.c_void_p
 
 
+def native_params(params: ContextParams) -> Any:
+    """A `llama_context_params`, for this package only."""
+    raw = native.llama_context_default_params()
+    raw.n_ctx = params.n_ctx
+    raw.n_batch = min(params.n_batch, params.n_ctx)
+    raw.n_ubatch = raw.n_batch
+    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
+    raw.n_seq_max = 1
+    raw.n_threads = params.n_threads
+    raw.n_threads_batch = params.n_threads_batch
+    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
+    raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
+    # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
+    raw.swa_full = True
+    raw.no_perf = True
+    return raw
+
+
 class Context:
     """Owns one native context and is the only way to it; implements `app.engine.interfaces.TokenModel`.
 
@@ -79,19 +97,8 @@ class Context:
             )
 
     def _create(self, params: ContextParams) -> Any:
-        raw = native.llama_context_default_params()
-        raw.n_ctx = params.n_ctx
-        raw.n_batch = min(params.n_batch, params.n_ctx)
-        raw.n_ubatch = raw.n_batch
-        raw.n_outputs_max = self._n_outputs = min(params.n_outputs, raw.n_batch)
-        raw.n_seq_max = 1
-        raw.n_threads = params.n_threads
-        raw.n_threads_batch = params.n_threads_batch
-        raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
-        raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
-        # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
-        raw.swa_full = True
-        raw.no_perf = True
+        raw = native_params(params)
+        self._n_outputs = raw.n_outputs_max
         library.clear_errors()
         handle = native.llama_init_from_model(self._model.handle, raw)
         if not handle:

@@ -116,6 +116,17 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     return tuple(found)
 
 
+def graphics() -> dict[str, int]:
+    """Native pointers of what layers can be put on besides the processor, by name; no driver is asked for memory."""
+    library.start()
+    found: dict[str, int] = {}
+    for index in range(min(int(_call("ggml_backend_dev_count") or 0), _MOST)):
+        handle = _call("ggml_backend_dev_get", index)
+        if handle and _kind(int(_call("ggml_backend_dev_type", handle))) in ("gpu", "igpu"):
+            found.setdefault(_text("ggml_backend_dev_name", handle), handle)
+    return found
+
+
 def build() -> BuildInfo:
     """What was installed, in its own words."""
     library.start()

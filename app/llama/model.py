@@ -14,6 +14,7 @@ from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.params import ModelParams
+from app.llama.placement import place
 from app.llama.plain import plain
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
@@ -80,9 +81,9 @@ class Model:
             return not cancelled
 
         raw = native.llama_model_default_params()
-        raw.n_gpu_layers = params.n_gpu_layers
+        # Both kept on the object: llama.cpp holds bare pointers.
+        self._placement = place(raw, params)
         raw.load_mode = _MMAP if params.use_mmap and native.llama_supports_mmap() else _READ
-        # Kept on the object: llama.cpp holds the bare pointer while it loads.
         self._progress_callback = native.llama_progress_callback(progress)
         raw.progress_callback = self._progress_callback
         library.clear_errors()

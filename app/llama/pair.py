@@ -19,15 +19,15 @@ from app.engine.tuning.curve import MAX_ROWS, CostModel
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError
+from app.errors import Interrupted, ModelLoadError, UsageError
 from app.events import ModelInfo, PairInfo
-from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams
+from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
+from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.sampler import SamplerChain
 
@@ -55,8 +55,12 @@ class PairParams:
         draft: GGUF file, or None for plain decoding.
         n_threads: CPU threads.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
-        model: How to load the weights of both.
+        model: How to load the target's weights, and where to.
         memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
+        draft_model: The same for the draft. It is never split: what it saves would be lost between two devices.
+        kv_type: Type of the target's KV cache, a key of `app.llama.params.KV_TYPES`.
+        draft_kv_type: Of the draft's.
+        flash_attention: "auto", "on" or "off", for both.
     """
 
     target: Path
@@ -65,6 +69,38 @@ class PairParams:
     n_ctx: int | None = None
     model: ModelParams = field(default_factory=ModelParams)
     memory_dir: Path | None = None
+    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
+    kv_type: str = "f16"
+    draft_kv_type: str = "f16"
+    flash_attention: str = "auto"
+
+    def __post_init__(self) -> None:
+        for kv_type in (self.kv_type, self.draft_kv_type):
+            if self.flash_attention == "off" and needs_flash_attention(kv_type):
+                raise UsageError(
+                    f"A KV cache of type {kv_type} needs flash attention, which was turned off.",
+                    "Leave --flash-attn at auto, or take the KV type f16.",
+                )
+
+    def target_context(self, n_ctx_train: int) -> ContextParams:
+        """The target's context, for a model that was trained for so many tokens."""
+        trained = min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
+        wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
+        return self._context(min(wanted, trained), MAX_ROWS, self.kv_type)
+
+    def draft_context(self, n_ctx: int) -> ContextParams:
+        """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""
+        return self._context(n_ctx, 1, self.draft_kv_type)
+
+    def _context(self, n_ctx: int, n_outputs: int, kv_type: str) -> ContextParams:
+        return ContextParams(
+            n_ctx=n_ctx,
+            n_threads=self.n_threads,
+            n_threads_batch=self.n_threads,
+            n_outputs=n_outputs,
+            kv_type=kv_type,
+            flash_attention=self.flash_attention,
+        )
 
 
 class NativePair:
@@ -90,7 +126,7 @@ class NativePair:
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
-            self._context = Context(self._model, self._context_params(params, n_outputs=MAX_ROWS), cancel)
+            self._context = Context(self._model, self._context_params(params), cancel)
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
@@ -98,7 +134,7 @@ class NativePair:
                 target=_info(self._model),
                 draft=_info(draft) if draft is not None else None,
                 n_ctx=self._context.n_ctx,
-                device=_device(params.model),
+                device=_device(params, draft is not None),
             )
             self._memory_file = (
                 params.memory_dir / f"{self._identity(params, draft)}.json" if params.memory_dir else None
@@ -107,20 +143,14 @@ class NativePair:
             self._stack = stack.pop_all()
         on_progress("ready", 1.0)
 
-    def _context_params(self, params: PairParams, n_outputs: int) -> ContextParams:
-        trained = min(self._model.n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
-        wanted = params.n_ctx if params.n_ctx is not None else min(trained, DEFAULT_CONTEXT)
-        if wanted > trained:
+    def _context_params(self, params: PairParams) -> ContextParams:
+        chosen = params.target_context(self._model.n_ctx_train)
+        if params.n_ctx is not None and chosen.n_ctx < params.n_ctx:
             self.notices.append(
-                f"{self._model.name} was trained for {trained:,} tokens of context; {wanted:,} were asked for, "
-                f"{trained:,} are used."
+                f"{self._model.name} was trained for {chosen.n_ctx:,} tokens of context; {params.n_ctx:,} were asked "
+                f"for, {chosen.n_ctx:,} are used."
             )
-        return ContextParams(
-            n_ctx=min(wanted, trained),
-            n_threads=params.n_threads,
-            n_threads_batch=params.n_threads,
-            n_outputs=n_outputs,
-        )
+        return chosen
 
     def _load_draft(
         self,
@@ -137,15 +167,14 @@ class NativePair:
                 "so a rejected draft could not be undone."
             )
             return None
-        draft = Model(file, params.model, lambda share: on_progress("draft", share))
+        draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
             reason = f"{draft.name} keeps a running state that cannot be taken back after a rejected draft."
         if reason is None:
             try:
-                # As long as the target's: a shorter one would end drafting in the middle of a conversation.
-                context = Context(draft, self._draft_context_params(params), cancel)
+                context = Context(draft, params.draft_context(self._context.n_ctx), cancel)
             except ModelLoadError as error:
                 reason = error.message
         if reason is not None:
@@ -157,18 +186,17 @@ class NativePair:
         )
         return draft
 
-    def _draft_context_params(self, params: PairParams) -> ContextParams:
-        return ContextParams(n_ctx=self._context.n_ctx, n_threads=params.n_threads, n_threads_batch=params.n_threads)
-
     def _identity(self, params: PairParams, draft: Model | None) -> str:
-        """A name for what costs and acceptance depend on: both files, device, build and threads."""
+        """A name for what costs and acceptance depend on: files, placement, cache types, build and threads."""
         parts = [
             fingerprint(params.target),
-            fingerprint(draft.path) if draft is not None else "",
-            _device(params.model),
+            *_placement(params.model, params.kv_type),
             native.llama_version().decode(),
             str(params.n_threads),
+            params.flash_attention,
         ]
+        if draft is not None:
+            parts += [fingerprint(draft.path), *_placement(params.draft_model, params.draft_kv_type)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
     @property
@@ -179,13 +207,16 @@ class NativePair:
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int = CALIBRATION_NS, passes: int = 1
     ) -> Generator[float, None, None]:
-        """Measure the cost curves, as far as the budget allows; clears both caches."""
+        """Measure the cost curves, as far as the budget allows, or look at them again; clears both caches."""
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None
         profile = yield from calibrate(
             self.target, draft, text, time.perf_counter_ns, budget_ns=budget_ns, cancelled=cancelled, passes=passes
         )
-        self.memory = Memory(CostModel(profile))
+        if self.memory is None:
+            self.memory = Memory(CostModel(profile))
+        else:
+            self.memory.remeasure(profile)
 
     def remember(self) -> None:
         """Keep what was learned for the next run."""
@@ -236,5 +267,10 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _device(params: ModelParams) -> str:
-    return "GPU" if params.n_gpu_layers != 0 and library.supports_offload() else "CPU"
+def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
+    return label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
+
+
+def _device(params: PairParams, with_draft: bool) -> str:
+    target, draft = label(params.model), label(params.draft_model)
+    return target if not with_draft or draft == target else f"{target}, draft on {draft}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from app.errors import UsageError
@@ -14,23 +15,46 @@ MAX_BATCH = 1 << 14
 KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7}
 """KV cache types that llama.cpp's attention can read; an unknown number is a crash there."""
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
-_ALL_LAYERS = -1
+ALL_LAYERS = -1
+CPU = "cpu"
+"""The processor where a device is named: no layers on any other."""
+MAX_DEVICES = 16
+"""LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
+_LONGEST_NAME = 64
+_BLOCKS = ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelParams:
-    """How to load the weights.
+    """How to load the weights, and where to.
 
     Attributes:
-        n_gpu_layers: Layers to put on the GPU; -1 is all of them.
+        n_gpu_layers: Layers to put on the devices; -1 is all of them.
         use_mmap: Map the file instead of reading it.
+        devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the processor alone, () leaves the choice to llama.cpp.
+        tensor_split: Share of the layers for each device, in their order; () goes by their free memory.
+        split: Whether several devices may share the layers; a model that is whole answers without waiting between them.
     """
 
-    n_gpu_layers: int = _ALL_LAYERS
+    n_gpu_layers: int = ALL_LAYERS
     use_mmap: bool = True
+    devices: tuple[str, ...] = ()
+    tensor_split: tuple[float, ...] = ()
+    split: bool = True
 
     def __post_init__(self) -> None:
         _within("gpu layers", self.n_gpu_layers, -1, 10_000)
+        _check_devices(self.devices)
+        _check_shares(self.tensor_split, len(self.devices))
+        if not self.split and (len(self.devices) > 1 or self.tensor_split):
+            raise UsageError(
+                "A model that stays whole goes on one device.", "Name one, and leave the shares of several out."
+            )
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the processor was asked for, by its name or by leaving it all layers."""
+        return self.devices == (CPU,) or self.n_gpu_layers == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +87,36 @@ class ContextParams:
         _within("batch threads", self.n_threads_batch, 1, MAX_THREADS)
         _among("flash attention", self.flash_attention, FLASH_ATTENTION)
         _among("KV cache type", self.kv_type, KV_TYPES)
+
+
+def needs_flash_attention(kv_type: str) -> bool:
+    """Whether llama.cpp reads such a cache with flash attention only: values in blocks of 32 cannot be transposed."""
+    return kv_type in _BLOCKS
+
+
+def _check_devices(names: tuple[str, ...]) -> None:
+    if not isinstance(names, tuple) or len(names) > MAX_DEVICES:
+        raise UsageError(f"The devices are {names!r}; they must be at most {MAX_DEVICES} names.")
+    for name in names:
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+            raise UsageError(f"{name!r} is not the name of a device.", "tandem doctor lists them.")
+    if len({name.lower() for name in names}) != len(names):
+        raise UsageError(f"A device is named twice: {', '.join(names)}.")
+    if len(names) > 1 and CPU in names:
+        raise UsageError(
+            'The device "cpu" stands alone.', "Layers that find no room on the others are left to it by --gpu-layers."
+        )
+
+
+def _check_shares(shares: tuple[float, ...], n_devices: int) -> None:
+    if not isinstance(shares, tuple) or len(shares) > MAX_DEVICES:
+        raise UsageError(f"The tensor split is {shares!r}; it must be at most {MAX_DEVICES} shares.")
+    if not all(isinstance(share, int | float) and math.isfinite(share) and share >= 0 for share in shares):
+        raise UsageError("The shares of the tensor split must be numbers that are not negative.")
+    if shares and not sum(shares) > 0:
+        raise UsageError("The shares of the tensor split are all 0.")
+    if shares and n_devices and len(shares) != n_devices:
+        raise UsageError(f"The tensor split has {len(shares)} shares for {n_devices} devices.", "Give one for each.")
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:

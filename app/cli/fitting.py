@@ -1,0 +1,236 @@
+"""A pair and this machine's memory in, a placement that fits out, or a sentence with the ways out.
+
+The plan is `app.hardware.fit`'s, the figures are the headers', and where it is tight llama.cpp's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.catalog import Pair
+from app.errors import PairError
+from app.gguf import read_header
+from app.hardware.fit import KV_BYTES, MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
+from app.hardware.machine import main_memory
+from app.hardware.offers import Offer, Smaller, offers
+from app.llama.params import ALL_LAYERS, ModelParams
+from app.pairing.facts import model_facts
+from app.pairing.propose import Fit, Room, gigabytes, weigh
+from app.source import HubModel, ModelSource
+
+if TYPE_CHECKING:
+    from app.llama.footprint import Part
+    from app.llama.pair import PairParams
+    from app.llama.params import ContextParams
+
+_CERTAIN = 0.75
+"""Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""
+_LOGIT_BYTES = 4
+_CELLS = 256
+"""llama.cpp rounds the cells of a KV cache up to a multiple of it."""
+_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
+_INDENT = "\n        "
+
+
+class DoesNotFitError(PairError):
+    """A pair that does not fit into this machine.
+
+    Args:
+        message: What is missing, and where.
+        hint: The offers, as flags.
+        offers: The same, as values.
+    """
+
+    def __init__(self, message: str, hint: str, found: tuple[Offer, ...]) -> None:
+        super().__init__(message, hint)
+        self.offers = found
+
+
+def fitted(params: PairParams, sources: Sequence[ModelSource | None], pairs: Sequence[Pair]) -> PairParams:
+    """The same pair with every layer placed, counted against the memory that is free now.
+
+    Args:
+        params: What is to be loaded.
+        sources: Where target and draft come from.
+        pairs: Known pairs, from which a smaller one is offered.
+
+    Raises:
+        DoesNotFitError: It does not fit; the offers are its hint.
+        UsageError: A device that was named is not there.
+        ModelFileError: A file is missing or no model.
+        ModelLoadError: llama.cpp cannot list its devices.
+    """
+    rooms = _rooms()
+    target, draft = _needs(params, sources)
+    wishes = _wishes(params)
+    planned = plan(target, draft, rooms, wishes)
+    placed = _placed(params, planned, rooms)
+    if planned.fullness > _CERTAIN:
+        target, draft = _measured(placed, target, draft)
+        planned = plan(target, draft, rooms, wishes)
+        placed = _placed(params, planned, rooms)
+    if not planned.fits:
+        raise _refusal(params, planned, target, draft, rooms, pairs)
+    return placed
+
+
+def _rooms() -> tuple[DeviceRoom, ...]:
+    """Main memory, and every graphics processor that this build can use; only where there is one is a child asked."""
+    from app.llama import library
+    from app.llama.devices import probe
+
+    _, available = main_memory()
+    cards = []
+    if library.supports_offload():
+        _, devices = probe(available)
+        for device in devices:
+            if device.kind == "gpu" or device.kind == "igpu":
+                cards.append(DeviceRoom(device.name, device.kind, device.backend, device.free_bytes))
+    return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
+
+
+def _wishes(params: PairParams) -> Wishes:
+    model, draft = params.model, params.draft_model
+    return Wishes(
+        devices=(MAIN,) if model.on_cpu else model.devices,
+        draft_device=MAIN if draft.on_cpu else "".join(draft.devices),
+        gpu_layers=model.n_gpu_layers,
+        draft_gpu_layers=draft.n_gpu_layers,
+        tensor_split=model.tensor_split,
+    )
+
+
+def _needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Need, Need | None]:
+    target, context = _need(params, params.target, sources[0], None)
+    if params.draft is None:
+        return target, None
+    return target, _need(params, params.draft, sources[1], context)[0]
+
+
+def _need(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[Need, int]:
+    """What a model takes, by its header; the context is the target's where that is known."""
+    parts = _parts(path)
+    header = read_header(path, tensors=len(parts) == 1)
+    size = sum(part.stat().st_size for part in parts)
+    facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
+    context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
+    rows = context.n_outputs * len(facts.vocab.tokens) * _LOGIT_BYTES
+    cells = -(-context.n_ctx // _CELLS) * _CELLS
+    need = Need(
+        name=facts.name,
+        weights=size,
+        kv=int(facts.kv_bytes_per_token * cells * KV_BYTES[context.kv_type] / KV_BYTES["f16"]),
+        # The graph makes the rows of logits once more before they are copied out.
+        compute=facts.buffer_bytes + rows,
+        host=rows,
+        n_layers=facts.n_layers,
+        n_ctx=context.n_ctx,
+        kv_type=context.kv_type,
+        n_parameters=facts.n_parameters,
+        repo=source.repo if isinstance(source, HubModel) else "",
+    )
+    return need, context.n_ctx
+
+
+def _parts(path: Path) -> list[Path]:
+    """The files of a split model, by the name of the first."""
+    found = _PART.search(path.name)
+    if found is None:
+        return [path]
+    stem, n = path.name[: found.start()], int(found[1])
+    return [part for i in range(1, n + 1) if (part := path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf")).is_file()]
+
+
+def _measured(params: PairParams, target: Need, draft: Need | None) -> tuple[Need, Need | None]:
+    """The needs by llama.cpp's own reckoning, where that can be had."""
+    from app.llama.footprint import measure
+
+    def of(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
+        # Of a model in two places the figures do not tell what moves with a layer.
+        in_part = ALL_LAYERS < model.n_gpu_layers <= need.n_layers and not model.on_cpu
+        parts = None if in_part else measure(path, model, context)
+        return need if parts is None else by_parts(need, parts)
+
+    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
+    if draft is None or params.draft is None:
+        return measured, None
+    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+
+
+def by_parts(need: Need, parts: Sequence[Part]) -> Need:
+    """A need with llama.cpp's figures; where layers are on devices, what is in main memory stays there."""
+    on_devices = [part for part in parts if part.device.lower() != MAIN]
+    main = [part for part in parts if part.device.lower() == MAIN]
+    holding = on_devices or main
+    return replace(
+        need,
+        weights=sum(part.weights for part in holding),
+        kv=sum(part.kv for part in parts),
+        compute=max(part.compute for part in holding),
+        host=sum(part.weights + part.compute for part in main) if on_devices else 0,
+    )
+
+
+def _placed(params: PairParams, planned: Plan, rooms: Sequence[DeviceRoom]) -> PairParams:
+    if len(rooms) == 1:
+        return params
+    draft = params.draft_model
+    if planned.draft is not None:
+        draft = _model(draft, planned.draft)
+    return replace(params, model=_model(params.model, planned.target), draft_model=draft)
+
+
+def _model(model: ModelParams, placed: Placed) -> ModelParams:
+    return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
+
+
+def _refusal(
+    params: PairParams,
+    planned: Plan,
+    target: Need,
+    draft: Need | None,
+    rooms: tuple[DeviceRoom, ...],
+    pairs: Sequence[Pair],
+) -> DoesNotFitError:
+    names = f"{target.name} with {draft.name}" if draft is not None else target.name
+    short = [load for load in planned.loads if load.lacking]
+    where = "; ".join(
+        f"{gigabytes(load.need_bytes)} {'in main memory' if load.device == MAIN else f'on {load.device}'}, where "
+        f"{gigabytes(load.room_bytes)} are free for it"
+        for load in short
+    )
+    need_bytes = target.total + (draft.total if draft is not None else 0)
+    found = offers(
+        target,
+        draft,
+        rooms,
+        _wishes(params),
+        smaller=_smaller(pairs, rooms, need_bytes),
+        flash_attention=params.flash_attention,
+    )
+    return DoesNotFitError(
+        f"{names} does not fit: it takes {where}.",
+        _INDENT.join(["Take one of these, or load it all the same with --fit off:", *map(offer_line, found)]),
+        found,
+    )
+
+
+def offer_line(offer: Offer) -> str:
+    """An offer in one line."""
+    flags = " ".join(offer.flags)
+    alone = "" if offer.suffices else "; not enough alone"
+    what = f"{flags}: {offer.what}" if flags else offer.what
+    return f"{what}, frees about {gigabytes(offer.gain_bytes)}{alone} ({offer.cost})"
+
+
+def _smaller(pairs: Sequence[Pair], rooms: Sequence[DeviceRoom], need_bytes: int) -> Smaller | None:
+    """The largest known pair that fits where this one does not."""
+    room = max((room.room_bytes for room in rooms if room.kind == "gpu"), default=rooms[-1].room_bytes)
+    weighed = [weigh(pair, Room(room)) for pair in pairs]
+    fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
+    best = max(fits, key=lambda found: found.need_bytes, default=None)
+    return Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None

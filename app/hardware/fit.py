@@ -1,0 +1,291 @@
+"""Where two models go, and whether they fit there: counted before anything is loaded.
+
+All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
+device: waiting between two would cost more than it saves. What does not fit is not loaded in part in silence; the ways
+out are counted and offered.
+
+Pure: sizes in, a plan out. All sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from app.errors import UsageError
+
+MAIN = "cpu"
+"""Main memory, and the processor in front of it, among the names of devices."""
+ALL_LAYERS = -1
+KV_BYTES: Mapping[str, float] = {
+    "f32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "q8_0": 34 / 32,
+    "q5_1": 24 / 32,
+    "q5_0": 22 / 32,
+    "q4_1": 20 / 32,
+    "q4_0": 18 / 32,
+}
+"""Bytes of a value: ggml's blocks hold 32 with a scale of two bytes, and an offset of two more in the _1 types."""
+_CARD_RESERVE = 768 << 20
+"""Left free on a card: the driver's context and kernels take some hundred MiB when the first model is loaded."""
+_MAIN_SHARE = 0.9
+"""Of free main memory; the rest is for everything else that runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRoom:
+    """Memory that models can be put into.
+
+    Attributes:
+        name: llama.cpp's name, or `MAIN`.
+        kind: "gpu" has memory of its own, "igpu" shares main memory.
+        backend: Such as "CUDA"; a model is only split over devices of one backend.
+        free_bytes: Now.
+    """
+
+    name: str
+    kind: Literal["cpu", "gpu", "igpu"]
+    backend: str
+    free_bytes: int
+
+    @property
+    def room_bytes(self) -> int:
+        """What models may take, after the reserve."""
+        if self.kind == "gpu":
+            return max(0, self.free_bytes - _CARD_RESERVE)
+        return int(_MAIN_SHARE * self.free_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one model takes.
+
+    Attributes:
+        name: For sentences.
+        weights: Of all layers and the output.
+        kv: KV cache of `n_ctx` tokens at `kv_type`.
+        compute: Buffers on each device that computes layers.
+        host: Main memory that it takes wherever its layers are.
+        n_layers: Transformer blocks.
+        n_ctx: Context in tokens.
+        kv_type: A key of `KV_BYTES`.
+        n_parameters: Or None where it is not known.
+        repo: Where other quantisations of it are, "" if that is not known.
+    """
+
+    name: str
+    weights: int
+    kv: int
+    compute: int
+    host: int
+    n_layers: int
+    n_ctx: int
+    kv_type: str = "f16"
+    n_parameters: int | None = None
+    repo: str = ""
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv + self.compute + self.host
+
+    def with_context(self, n_ctx: int) -> Need:
+        return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
+
+    def with_kv_type(self, kv_type: str) -> Need:
+        return replace(self, kv_type=kv_type, kv=int(self.kv * KV_BYTES[kv_type] / KV_BYTES[self.kv_type]))
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user decided; everything else is planned.
+
+    Attributes:
+        devices: For the target; () plans them.
+        draft_device: "" plans it.
+        gpu_layers: Of the target; `ALL_LAYERS` or how many.
+        draft_gpu_layers: Of the draft.
+        tensor_split: Share of each device; () goes by the room that they have.
+    """
+
+    devices: tuple[str, ...] = ()
+    draft_device: str = ""
+    gpu_layers: int = ALL_LAYERS
+    draft_gpu_layers: int = ALL_LAYERS
+    tensor_split: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where one model goes: devices, the share of each (() for one), and how many of its layers."""
+
+    devices: tuple[str, ...]
+    tensor_split: tuple[float, ...] = ()
+    gpu_layers: int = ALL_LAYERS
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a device would have to hold, and what it can."""
+
+    device: str
+    need_bytes: int
+    room_bytes: int
+
+    @property
+    def lacking(self) -> int:
+        return max(0, self.need_bytes - self.room_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A placement of both models.
+
+    Attributes:
+        target: Where the target goes.
+        draft: Where the draft goes; None without one.
+        loads: What each device that is used would hold.
+    """
+
+    target: Placed
+    draft: Placed | None
+    loads: tuple[Load, ...]
+
+    @property
+    def fits(self) -> bool:
+        return self.lacking == 0
+
+    @property
+    def lacking(self) -> int:
+        """Bytes that are missing, on all devices together."""
+        return sum(load.lacking for load in self.loads)
+
+    @property
+    def fullness(self) -> float:
+        """Need against room where it is tightest; above 1 it does not fit."""
+        return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
+
+
+def plan(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes | None = None) -> Plan:
+    """Place both models: the first placement in which everything fits, or else the one that lacks least.
+
+    The target goes whole on the fastest device, or over all that are of one kind; the draft whole on the fastest that
+    has room. A discrete card counts as faster than an integrated one, and among cards llama.cpp's own order holds.
+
+    Args:
+        target: Of the model that answers.
+        draft: Of the one that runs ahead, or None.
+        rooms: Of every device, main memory among them, in llama.cpp's order.
+        wishes: What is not to be planned.
+
+    Raises:
+        UsageError: A wish names a device that is not there.
+    """
+    wishes = wishes or Wishes()
+    _check(wishes, rooms)
+    best: Plan | None = None
+    for found in _placements(target, draft, rooms, wishes):
+        if found.fits:
+            return found
+        if best is None or found.lacking < best.lacking:
+            best = found
+    assert best is not None
+    return best
+
+
+def fast_devices(rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceRoom, ...]:
+    """The devices that layers go to unless told otherwise, the fastest first; () where only the processor is left.
+
+    Discrete cards, all of the backend that has the most of them in memory: the same card may stand in the list under
+    two backends, and would be counted twice.
+    """
+    cards = [room for room in rooms if room.kind == "gpu"] or [room for room in rooms if room.kind == "igpu"]
+    backends = dict.fromkeys(room.backend for room in cards)
+    if not backends:
+        return ()
+    most = max(backends, key=lambda backend: sum(room.free_bytes for room in cards if room.backend == backend))
+    return tuple(room for room in cards if room.backend == most)
+
+
+def _check(wishes: Wishes, rooms: tuple[DeviceRoom, ...]) -> None:
+    known = {room.name.lower(): room.name for room in rooms}
+    for name in (*wishes.devices, *filter(None, (wishes.draft_device,))):
+        if name.lower() not in known:
+            raise UsageError(f"There is no device {name} here.", f"There are: {', '.join(known.values())}; or auto.")
+    if wishes.tensor_split and not wishes.devices and len(wishes.tensor_split) != len(fast_devices(rooms)):
+        raise UsageError(
+            f"The tensor split has {len(wishes.tensor_split)} shares for {len(fast_devices(rooms))} devices.",
+            "Name the devices with --device, and give each a share.",
+        )
+
+
+def _placements(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes) -> Iterator[Plan]:
+    by_name = {room.name.lower(): room for room in rooms}
+    fast = fast_devices(rooms) or (by_name[MAIN],)
+    if wishes.devices:
+        choices = [tuple(by_name[name.lower()] for name in wishes.devices)]
+    elif wishes.tensor_split:
+        choices = [fast]
+    else:
+        choices = [(room,) for room in fast] + ([fast] if len(fast) > 1 else [])
+    draft_choices = (by_name[wishes.draft_device.lower()],) if wishes.draft_device else fast
+    for devices in choices:
+        for room in draft_choices if draft is not None else (None,):
+            loads: dict[str, int] = {}
+            placed_draft = None
+            if draft is not None and room is not None:
+                placed_draft = Placed((room.name,), gpu_layers=wishes.draft_gpu_layers)
+                _add(loads, draft, placed_draft, (1.0,), by_name)
+            placed, shares = _place(target, devices, loads, wishes)
+            _add(loads, target, placed, shares, by_name)
+            yield Plan(
+                placed,
+                placed_draft,
+                tuple(Load(name, need, by_name[name.lower()].room_bytes) for name, need in loads.items()),
+            )
+
+
+def _place(
+    need: Need, devices: tuple[DeviceRoom, ...], loads: Mapping[str, int], wishes: Wishes
+) -> tuple[Placed, tuple[float, ...]]:
+    """The target on these devices; several get layers by the room that the draft leaves them."""
+    names = tuple(room.name for room in devices)
+    if len(devices) == 1:
+        return Placed(names, gpu_layers=wishes.gpu_layers), (1.0,)
+    shares = wishes.tensor_split
+    if not shares:
+        left = [max(0, room.room_bytes - loads.get(room.name, 0) - need.compute) for room in devices]
+        shares = tuple(round(n / (sum(left) or 1), 4) for n in left)
+        if not any(shares):
+            shares = (1.0,) * len(devices)
+    return Placed(names, shares, wishes.gpu_layers), tuple(share / sum(shares) for share in shares)
+
+
+def _add(
+    loads: dict[str, int], need: Need, placed: Placed, shares: tuple[float, ...], by_name: Mapping[str, DeviceRoom]
+) -> None:
+    """Put a model's bytes onto the devices."""
+    on_devices = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0.0
+    layers = need.weights + need.kv
+    main = int(layers * (1 - on_devices)) + need.host
+    if on_devices == 0:
+        main += need.compute
+    for name, share in zip(placed.devices, shares, strict=True):
+        if on_devices == 0 or share == 0:
+            continue
+        # llama.cpp gives out whole layers, so that a device may get one more than its share.
+        grain = layers / (need.n_layers + 1) if len(placed.devices) > 1 else 0
+        taken = int(layers * on_devices * share + grain) + need.compute
+        loads[name] = loads.get(name, 0) + taken
+        if by_name[name.lower()].kind == "igpu":
+            main += taken
+    loads[MAIN] = loads.get(MAIN, 0) + main
+
+
+def offloaded(need: Need, gpu_layers: int) -> float:
+    """The share of a model that so many layers are; llama.cpp counts the output as one more."""
+    if gpu_layers == ALL_LAYERS or gpu_layers > need.n_layers:
+        return 1.0
+    return gpu_layers / (need.n_layers + 1)

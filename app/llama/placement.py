@@ -1,0 +1,63 @@
+"""Where a model's layers go: names of devices become what llama.cpp reads, or a sentence."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from app.errors import UsageError
+from app.llama.devices import graphics
+from app.llama.library import native
+from app.llama.params import CPU, MAX_DEVICES, ModelParams
+
+_SPLIT_NONE = 0
+
+
+def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
+    """Write the placement into a `llama_model_params`.
+
+    Returns:
+        What llama.cpp holds bare pointers to; it must live until the model is freed.
+
+    Raises:
+        UsageError: A device is not known here. llama.cpp would follow the pointer all the same.
+    """
+    kept: list[Any] = []
+    raw.n_gpu_layers = params.n_gpu_layers
+    if not params.split:
+        raw.split_mode = _SPLIT_NONE
+        raw.main_gpu = 0
+    if params.devices:
+        pointers = [] if params.devices == (CPU,) else find(params.devices)
+        array = (ctypes.c_void_p * (len(pointers) + 1))(*pointers, None)
+        raw.devices = ctypes.addressof(array)
+        kept.append(array)
+    if params.tensor_split:
+        # As many as llama.cpp copies, however many devices there are.
+        shares = (ctypes.c_float * max(MAX_DEVICES, native.llama_max_devices()))(*params.tensor_split)
+        raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
+        kept.append(shares)
+    return tuple(kept)
+
+
+def find(names: tuple[str, ...]) -> list[int]:
+    """Native pointers of devices, in the order of their names; upper and lower case are one.
+
+    Raises:
+        UsageError: One is not known here; a graphics card may have gone since the last run.
+    """
+    known = graphics()
+    by_name = {name.lower(): handle for name, handle in known.items()}
+    missing = [name for name in names if name.lower() not in by_name]
+    if missing:
+        raise UsageError(f"llama.cpp has no device {', '.join(missing)} here.", f"It has: {', '.join([*known, CPU])}.")
+    return [by_name[name.lower()] for name in names]
+
+
+def label(params: ModelParams) -> str:
+    """Where the layers are, as a short phrase."""
+    if params.on_cpu:
+        return "CPU"
+    if params.devices:
+        return " + ".join(params.devices)
+    return " + ".join(graphics()) or "CPU"
