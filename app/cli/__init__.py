@@ -34,6 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.tune import tune
 
             return tune(args)
+        if args.command == "compare":
+            from app.cli.compare import compare
+
+            return compare(args)
+        if args.command == "bench":
+            from app.cli.bench import bench
+
+            return bench(args)
         if args.command == "doctor":
             from app.cli.doctor import doctor
 
@@ -46,6 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.pairs import pairs
 
             return pairs(args)
+        if args.command == "export":
+            from app.cli.export import export
+
+            return export(args)
+        if args.command == "import":
+            from app.cli.import_ import import_
+
+            return import_(args)
         from app.cli.chat import chat
 
         return chat(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.cli.options import (
@@ -20,11 +21,14 @@ from app.cli.options import (
 from app.errors import UsageError
 from app.llama.cancel import CancelFlag
 from app.pairing.propose import Room
-from app.paths import log_file
+from app.paths import conversations_file, log_file
 from app.registry import SetUp
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.worker import EngineWorker
+
+if TYPE_CHECKING:
+    from app.chat.store import Store
 
 _CLOSE_S = 1.0
 """Freeing the models takes a moment; a native call that does not return would take for ever."""
@@ -42,21 +46,30 @@ def chat(args: argparse.Namespace) -> int:
     from app.ui.app import make_app
     from app.ui.stderr_guard import guarded_stderr
 
+    def store() -> Store:
+        from app.chat.store import Store
+
+        return Store.open(conversations_file())
+
+    pairs = _pairs(args)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
         lambda emit: EngineWorker(emit, CancelFlag()),
         loader(options),
         _settings(options),
-        pairs=_pairs(args),
+        pairs=pairs,
         first_run=first_run,
+        store=store,
     )
     try:
         with guarded_stderr(log_file()):
             app.run()
     finally:
         code = app.return_code or 0
-        if not app.engine.close(_CLOSE_S):
-            # Interpreter shutdown would free the models under the call that is still using them.
+        ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
+        if not all(ended):
+            # Interpreter shutdown would free the models under the call that is still using them, and wait for a
+            # download that the network holds.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)

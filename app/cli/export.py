@@ -20,30 +20,7 @@ from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
 
-EPILOG = """examples:
-  tandem export                              the last conversation, as Markdown, to standard output
-  tandem export 12 --output quicksort.md     one by its number
-  tandem export "trip to" --format json      one by a part of its title
-  tandem export --all --output backup.json   everything, with all branches; tandem import reads it back
-  tandem export --list
-"""
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command."""
-    parser.add_argument(
-        "conversation", nargs="?", metavar="CONVERSATION", help="its number, or a part of its title (default: the last)"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("markdown", "json"),
-        help="markdown is the active branch, json is everything (default: by the name of the file, else markdown)",
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead of standard output")
-    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
-    parser.add_argument("--all", action="store_true", help="every conversation")
-    parser.add_argument("--list", action="store_true", help="show what there is; with --format json, for scripts")
 
 
 def export(args: argparse.Namespace) -> int:

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from app.chat.importing import read_file
 from app.chat.store import Store
 from app.engine.text import printable
 from app.paths import conversations_file
-
-EPILOG = """examples:
-  tandem import backup.json      what tandem export --format json wrote, with all branches
-  tandem import quicksort.md     what tandem export wrote, or headings that say who speaks
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a JSON or Markdown file; nothing that exists changes")
 
 
 def import_(args: argparse.Namespace) -> int:

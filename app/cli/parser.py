@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from app import __version__
+from app.cli.bench import EPILOG as BENCH_EPILOG
+from app.cli.bench import add_arguments as add_bench_arguments
+from app.cli.compare import EPILOG as COMPARE_EPILOG
+from app.cli.compare import add_arguments as add_compare_arguments
+from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 
 _EPILOG = """examples:
   tandem                                     open the chat
@@ -80,6 +85,8 @@ def build_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     _add_setup(commands)
     _add_pairs(commands)
+    _add_export(commands)
+    _add_comparisons(commands)
     return parser
 
 
@@ -130,6 +137,31 @@ def _add_pairs(commands: Any) -> None:
     action("default", "Take this pair when none is named.").add_argument("pair", metavar="PAIR")
 
 
+def _add_comparisons(commands: Any) -> None:
+    compare = commands.add_parser("compare", help="one prompt with and without drafts", **_style(COMPARE_EPILOG))
+    compare.description = "Run one prompt with and without drafts on the weights loaded once, in alternating order."
+    compare.set_defaults(command="compare")
+    add_compare_arguments(compare)
+    bench = commands.add_parser("bench", help="a suite of prompts by kind of text", **_style(BENCH_EPILOG))
+    bench.description = "Measure plain decoding, automatic drafting and fixed settings on prompts of many kinds."
+    bench.set_defaults(command="bench")
+    add_bench_arguments(bench)
+    for parser in (compare, bench):
+        _add_pair_flags(parser)
+        _add_answer_flags(parser)
+
+
+def _add_export(commands: Any) -> None:
+    export = commands.add_parser("export", help="conversations as Markdown or JSON", **_style(EXPORT_EPILOG))
+    export.description = "Write conversations to a file or to standard output."
+    export.set_defaults(command="export")
+    add_export_arguments(export)
+    import_ = commands.add_parser("import", help="conversations from Markdown or JSON", **_style(IMPORT_EPILOG))
+    import_.description = "Read conversations from a file, beside those that are there."
+    import_.set_defaults(command="import")
+    add_import_arguments(import_)
+
+
 def _style(epilog: str) -> dict[str, Any]:
     return {
         "epilog": epilog,
@@ -146,6 +178,7 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
     group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
     group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: physical cores)")
+    _add_placement_flags(parser)
     group = parser.add_argument_group("drafting")
     group.add_argument(
         "--drafting",
@@ -157,6 +190,19 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--draft-n-max", type=int, metavar="N", help="most tokens drafted in a round; means fixed")
     group.add_argument("--draft-n-min", type=int, metavar="N", help="shorter drafts are not submitted")
     group.add_argument("--draft-p-min", type=float, metavar="P", help="less probable tokens are not drafted")
+
+
+def _add_placement_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("placement (everything is auto, which puts all layers where they are fastest)")
+    group.add_argument("--device", metavar="NAMES", help="where the target goes, such as CUDA0,CUDA1 or cpu")
+    group.add_argument("--draft-device", metavar="NAME", help="where the draft goes; it is never split")
+    group.add_argument("--gpu-layers", metavar="N", help="layers of the target on the device, the others on the CPU")
+    group.add_argument("--draft-gpu-layers", metavar="N", help="the same for the draft")
+    group.add_argument("--tensor-split", metavar="SHARES", help="share of the layers for each device, such as 3,1")
+    group.add_argument("--kv-type", metavar="TYPE", help="of the target's KV cache: f16 (auto), q8_0, q4_0 and others")
+    group.add_argument("--draft-kv-type", metavar="TYPE", help="of the draft's")
+    group.add_argument("--flash-attn", metavar="MODE", help="auto, on or off; a quantised KV cache needs it")
+    group.add_argument("--fit", metavar="MODE", help="off loads without counting the memory first (default: auto)")
 
 
 def _add_answer_flags(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.keeping import Keeper, StoreOpener
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
@@ -50,6 +51,7 @@ class TandemApp(App[None]):
         settings: How answers are asked for.
         pairs: The pairs to choose from; None if there is no choice.
         first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
+        store: Opens the conversations, after the first frame; None keeps nothing.
     """
 
     TITLE = "Tandem"
@@ -66,6 +68,7 @@ class TandemApp(App[None]):
         settings: ChatSettings,
         pairs: PairService | None = None,
         first_run: bool = False,
+        store: StoreOpener | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
@@ -74,6 +77,7 @@ class TandemApp(App[None]):
         self._settings = settings
         self._pairs = pairs
         self._has_pair = not first_run or pairs is None
+        self._keeper = Keeper(store)
         self._interrupted_at = -_QUIT_AGAIN_S
         # Moving text costs the models their processor, and a screen that jumps at once is easier to follow.
         self.animation_level = "none"
@@ -82,7 +86,9 @@ class TandemApp(App[None]):
         self.theme = DARK.name
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(self.engine, self._bridge, self._settings, self._pairs, loads=self._has_pair)
+        self._chat = ChatScreen(
+            self.engine, self._bridge, self._settings, self._keeper, self._pairs, loads=self._has_pair
+        )
         return self._chat
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -100,6 +106,7 @@ class TandemApp(App[None]):
         """What takes time to import: llama.cpp, on the engine's thread, and Markdown, on this one."""
         if self._has_pair:
             self.engine.load(self._loader)
+        self._keeper.open_store()
         import app.ui.widgets.markdown  # noqa: F401
 
     @on(ChatScreen.PairsWanted)
@@ -116,13 +123,24 @@ class TandemApp(App[None]):
             await self._chat.change_pair(choice)
         self._chat.watch_downloads()
 
+    @on(ChatScreen.ConversationsWanted)
+    def _open_conversations(self) -> None:
+        """Let the user choose another conversation; what is going on goes on until then."""
+        if self._keeper.is_open:
+            from app.ui.screens.conversations import ConversationsScreen
+
+            self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
+        if self._keeper.keeps and screen is self._chat:
+            yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
         if self._pairs is not None and screen is self._chat:
             yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
 
     def on_unmount(self) -> None:
         self._bridge.close()
+        self._keeper.close()
 
     async def action_quit(self) -> None:
         """Leave at once; whoever ran the app closes the engine when the terminal is restored."""
@@ -140,6 +158,7 @@ class TandemApp(App[None]):
     def _leave(self) -> None:
         self._bridge.close()
         self.engine.cancel()
+        self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit()
@@ -151,7 +170,8 @@ def make_app(
     settings: ChatSettings,
     pairs: PairService | None = None,
     first_run: bool = False,
+    store: StoreOpener | None = None,
 ) -> TandemApp:
     """The one way to build the chat, for the command line and for tests; see `TandemApp`."""
     bridge = EventBridge()
-    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run)
+    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run, store)

@@ -16,6 +16,7 @@ KEYS: list[BindingType] = [
     ),
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
+    Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
@@ -23,8 +24,17 @@ KEYS: list[BindingType] = [
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
 
-_FIRST = ("chat.stop", "prompt.break_line", "chat.drafting", "chat.again", "chat.new", "app.quit", "chat.pairs")
-"""The keys in the last line, most wanted first; all but the last fit 80 columns."""
+_FIRST = (
+    "chat.stop",
+    "prompt.break_line",
+    "chat.drafting",
+    "chat.again",
+    "chat.new",
+    "chat.open",
+    "app.quit",
+    "chat.pairs",
+)
+"""The keys in the last line, most wanted first; the last two may be out of sight in 80 columns."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

@@ -63,6 +63,24 @@ class ChatSession:
         return drafting is not None and (self.pair is None or self.pair.draft is not None)
 
     @property
+    def source(self) -> str:
+        """What the next answer is drafted by, in a word or two; see `is_drafting`."""
+        if not self.can_draft:
+            return "no draft"
+        if not self.drafting:
+            return "draft off"
+        return "automatic" if isinstance(self.settings.drafting, AutoDraft) else "model"
+
+    @property
+    def is_drafting(self) -> bool:
+        return self.can_draft and self.drafting
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return self._said
+
+    @property
     def can_ask_again(self) -> bool:
         return self.phase is Phase.READY and self.asked is not None
 
@@ -74,7 +92,7 @@ class ChatSession:
     def ask_again(self) -> AnswerRequest:
         """The request for another answer to the last prompt."""
         assert self.asked is not None
-        if self._said and self._said[-2].content == self.asked:
+        if len(self._said) > 1 and self._said[-2] == Message(Role.USER, self.asked):
             self._said, self._replaced = self._said[:-2], self._said[-2:]
         return self._request(self.asked)
 
@@ -91,18 +109,26 @@ class ChatSession:
         self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text))
         return True
 
-    def restart(self) -> None:
-        """Forget what was said; a running answer belongs to nobody from here on."""
-        self.asked, self.request = None, None
-        self._said = self._replaced = ()
+    def restart(self, said: tuple[Message, ...] = (), asked: str | None = None) -> None:
+        """Forget what was said; a running answer belongs to nobody from here on.
+
+        Args:
+            said: What was said in the conversation to go on with.
+            asked: The last prompt in it, answered or not.
+        """
+        self.asked, self.request = asked, None
+        self._said, self._replaced = said, ()
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
 
     def _request(self, prompt: str) -> AnswerRequest:
         settings = self.settings
-        system = (Message(Role.SYSTEM, settings.system),) if settings.system else ()
+        # A conversation from a file may begin with a system message of its own; templates take one, in front.
+        own = self._said[:1] if self._said and self._said[0].role is Role.SYSTEM else ()
+        system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+        said = (message for message in self._said if message.role is not Role.SYSTEM)
         return AnswerRequest(
-            messages=(*system, *self._said, Message(Role.USER, prompt)),
+            messages=(*system, *said, Message(Role.USER, prompt)),
             sampling=settings.sampling,
             drafting=settings.drafting if self.drafting else None,
             max_tokens=settings.max_tokens,

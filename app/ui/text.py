@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
+_UNITS = ((365 * 86400, "y"), (7 * 86400, "wk"), (86400, "d"), (3600, "h"), (60, "min"))
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -26,3 +27,11 @@ def tokens(count: int) -> str:
 
 def percent(share: float) -> str:
     return f"{share * 100:.0f} %"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was, in its largest unit."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return "now"

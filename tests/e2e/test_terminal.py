@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -29,7 +30,10 @@ class Terminal:
     def __init__(self, folder: Path, *flags: str) -> None:
         self._name = f"tandem-test-{uuid.uuid4().hex}"
         self._status = folder / "status"
-        run = f"{sys.executable} -m app {' '.join(flags)}; echo $? > {self._status}; sleep 60"
+        self._process = folder / "process"
+        # The shell that becomes the program tells its number, to kill exactly this one.
+        program = f"echo $$ > {self._process}; exec {sys.executable} -m app {' '.join(flags)}"
+        run = f"sh -c '{program}'; echo $? > {self._status}; sleep 60"
         self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), run)
 
     def _tmux(self, *arguments: str) -> str:
@@ -59,6 +63,12 @@ class Terminal:
         """Wait for the program to end."""
         self.until(lambda _: self._status.exists() and self._status.read_text(), seconds)
         return int(self._status.read_text())
+
+    def kill(self) -> None:
+        """End the program as a power cut would."""
+        os.kill(int(self._process.read_text()), signal.SIGKILL)
+        self.until(lambda _: self._status.exists() and self._status.read_text())
+        self._status.unlink()
 
     def close(self) -> None:
         self._tmux("kill-server")
@@ -110,6 +120,27 @@ def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start:
     terminal.press("C-q")
     assert terminal.exit_code(5) == 0
     assert terminal.screen.strip() == ""
+
+
+def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Callable[..., Terminal]) -> None:
+    terminal = start("--temp", "0")
+    terminal.type("Write a very long story about a lighthouse, with many chapters.")
+    terminal.press("Enter")
+    # What was on the screen with a number of tokens is followed by more, so that a second has surely passed.
+    terminal.until(lambda s: re.search(r"ctx [1-9]\d\d/8k", s))
+    terminal.until(lambda s: re.search(r"ctx [2-9]\d\d/8k", s))
+    terminal.kill()
+
+    again = start("--temp", "0")
+    again.until(lambda s: " ready " in s)
+    again.press("C-o")
+    again.until(lambda s: "type to search" in s and "Write a very long story" in s)
+    again.type("lighthouse")
+    again.until(lambda s: "Write a very long story" in s and "Nothing" not in s)
+    again.press("Enter")
+    again.until(lambda s: "cut before its end" in s)
+    again.press("C-q")
+    assert again.exit_code() == 0
 
 
 def test_quitting_while_loading(start: Callable[..., Terminal]) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
+from app.ui.keeping import StoreOpener
 from app.ui.screens.chat import ChatScreen
 from app.ui.session import Phase
 from app.ui.settings import ChatSettings
@@ -66,7 +67,8 @@ class Chat:
     def rows(self) -> list[str]:
         """What the terminal shows, row by row."""
         width, height = self.pilot.app.size
-        strips = self.screen._compositor.render_strips(self.screen.size)
+        screen = self.pilot.app.screen
+        strips = screen._compositor.render_strips(screen.size)
         assert len(strips) == height
         return [strip.text[:width].rstrip() for strip in strips]
 
@@ -85,10 +87,15 @@ class Chat:
 
 @asynccontextmanager
 async def open_chat(
-    settings: ChatSettings | None = None, *, loaded: bool = True, size: tuple[int, int] = (80, 24), closes: bool = True
+    settings: ChatSettings | None = None,
+    *,
+    loaded: bool = True,
+    size: tuple[int, int] = (80, 24),
+    closes: bool = True,
+    store: StoreOpener | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(settings, closes=closes)
+    app, engine = fake_app(settings, closes=closes, store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

@@ -22,6 +22,7 @@ from app.events import (
 )
 from app.responder import AnswerRequest, LoadedPair
 from app.ui.app import TandemApp, make_app
+from app.ui.keeping import StoreOpener
 from app.ui.settings import ChatSettings
 from app.worker import CancelSwitch, Loader, Progress
 
@@ -108,7 +109,9 @@ def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
     raise AssertionError("the fake engine loads nothing")
 
 
-def fake_app(settings: ChatSettings | None = None, *, closes: bool = True) -> tuple[TandemApp, FakeEngine]:
+def fake_app(
+    settings: ChatSettings | None = None, *, closes: bool = True, store: StoreOpener | None = None
+) -> tuple[TandemApp, FakeEngine]:
     """The real application over a fake engine."""
     engines: list[FakeEngine] = []
 
@@ -116,5 +119,5 @@ def fake_app(settings: ChatSettings | None = None, *, closes: bool = True) -> tu
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    app = make_app(factory, no_loader, settings or ChatSettings("A pair", drafting=DraftParams()))
+    app = make_app(factory, no_loader, settings or ChatSettings("A pair", drafting=DraftParams()), store=store)
     return app, engines[0]

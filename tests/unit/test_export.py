@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.cli import export as export_command
 from app.cli import import_ as import_command
+from app.cli import main
 from app.cli.export import export
+from app.cli.export_flags import add_export_arguments, add_import_arguments
 from app.cli.import_ import import_
 from app.errors import AppError, UsageError
 
@@ -39,7 +43,7 @@ def filled(file: Path) -> Path:
 
 def arguments(command: str, *given: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
-    (export_command if command == "export" else import_command).add_arguments(parser)
+    (add_export_arguments if command == "export" else add_import_arguments)(parser)
     return parser.parse_args(given)
 
 
@@ -160,3 +164,27 @@ def test_a_bad_file_changes_nothing(filled: Path, tmp_path: Path) -> None:
 
     assert caught.value.exit_code == 1
     assert filled.read_bytes() == before
+
+
+def test_both_are_commands_and_help_does_not_load_the_store() -> None:
+    code = (
+        "import sys\nfrom app.cli import main\n"
+        "for command in ([], ['export'], ['import']):\n"
+        "    try: main([*command, '--help'])\n"
+        "    except SystemExit as end: assert end.code == 0\n"
+        "print('sqlite3' in sys.modules, 'app.chat.store' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "tandem export --all" in done.stdout
+    assert "tandem import backup.json" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False False"
+
+
+def test_the_program_exports_what_it_imported(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "one.md"
+    source.write_text("# Rivers\n\n## You\n\nName one.\n\n## Answer\n\nThe Po.\n", encoding="utf-8")
+    assert main(["import", str(source)]) == 0
+    assert main(["export", "1"]) == 0
+
+    assert "The Po." in capsys.readouterr().out

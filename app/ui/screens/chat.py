@@ -8,30 +8,18 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
-from textual.css.query import NoMatches
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import Screen
-from textual.widget import MountError
 from textual.widgets import Footer, Static
 
-from app.engine.types import AutoDraft, FinishReason
-from app.events import (
-    Event,
-    Failed,
-    Finished,
-    Loaded,
-    LoadProgress,
-    Measuring,
-    Notice,
-    PairInfo,
-    PromptProgressed,
-    StepCompleted,
-)
 from app.responder import AnswerRequest
-from app.ui.bridge import Batch, EventBridge, Single
+from app.ui.bridge import EventBridge
+from app.ui.hearing import Hearing
+from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
-from app.ui.pace import Pace
+from app.ui.listener import Listener
+from app.ui.pair_changes import PairChanges
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
@@ -46,11 +34,8 @@ from app.ui.widgets.status import StatusLine
 if TYPE_CHECKING:
     from app.ui.app import Engine
 
-_ENDINGS = {
-    FinishReason.CANCELLED: "stopped",
-    FinishReason.LENGTH: "cut at the token limit",
-    FinishReason.CONTEXT: "cut: the context is full; ctrl+n begins a new conversation",
-}
+_DRAFT_S = 1.0
+"""What is typed is kept after so long."""
 
 
 class ChatScreen(Screen[None]):
@@ -60,6 +45,7 @@ class ChatScreen(Screen[None]):
         engine: Answers.
         bridge: Where its events wait.
         settings: How answers are asked for.
+        keeper: Keeps what is said.
         pairs: The pairs to choose from, or None.
         loads: Whether a pair is being loaded already.
     """
@@ -79,25 +65,28 @@ class ChatScreen(Screen[None]):
     class PairsWanted(Message):
         """The user wants to choose another pair."""
 
+    class ConversationsWanted(Message):
+        """The user wants to look for a conversation."""
+
     def __init__(
         self,
         engine: Engine,
         bridge: EventBridge,
         settings: ChatSettings,
+        keeper: Keeper,
         pairs: PairService | None = None,
         *,
         loads: bool = True,
     ) -> None:
         super().__init__()
         self.session = ChatSession(settings)
-        self.session.phase = Phase.LOADING if loads else Phase.UNLOADED
         self._pairs = pairs
-        self._n_loading = int(loads)
-        self._next_pair: Choice | None = None
         self._engine = engine
         self._bridge = bridge
-        self._pace = Pace()
-        self._looking = False
+        self._keeper = keeper
+        self._changes = PairChanges(engine, self.session, loads=loads)
+        self._listener = Listener(bridge, Hearing(self, keeper, self._changes), self.set_timer)
+        self._draft_waits = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
@@ -113,13 +102,13 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
+        self._keeper.say = lambda text: self.call_later(self.messages.notice, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
         else:
             self.status.unloaded()
-        self._pace.start()
-        self._look_soon()
+        self._listener.begin()
 
     # What the user does
 
@@ -136,7 +125,7 @@ class ChatScreen(Screen[None]):
         if loading:
             self.session.waiting = text
         else:
-            self._start(self.session.ask(text))
+            self.ask(text)
         answer = await self.messages.ask(text)
         self.hint.unseen(False)
         if loading:
@@ -148,7 +137,7 @@ class ChatScreen(Screen[None]):
             self.status.stopping()
             self._engine.cancel()
         else:
-            self.call_later(self._take_back)
+            self.call_later(self.take_back)
 
     # Keys arrive beside the screen's own messages; what they change must wait its turn behind an answer's text.
 
@@ -158,26 +147,59 @@ class ChatScreen(Screen[None]):
     def action_restart(self) -> None:
         self.call_later(self._restart)
 
+    def action_conversations(self) -> None:
+        self.post_message(self.ConversationsWanted())
+
     async def _again(self) -> None:
         if not self.session.can_ask_again:
             return
         if self.prompt.text.strip() == self.session.asked:
             self.prompt.clear()
-        self._start(self.session.ask_again())
+        request = self.session.ask_again()
+        self._keeper.again()
+        self._start(request)
         await self.messages.ask_again()
         self.hint.unseen(False)
 
     async def _restart(self) -> None:
-        await self._take_back()
+        await self.take_back()
+        await self._go_to(self._keeper.leave(self.prompt.text))
+
+    async def open_conversation(self, conversation: int | None) -> None:
+        """Go on with another conversation; None stays, unless the one that goes on was deleted."""
+        if conversation is not None and conversation != self._keeper.conversation:
+            await self.take_back()
+            if opened := self._keeper.open(conversation, self.prompt.text):
+                await self._go_to(opened)
+        elif self._keeper.is_deleted:
+            await self._restart()
+
+    async def _go_to(self, opened: Opened) -> None:
         if self.session.phase is Phase.ANSWERING:
             self._engine.cancel()
-        self.session.restart()
-        await self.messages.clear()
+        self.session.restart(opened.said, opened.asked)
+        self.prompt.put(opened.draft)
+        await self.messages.show(opened.path)
         self.hint.unseen(False)
-        await self._load_next()
+        await self.load_next()
         if self.session.phase is Phase.READY:
-            self._show_ready()
+            self.show_ready()
         self.refresh_bindings()
+
+    @on(PromptInput.Changed)
+    def _on_typed(self) -> None:
+        if not self._draft_waits:
+            self._draft_waits = True
+            self.set_timer(_DRAFT_S, self._keep_draft)
+
+    def _keep_draft(self) -> None:
+        self._draft_waits = False
+        self._keeper.draft(self.unsent)
+
+    @property
+    def unsent(self) -> str:
+        """What was typed and has not been put to the model."""
+        return self.session.waiting or self.prompt.text
 
     def action_toggle_drafting(self) -> None:
         session = self.session
@@ -185,7 +207,7 @@ class ChatScreen(Screen[None]):
             self.hint.say("There is no draft model.")
             return
         session.drafting = not session.drafting
-        self._show_source()
+        self.show_source()
         if session.phase is Phase.ANSWERING:
             self.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
 
@@ -196,33 +218,26 @@ class ChatScreen(Screen[None]):
 
     async def change_pair(self, choice: Choice) -> None:
         """Load another pair; a running answer is stopped first, and the conversation stays."""
-        self._next_pair = choice
+        self._changes.want(choice)
         if self.session.phase is Phase.ANSWERING:
             self.action_stop()
         else:
-            await self._load_next()
+            await self.load_next()
 
     def watch_downloads(self) -> None:
         """Show how downloads go, until they have ended."""
         for line in self.query(DownloadLine):
             line.watch_downloads()
 
-    async def _load_next(self) -> None:
-        choice, self._next_pair = self._next_pair, None
-        if choice is None:
+    async def load_next(self) -> None:
+        """Load the pair that is wanted, if another one is."""
+        title = self._changes.begin()
+        if title is None:
             return
-        if self._n_loading:
-            self._engine.cancel()
-        session = self.session
-        session.settings, session.pair, session.phase = choice.settings, None, Phase.LOADING
-        session.drafting = choice.settings.drafting is not None
-        self._n_loading += 1
-        self._engine.load(choice.loader)
         await self.header.remove()
-        await self.mount(HeaderLine(choice.settings.title), before=0)
+        await self.mount(HeaderLine(title), before=0)
         self.status.reading_models()
-        self._pace.start()
-        self._look_soon()
+        self._listener.begin()
         self.refresh_bindings()
 
     def action_toggle_thinking(self) -> None:
@@ -262,130 +277,32 @@ class ChatScreen(Screen[None]):
             return self.session.can_ask_again or None
         if action == "pairs":
             return self._pairs is not None
+        if action == "conversations":
+            return self._keeper.keeps
         return True
 
-    # What the engine says
+    # What the engine says is told to `app.ui.hearing`
 
     @on(EventsArrived)
     async def _on_events(self) -> None:
-        await self._drain()
-
-    async def _on_pace(self) -> None:
-        self._looking = False
-        await self._drain()
-        self._look_soon()
-
-    def _look_soon(self) -> None:
-        """Look again, as long as there is something to wait for."""
-        if self.session.phase in (Phase.LOADING, Phase.ANSWERING) and not self._looking:
-            self._looking = True
-            self.set_timer(self._pace.next_delay(), self._on_pace)
-
-    async def _drain(self) -> None:
-        """Show what has come since the last time, at once: one new layout instead of one per token."""
-        try:
-            for event in self._bridge.drain(self._is_wanted):
-                if isinstance(event, Batch):
-                    await self._show(event)
-                else:
-                    await self._handle(event)
-                    self.refresh_bindings()
-        except (MountError, NoMatches):
-            # Widgets go while the program ends, perhaps between two of the lines above.
-            if not self._bridge.closed:
-                raise
-
-    def _is_wanted(self, event: Event) -> bool:
-        """Whether somebody still waits for the answer that an event belongs to."""
-        request = getattr(event, "request", None)
-        return request is None or request == self.session.request
-
-    async def _show(self, batch: Batch) -> None:
-        match batch.latest:
-            case LoadProgress() as progress:
-                self.status.reading_models(progress)
-            case PromptProgressed() as progress:
-                self.status.reading(progress)
-            case Measuring(share=share):
-                self.status.measuring(share)
-            case StepCompleted(stats=stats, drafting=drafting):
-                self.status.measured(stats, drafting, live=True)
-        if batch.segments and self.messages.answer is not None:
-            self.hint.unseen(not self.messages.following)
-            await self.messages.answer.add(batch.segments)
-
-    async def _handle(self, event: Single) -> None:
-        match event:
-            case Loaded() | Failed(request=None) if self._is_overtaken():
-                pass
-            case Loaded(pair):
-                self._on_loaded(pair)
-            case Notice(text):
-                await self.messages.notice(text)
-            case Finished():
-                await self._on_finished(event)
-            case Failed(request=None):
-                await self._on_load_failed(event)
-            case Failed():
-                await self._on_failed(event)
-
-    def _is_overtaken(self) -> bool:
-        """Count a loading that has ended; whether another one was asked for since."""
-        self._n_loading -= 1
-        return self._n_loading > 0
-
-    def _on_loaded(self, pair: PairInfo) -> None:
-        session = self.session
-        session.pair, session.phase = pair, Phase.READY
-        session.drafting = session.drafting and session.can_draft
-        self.header.pair = pair
-        self.status.ready(pair.n_ctx)
-        self._show_source()
-        if session.waiting is not None:
-            prompt, session.waiting = session.waiting, None
-            if self.messages.answer is not None:
-                self.messages.answer.note("")
-            self._start(session.ask(prompt))
-
-    async def _on_finished(self, event: Finished) -> None:
-        self.status.measured(event.stats, event.drafting, live=False)
-        if self.messages.answer is not None:
-            empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
-            self.messages.answer.note(_ENDINGS.get(event.reason, empty))
-        await self._end(event.text)
-
-    async def _on_failed(self, event: Failed) -> None:
-        if self.messages.answer is not None:
-            await self.messages.answer.fail(event.error)
-        await self._end("")
-        self._show_ready()
-
-    async def _on_load_failed(self, event: Failed) -> None:
-        self.session.phase = Phase.UNLOADED
-        self.status.unloaded()
-        await self._take_back()
-        await self.messages.fail(event.error)
+        await self._listener.listen()
 
     # What both lead to
+
+    def ask(self, prompt: str) -> None:
+        """Put a prompt to the engine."""
+        request = self.session.ask(prompt)
+        self._keeper.ask(prompt, self.session.said)
+        self._start(request)
 
     def _start(self, request: AnswerRequest) -> None:
         self.hint.forget()
         self.status.begin()
         self.session.started(self._engine.answer(request))
-        self._pace.start()
-        self._look_soon()
+        self._listener.begin()
         self.refresh_bindings()
 
-    async def _end(self, text: str) -> None:
-        asked = self.session.asked
-        counts = self.session.ended(text)
-        self.hint.forget()
-        restored = await self.messages.settle(counts=counts)
-        if asked is not None and not counts and not restored:
-            self.prompt.give_back(asked)
-        await self._load_next()
-
-    async def _take_back(self) -> None:
+    async def take_back(self) -> None:
         """Return a prompt that waits for the models, if there is one, to the user."""
         prompt, self.session.waiting = self.session.waiting, None
         if prompt is not None:
@@ -393,16 +310,11 @@ class ChatScreen(Screen[None]):
             self.prompt.give_back(prompt)
             self.refresh_bindings()
 
-    def _show_ready(self) -> None:
+    def show_ready(self) -> None:
+        """Say that a prompt may come, if it may."""
         if self.session.pair is not None:
             self.status.ready(self.session.pair.n_ctx)
 
-    def _show_source(self) -> None:
-        session = self.session
-        if not session.can_draft:
-            self.status.source("no draft", drafting=False)
-        elif not session.drafting:
-            self.status.source("draft off", drafting=False)
-        else:
-            automatic = isinstance(session.settings.drafting, AutoDraft)
-            self.status.source("automatic" if automatic else "model", drafting=True)
+    def show_source(self) -> None:
+        """Say what the next answer is drafted by."""
+        self.status.source(self.session.source, drafting=self.session.is_drafting)

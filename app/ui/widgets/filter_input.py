@@ -58,3 +58,11 @@ class FilterInput(QuietInput):
     @on(_InLine)
     def _tell(self, event: _InLine) -> None:
         self.post_message(self.Pressed(event.key))
+
+
+class SearchInput(FilterInput):
+    """The same, for conversations."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "tell('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
+    ]

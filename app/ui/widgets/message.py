@@ -21,14 +21,20 @@ if TYPE_CHECKING:
 
 
 class UserMessage(VerticalGroup):
-    """What the user asked, exactly as typed."""
+    """What the user asked, exactly as typed.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: The prompt.
+        label: Who speaks.
+    """
+
+    def __init__(self, text: str, label: str = "You") -> None:
         super().__init__()
         self._text = printable(text)
+        self._label = label
 
     def compose(self) -> ComposeResult:
-        yield Static("You", classes="label")
+        yield Static(self._label, classes="label")
         yield Static(Content(self._text), classes="said")
 
 
@@ -102,8 +108,12 @@ class AnswerMessage(VerticalGroup):
 
     async def add(self, segments: Sequence[Segment]) -> None:
         """Show more text; must not be called again before it returns."""
-        thought = "".join(s.text for s in segments if s.reasoning)
-        text = "".join(s.text for s in segments if not s.reasoning)
+        await self.put(
+            "".join(s.text for s in segments if not s.reasoning), "".join(s.text for s in segments if s.reasoning)
+        )
+
+    async def put(self, text: str, thought: str = "") -> None:
+        """Show more text, and more thinking; must not be called again before it returns."""
         if thought:
             self.reasoning.add(printable(thought))
         # Indented code is the only thing that leading space could mean, and models do not mean it.

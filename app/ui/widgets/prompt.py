@@ -65,6 +65,12 @@ class PromptInput(TextArea):
         if not self.text.strip():
             self._show(text)
 
+    def put(self, text: str) -> None:
+        """Show this text in place of what is there."""
+        if text != self.text:
+            self._recalled = None
+            self._show(text)
+
     def action_send(self) -> None:
         self.post_message(self._Send())
 

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
-from app.events import LoadProgress, PromptProgressed
+from app.events import LoadProgress, Measuring, PromptProgressed, StepCompleted
+from app.ui.bridge import Paced
 from app.ui.text import percent, sparkline, tokens
 
 _BARS = 8
@@ -38,6 +39,18 @@ class StatusLine(Widget):
         self.counted = 0
         """Tokens of the answer when the last bar was drawn."""
         self._counted_at = 0.0
+
+    def follow(self, event: Paced) -> None:
+        """Show the latest of what comes many times a second."""
+        match event:
+            case LoadProgress():
+                self.reading_models(event)
+            case PromptProgressed():
+                self.reading(event)
+            case Measuring(share=share):
+                self.measuring(share)
+            case StepCompleted(stats=stats, drafting=drafting):
+                self.measured(stats, drafting, live=True)
 
     def reading_models(self, progress: LoadProgress | None = None) -> None:
         """The models are being loaded."""

@@ -1,0 +1,39 @@
+"""The flags of `tandem export` and `tandem import`, apart from what these commands load."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+EXPORT_EPILOG = """examples:
+  tandem export                              the last conversation, as Markdown, to standard output
+  tandem export 12 --output quicksort.md     one by its number
+  tandem export "trip to" --format json      one by a part of its title
+  tandem export --all --output backup.json   everything, with all branches; tandem import reads it back
+  tandem export --list
+"""
+IMPORT_EPILOG = """examples:
+  tandem import backup.json      what tandem export --format json wrote, with all branches
+  tandem import quicksort.md     what tandem export wrote, or headings that say who speaks
+"""
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tandem export`."""
+    parser.add_argument(
+        "conversation", nargs="?", metavar="CONVERSATION", help="its number, or a part of its title (default: the last)"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("markdown", "json"),
+        help="markdown is the active branch, json is everything (default: by the name of the file, else markdown)",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead of standard output")
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    parser.add_argument("--all", action="store_true", help="every conversation")
+    parser.add_argument("--list", action="store_true", help="show what there is; with --format json, for scripts")
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tandem import`."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a JSON or Markdown file; nothing that exists changes")

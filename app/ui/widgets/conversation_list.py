@@ -1,0 +1,162 @@
+"""The conversations to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import time
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from app.chat.search import Excerpt
+from app.engine.text import printable
+from app.ui.text import age
+
+_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_MARGIN = 3
+_GAP = 2
+_UNTITLED = "Untitled"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One conversation.
+
+    Attributes:
+        conversation: Its id.
+        title: Its title, as it is.
+        updated: When something was last said, in seconds since 1970.
+        pinned: Whether it stands above the others.
+        is_open: Whether it is the one that goes on.
+        excerpt: Where a search has found its words; None without a search.
+        in_title: Whether that is the title.
+    """
+
+    conversation: int
+    title: str
+    updated: float
+    pinned: bool = False
+    is_open: bool = False
+    excerpt: Excerpt | None = None
+    in_title: bool = False
+
+
+class ConversationList(Widget):
+    """A line for each, a search adds one with what it has found. Only what is in sight is drawn."""
+
+    class Taken(Message):
+        """The chosen line was clicked."""
+
+    class Changed(Message):
+        """Another one is chosen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Sequence[Row] = ()
+        self._empty = ""
+        self._at = 0
+        self._top = 0
+
+    @property
+    def row(self) -> Row | None:
+        """The chosen one."""
+        return self._rows[self._at] if self._rows else None
+
+    def show(self, rows: Sequence[Row], empty: str, chosen: int | None = None) -> None:
+        """Show these.
+
+        Args:
+            rows: What to show.
+            empty: What to say if there are none.
+            chosen: The id of the one to choose; None keeps the place in the list.
+        """
+        self._rows, self._empty = rows, empty
+        ids = [row.conversation for row in rows]
+        self._choose(ids.index(chosen) if chosen in ids else self._at)
+
+    def move(self, by: int) -> None:
+        """Choose the one so many lines below."""
+        self._choose(self._at + by)
+
+    @property
+    def page(self) -> int:
+        """How many are in sight."""
+        return max(1, self.size.height // self._height)
+
+    def on_resize(self) -> None:
+        self._choose(self._at)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        at = self._top + event.y // self._height
+        if at == self._at and self._rows:
+            self.post_message(self.Taken())
+        elif at < len(self._rows):
+            self._choose(at)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(-1)
+
+    def render(self) -> Content:
+        if not self._rows:
+            return Content.styled(" " * _MARGIN + self._empty, "$quiet")
+        now, width = time(), self.size.width
+        lines: list[Content] = []
+        for at, row in enumerate(self._rows[self._top : self._top + self.page], self._top):
+            lines.append(_title(row, width, age(now - row.updated), chosen=at == self._at))
+            if self._height > 1:
+                lines.append(_found(row, width))
+                lines.append(Content(""))
+        return Content("\n").join(lines)
+
+    @property
+    def _height(self) -> int:
+        """Lines for each."""
+        return 3 if self._rows and self._rows[0].excerpt is not None else 1
+
+    def _choose(self, at: int) -> None:
+        self._at = max(0, min(len(self._rows) - 1, at))
+        top = max(0, min(self._top, len(self._rows) - self.page))
+        self._top = max(min(top, self._at), self._at - self.page + 1)
+        self.refresh()
+        self.post_message(self.Changed())
+
+
+def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
+    words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
+    right = Content.styled(f"{'  '.join([*words, f'{ago:>6}'])} ", "$quiet")
+    room = max(0, width - _MARGIN - _GAP - right.cell_length)
+    title = Content(printable(row.title) or _UNTITLED)
+    if row.in_title and row.excerpt is not None and row.excerpt.text == row.title:
+        title = _marked(row.excerpt)
+    title = title.stylize("bold" if chosen else "").truncate(room, ellipsis=True)
+    mark = f" {_MARK} " if chosen else " " * _MARGIN
+    return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
+
+
+def _found(row: Row, width: int) -> Content:
+    if row.excerpt is None or row.in_title:
+        return Content("")
+    line = Content.assemble(" " * _MARGIN, _marked(row.excerpt).stylize_before("$quiet"))
+    return line.truncate(max(0, width - 1), ellipsis=True)
+
+
+def _marked(excerpt: Excerpt) -> Content:
+    """The excerpt with its hits as the text that stands out."""
+    line = Content(_still(excerpt.text))
+    for start, end in excerpt.marks:
+        line = line.stylize("bold $foreground underline", start, end)
+    return line
+
+
+def _still(text: str) -> str:
+    """The text without what would steer the terminal, every character in its place."""
+    return "".join(character if printable(character) == character else " " for character in text)

@@ -1,0 +1,286 @@
+"""Keeping conversations and coming back to them, over a scripted engine and a real store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Role
+from app.chat.store import Store
+from app.chat.tree import State
+from app.errors import StoreError
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.conversations import ConversationsScreen
+from app.ui.session import Phase
+from tests.ui.chat_driver import Chat, open_chat
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "conversations.db"
+
+
+def fill(file: Path, *titles: str) -> None:
+    store = Store.open(file)
+    for title in titles:
+        number = store.create()
+        asked = store.add(number, Role.USER, title, parent=None)
+        store.add(number, Role.ASSISTANT, f"The answer about {title} is long.", parent=asked.id)
+    store.close()
+
+
+def texts(file: Path, conversation: int = 1) -> list[str]:
+    store = Store.open(file)
+    path = store.load(conversation).tree.path
+    store.close()
+    return [node.text for node in path]
+
+
+async def look(chat: Chat) -> ConversationsScreen:
+    await chat.pilot.press("ctrl+o")
+    await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+    await chat.pilot.pause()
+    screen = chat.pilot.app.screen
+    assert isinstance(screen, ConversationsScreen)
+    return screen
+
+
+async def back(chat: Chat) -> None:
+    await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+
+
+async def exchange(chat: Chat, prompt: str, answer: str) -> None:
+    await chat.send(prompt)
+    chat.engine.says(answer)
+    chat.engine.finishes()
+    await chat.ready()
+
+
+async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.type("typing")
+        assert chat.answers == []
+        await chat.until(lambda: file.exists())
+    store = Store.open(file)
+    assert len(store.summaries()) == 1
+    store.close()
+
+
+async def test_an_answer_on_its_way_is_on_disk(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.send("count")
+        chat.engine.says("one two", thinking=False)
+        await chat.until(lambda: "one two" in texts(file))
+        store = Store.open(file)
+        assert store.load(1).tree.path[-1].state is State.WRITING
+        store.close()
+
+
+async def test_a_conversation_is_found_opened_and_gone_on_with(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.shows("mountains")
+        assert "rivers" in chat.text
+        await chat.pilot.press(*"rivers", "enter")
+        await back(chat)
+        await chat.shows("The answer about rivers is long.")
+        await chat.send("and lakes?")
+        assert [m.content for m in chat.engine.requests[0].messages] == [
+            "rivers",
+            "The answer about rivers is long.",
+            "and lakes?",
+        ]
+        chat.engine.says("Lakes.")
+        chat.engine.finishes()
+        await chat.ready()
+        assert texts(file, 1)[-2:] == ["and lakes?", "Lakes."]
+
+
+async def test_the_search_shows_what_it_found(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.pilot.press(*"answer")
+        await chat.shows("The answer about rivers")
+        await chat.pilot.press(*"xyz")
+        await chat.shows("Nothing is found.")
+        await chat.pilot.press("enter", "escape")
+        await back(chat)
+
+
+async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("for one")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.answers == [] and chat.prompt == "")
+        await chat.type("for none")
+        await look(chat)
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.until(lambda: chat.prompt == "for one")
+        await chat.shows("first")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.prompt == "for none")
+
+
+async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.screens.chat._DRAFT_S", 0.01)
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("half a")
+        store = Store.open(file)
+        await chat.until(lambda: store.load(1).draft == "half a")
+        store.close()
+
+
+async def test_ctrl_r_makes_a_branch(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "first")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        chat.engine.says("second")
+        chat.engine.finishes()
+        await chat.ready()
+        assert texts(file) == ["one", "second"]
+        store = Store.open(file)
+        assert {node.text for node in store.load(1).tree.nodes.values()} == {"one", "first", "second"}
+        store.close()
+
+
+async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None:
+    store = Store.open(file)
+    number = store.create()
+    asked = store.add(number, Role.USER, "count", parent=None)
+    store.answer(number, asked.id).add("one two")
+    store.close()
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.shows("cut before its end")
+        assert "one two" in chat.text
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: chat.engine.requests)
+        assert [m.content for m in chat.engine.requests[0].messages] == ["count"]
+        await chat.until(lambda: "one two" not in chat.text)
+
+
+async def test_deleting_with_undo(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        screen = await look(chat)
+        await chat.pilot.press("ctrl+x")
+        await chat.shows("mountains is deleted; ctrl+z")
+        row = screen.conversations.row
+        assert row is not None
+        assert row.title == "rivers"
+        await chat.pilot.press("ctrl+z")
+        await chat.until(lambda: screen.conversations.row and screen.conversations.row.title == "mountains")
+
+
+async def test_deleting_the_open_one_begins_anew(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "first")
+        await look(chat)
+        await chat.pilot.press("ctrl+x", "escape")
+        await back(chat)
+        await chat.until(lambda: chat.answers == [])
+        await exchange(chat, "two", "second")
+        assert texts(file, 2) == ["two", "second"]
+
+
+async def test_pinned_ones_stand_first(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        screen = await look(chat)
+        await chat.pilot.press("down", "ctrl+t")
+        await chat.shows("pinned")
+        row = screen.conversations.row
+        assert row is not None
+        assert row.title == "rivers"
+        lines = [line for line in chat.rows if "rivers" in line or "mountains" in line]
+        assert "rivers" in lines[0]
+
+
+async def test_opening_another_one_stops_the_answer(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.send("story")
+        chat.engine.says("Once upon")
+        await chat.shows("Once upon")
+        await look(chat)
+        await chat.pilot.press("down", "enter")
+        await back(chat)
+        await chat.shows("The answer about rivers")
+        assert chat.engine.cancelled == 1
+        assert chat.screen.session.phase is Phase.READY
+        assert texts(file, 2) == ["story", "Once upon"]
+
+
+async def test_looking_leaves_the_answer_alone(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.send("story")
+        chat.engine.says("Once upon")
+        await look(chat)
+        chat.engine.says(" a time")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.shows("Once upon a time")
+        assert chat.engine.cancelled == 0
+
+
+async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
+    store = Store.open(file)
+    number = store.create()
+    parent: int | None = None
+    for n in range(100):
+        role = Role.ASSISTANT if n % 2 else Role.USER
+        parent = store.add(number, role, f"message {n}.", parent=parent).id
+    store.close()
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.shows("message 99.")
+        assert len(chat.answers) == 20
+        chat.screen.messages.scroll_to(y=0, animate=False, immediate=True)
+        await chat.shows("60 earlier messages; page up shows them")
+        await chat.pilot.press("pageup")
+        await chat.until(lambda: len(chat.answers) == 40)
+        await chat.shows("message 60.")
+        await chat.send("more")
+        assert len(chat.engine.requests[0].messages) == 101
+
+
+async def test_what_was_said_is_not_markup_and_does_not_steer_the_terminal(file: Path) -> None:
+    fill(file, "[red]x[/red] \x1b[2J")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.shows("[red]x[/red]")
+        await chat.pilot.press(*"red")
+        await chat.shows("The answer about [red]x[/red]")
+        assert "\x1b" not in chat.text
+
+
+async def test_a_store_that_cannot_be_opened_is_one_line() -> None:
+    def refuse() -> Store:
+        raise StoreError("The conversations are of a newer Tandem.", "Update this one.")
+
+    async with open_chat(store=refuse) as chat:
+        await chat.shows("The conversations are of a newer Tandem. Update this one.")
+        await exchange(chat, "one", "first")
+        await look(chat)
+        await chat.shows("one")
+
+
+async def test_without_a_store_there_is_nothing_to_look_for() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("ctrl+o")
+        assert isinstance(chat.pilot.app.screen, ChatScreen)
+        assert "ctrl+o" not in chat.text

@@ -1,0 +1,66 @@
+"""What the conversations look like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from textual.pilot import Pilot
+
+from app.chat.message import Role
+from app.chat.store import Store
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import fake_app
+from tests.ui.test_conversations import look
+from tests.ui.test_snapshots import THEMES, SnapCompare
+
+NOW = 1_700_000_000.0
+SAID = [
+    ("Rust lifetimes, explained to a C programmer", "A lifetime names how long a reference is good for.", 40 * 86400),
+    ("Trip to Trieste", "Take the coastal road from Monfalcone; the pivot of the trip is Miramare.", 9 * 86400),
+    ("Name three rivers", "The Po, the Adige and the Tagliamento.", 2 * 86400),
+    ("Why does my build fail only on Windows when the path holds a space and a", "Quote it.", 5 * 3600),
+    ("Write a quicksort in Python, with comments", "It picks a pivot and splits the list in two.", 3 * 60),
+    ("東京の天気", "The pivot is a word that is not in here twice.", 20),
+]
+
+
+@pytest.fixture(autouse=True)
+def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
+    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+def filled() -> Store:
+    now = [NOW]
+    store = Store.in_memory(now=lambda: now[0])
+    store.notice = ""
+    for prompt, answer, ago in SAID:
+        now[0] = NOW - ago
+        number = store.create()
+        asked = store.add(number, Role.USER, prompt, parent=None)
+        store.add(number, Role.ASSISTANT, answer, parent=asked.id)
+    store.pin(2, True)
+    return store
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+@pytest.mark.parametrize("query", ["", "pivot"], ids=["all", "found"])
+def test_conversations(snap_compare: SnapCompare, size: tuple[int, int], theme: str, query: str) -> None:
+    app, engine = fake_app(store=filled)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        await look(chat)
+        await pilot.press("down", *query)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

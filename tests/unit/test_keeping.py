@@ -1,0 +1,284 @@
+"""What the chat keeps, without a screen."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.chat.store import Store
+from app.chat.tree import State
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment
+from app.engine.types import FinishReason, Origin
+from app.errors import StoreError
+from app.events import AnswerPlan, Finished
+from app.ui.keeping import Keeper
+from app.ui.text import age
+
+STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)
+
+
+class Kept:
+    """A keeper over a real store, and a second look at the same file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.said: list[str] = []
+        self.keeper = Keeper(lambda: Store.open(file))
+        self.keeper.say = self.said.append
+        self.keeper.open_store()
+
+    @property
+    def other(self) -> Store:
+        return Store.open(self.file)
+
+    def path(self, conversation: int | None = None) -> list[tuple[str, str, State]]:
+        store = self.other
+        number = conversation or self.keeper.conversation or store.summaries()[0].id
+        path = store.load(number).tree.path
+        store.close()
+        return [(node.text, node.reasoning, node.state) for node in path]
+
+    def texts(self, conversation: int | None = None) -> list[str]:
+        return [text for text, _, _ in self.path(conversation)]
+
+    def hear(self, text: str, *, thinking: bool = False) -> None:
+        self.keeper.add([Segment(text, Origin.TARGET, thinking)])
+
+    def end(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+        self.keeper.finish(Finished(1, reason, text, "", STATS, AnswerPlan("auto", "model", None, None)), target="Big")
+
+    def exchange(self, prompt: str, text: str, reason: FinishReason = FinishReason.STOP) -> int:
+        self.keeper.ask(prompt)
+        self.hear(text)
+        self.end(text, reason)
+        assert self.keeper.conversation is not None
+        return self.keeper.conversation
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    kept = Kept(tmp_path / "conversations.db")
+    yield kept
+    kept.keeper.close()
+
+
+def test_nothing_is_written_before_the_first_prompt(kept: Kept) -> None:
+    kept.keeper.draft("half a thought")
+    kept.keeper.leave("half a thought")
+    kept.keeper.tick(0.2)
+    assert kept.keeper.summaries() == ()
+
+
+def test_an_exchange_is_kept_with_its_numbers(kept: Kept) -> None:
+    kept.keeper.ask("Why?")
+    kept.hear("hm", thinking=True)
+    kept.hear("Because.")
+    kept.end("Because.")
+    assert kept.path() == [("Why?", "", State.COMPLETE), ("Because.", "hm", State.COMPLETE)]
+    answer = kept.other.load(1).tree.path[-1]
+    stats = kept.other.stats(answer.id)
+    assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (10.0, 0.75, "Big")
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        (FinishReason.STOP, State.COMPLETE),
+        (FinishReason.CANCELLED, State.STOPPED),
+        (FinishReason.LENGTH, State.CUT),
+        (FinishReason.CONTEXT, State.CUT),
+    ],
+)
+def test_how_it_ended_is_kept(kept: Kept, reason: FinishReason, state: State) -> None:
+    kept.exchange("Why?", "Bec", reason)
+    assert kept.path()[-1] == ("Bec", "", state)
+
+
+def test_what_was_shown_is_on_disk_when_the_next_look_is_far_off(kept: Kept) -> None:
+    kept.keeper.ask("Count.")
+    kept.hear("one two")
+    kept.keeper.tick(1.0)
+    assert kept.path()[-1] == ("one two", "", State.WRITING)
+
+
+def test_near_looks_write_less_often(kept: Kept) -> None:
+    now = [0.0]
+    kept.keeper.ask("Count.")
+    assert kept.keeper._journal is not None
+    kept.keeper._journal._clock = lambda: now[0]
+    kept.hear("one two")
+    kept.keeper.tick(0.2)
+    assert kept.texts()[-1] == ""
+    now[0] = 0.8
+    kept.keeper.tick(0.2)
+    assert kept.texts()[-1] == "one two"
+
+
+def test_what_is_left_in_the_middle_is_cut(kept: Kept) -> None:
+    kept.keeper.ask("Count.")
+    kept.hear("one")
+    kept.keeper.close("typed")
+    assert kept.path(1)[-1] == ("one", "", State.CUT)
+    assert kept.other.load(1).draft == "typed"
+
+
+def test_the_next_prompt_goes_on_below_and_another_answer_beside(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    kept.exchange("c", "d")
+    kept.keeper.again()
+    kept.hear("e")
+    kept.end("e")
+    assert kept.texts() == ["a", "b", "c", "e"]
+    assert {node.text for node in kept.other.load(1).tree.nodes.values()} == set("abcde")
+    kept.exchange("f", "g")
+    assert kept.texts() == ["a", "b", "c", "e", "f", "g"]
+
+
+def test_an_answer_without_a_word_leaves_none_and_its_prompt_can_be_sent_again(kept: Kept) -> None:
+    kept.keeper.ask("a")
+    kept.end("", FinishReason.CANCELLED)
+    assert kept.texts() == ["a"]
+    kept.exchange("a", "b")
+    assert len(kept.other.load(1).tree.nodes) == 2
+
+
+def test_a_failed_answer_is_marked_and_not_gone_on_from(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    kept.keeper.ask("c")
+    kept.hear("half")
+    kept.keeper.fail()
+    assert kept.path()[-1] == ("half", "", State.FAILED)
+    kept.exchange("d", "e")
+    assert kept.texts() == ["a", "b", "d", "e"]
+
+
+def test_a_failed_second_answer_leaves_the_first_active(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    kept.keeper.again()
+    kept.hear("half")
+    kept.keeper.fail()
+    assert kept.texts() == ["a", "b"]
+    kept.exchange("c", "d")
+    assert kept.texts() == ["a", "b", "c", "d"]
+
+
+def test_leaving_stops_the_answer_and_drafts_wait_for_the_return(kept: Kept) -> None:
+    first = kept.exchange("a", "b")
+    assert kept.keeper.leave("for the first").draft == ""
+    second = kept.exchange("c", "d")
+    kept.keeper.ask("e")
+    kept.hear("half")
+    opened = kept.keeper.open(first, "for the second")
+    assert opened is not None
+    assert (opened.draft, opened.asked) == ("for the first", "a")
+    assert opened.said == (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
+    assert kept.path(second)[-1] == ("half", "", State.STOPPED)
+    assert kept.other.load(second).draft == "for the second"
+    kept.exchange("f", "g")
+    assert kept.texts(first) == ["a", "b", "f", "g"]
+    assert kept.other.load(first).draft == ""
+
+
+def test_an_empty_conversation_has_its_draft_too(kept: Kept) -> None:
+    first = kept.exchange("a", "b")
+    kept.keeper.leave()
+    kept.keeper.open(first, "not yet sent")
+    assert kept.keeper.leave().draft == "not yet sent"
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.CUT])
+def test_an_unanswered_end_is_shown_but_not_gone_on_from(kept: Kept, state: State) -> None:
+    store = kept.other
+    number = store.create()
+    asked = store.add(number, Role.USER, "a", parent=None)
+    store.answer(number, asked.id).finish(state, reasoning="thought only")
+    opened = kept.keeper.open(number)
+    assert opened is not None
+    assert (len(opened.path), opened.said, opened.asked) == (2, (), "a")
+    kept.keeper.again()
+    kept.hear("b")
+    kept.end("b")
+    assert kept.texts(number) == ["a", "b"]
+
+
+def test_a_store_that_cannot_be_opened_is_a_sentence_and_one_in_memory() -> None:
+    def refuse() -> Store:
+        raise StoreError("It is of a newer Tandem.", "Update.")
+
+    said: list[str] = []
+    keeper = Keeper(refuse)
+    keeper.say = said.append
+    keeper.open_store()
+    assert said == ["It is of a newer Tandem. Update. Conversations are kept in memory only, until Tandem ends."]
+    keeper.ask("a")
+    assert [summary.title for summary in keeper.summaries()] == ["a"]
+    keeper.close()
+
+
+def test_a_disk_that_refuses_is_said_and_nothing_is_lost(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    assert kept.keeper._store is not None
+    kept.keeper._store._database.connection.execute("PRAGMA query_only = ON")
+    kept.exchange("c", "d")
+    assert kept.said
+    assert "conversations" in kept.said[0]
+    assert not kept.keeper._store.on_disk
+    opened = kept.keeper.open(1)
+    assert opened is not None
+    assert [message.content for message in opened.said] == ["a", "b", "c", "d"]
+    assert kept.texts(1) == ["a", "b"]
+
+
+def test_what_another_tandem_removed_is_begun_anew_with_all_that_was_said(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    with sqlite3.connect(kept.file) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("DELETE FROM conversations")
+    db.close()
+    kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
+    kept.hear("d")
+    kept.end("d")
+    assert kept.texts() == ["a", "b", "c", "d"]
+    assert kept.keeper._store is not None
+    assert kept.keeper._store.on_disk
+    assert len(kept.said) == 1
+
+
+def test_deleting_and_undoing(kept: Kept) -> None:
+    first = kept.exchange("a", "b")
+    kept.keeper.delete(first)
+    assert kept.keeper.summaries() == ()
+    assert kept.keeper.is_deleted
+    assert kept.keeper.undelete() == first
+    assert not kept.keeper.is_deleted
+    assert kept.keeper.undelete() is None
+    assert len(kept.keeper.summaries()) == 1
+
+
+def test_without_a_store_nothing_is_kept() -> None:
+    keeper = Keeper()
+    keeper.open_store()
+    keeper.ask("a")
+    keeper.add([Segment("b", Origin.TARGET)])
+    keeper.tick(1.0)
+    keeper.fail()
+    assert keeper.leave("typed").draft == "typed"
+    assert (keeper.keeps, keeper.conversation, keeper.summaries(), keeper.search("a")) == (False, None, (), ())
+    keeper.close()
+
+
+def test_ages_are_short() -> None:
+    assert [age(s) for s in (-5, 59, 60, 7200, 86400 * 6, 86400 * 8, 86400 * 800)] == [
+        "now",
+        "now",
+        "1 min",
+        "2 h",
+        "6 d",
+        "1 wk",
+        "2 y",
+    ]
