@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,12 @@ class Registered:
     Attributes:
         pairs: By name, in the order they were set up.
         default: Name of the pair that is taken when none is named, or None.
+        downloaded: Files that this program has brought, whether or not their pair was finished.
     """
 
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
     default: str | None = None
+    downloaded: frozenset[Path] = frozenset()
 
 
 class Registry:
@@ -102,6 +104,7 @@ class Registry:
             table = tomllib.loads(self._file.read_text(encoding="utf-8"))
             pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
             default = table.get("default")
+            downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
         except FileNotFoundError:
             return Registered()
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -109,15 +112,15 @@ class Registry:
                 f"{self._file} cannot be read: {error}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
             ) from error
-        return Registered(pairs, default if default in pairs else None)
+        return Registered(pairs, default if default in pairs else None, downloaded)
 
     def add(self, pair: SetUp, *, default: bool) -> None:
         """Remember a pair, in place of one of the same name."""
 
         def change(now: Registered) -> Registered:
-            return Registered(
-                {**now.pairs, pair.pair.name: pair}, pair.pair.name if default or now.default is None else now.default
-            )
+            name = pair.pair.name
+            pairs = {**now.pairs, name: pair}
+            return replace(now, pairs=pairs, default=name if default or now.default is None else now.default)
 
         self._change(change)
 
@@ -130,9 +133,17 @@ class Registry:
 
         def change(now: Registered) -> Registered:
             left = {key: pair for key, pair in now.pairs.items() if key != name}
-            return Registered(left, now.default if now.default in left else None)
+            return replace(now, pairs=left, default=now.default if now.default in left else None)
 
         self._change(change)
+
+    def claim(self, path: Path) -> None:
+        """Remember that this program has downloaded a file."""
+        self._change(lambda now: replace(now, downloaded=now.downloaded | {path}))
+
+    def release(self, paths: Sequence[Path]) -> None:
+        """Forget files that are deleted."""
+        self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
         try:
@@ -148,6 +159,8 @@ class Registry:
 
     def _write(self, content: Registered) -> None:
         table: dict[str, Any] = {"default": content.default} if content.default else {}
+        if content.downloaded:
+            table["downloaded"] = sorted(map(str, content.downloaded))
         table["pairs"] = {
             name: {"entry": write_pair(pair.pair), "target": _model_entry(pair.target)}
             | ({"draft": _model_entry(pair.draft)} if pair.draft is not None else {})

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a comman
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -70,6 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.hint:
             print(f"        {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code
+    except BrokenPipeError:
+        # Whoever read the output has read enough; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -8,6 +8,8 @@ from app.pairing.facts import ModelFacts
 from app.pairing.propose import USUAL_CONTEXT, gigabytes
 from app.pairing.setup import FileProgress, Progress
 
+PROBLEM = "problem"
+
 
 def model_line(role: str, model: ModelFacts) -> str:
     """What a model is, in one line."""
@@ -32,7 +34,7 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> lis
         lines.append(model_line("draft", check.draft))
     lines.append(f"memory  {gigabytes(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
     lines += [f"note    {printable(warning)}" for warning in check.warnings]
-    lines += [f"problem {printable(problem)}" for problem in check.problems]
+    lines += [f"{PROBLEM} {printable(problem)}" for problem in check.problems]
     if check.draft is not None and not check.problems:
         lines.append("They can ride together: the vocabularies agree.")
     return lines + list(more)

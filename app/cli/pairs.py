@@ -221,18 +221,19 @@ def _remove(args: argparse.Namespace, _: threading.Event) -> int:
             "Pairs of your own models.toml are removed by deleting their lines there.",
         )
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
-    plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair])
+    plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     for removal in doomed:
         status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}")
     for removal in plan:
-        if removal not in doomed and not keep:
+        if removal not in doomed and not keep and removal.path.exists():
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
     if doomed and not hasattr(args, "yes") and not _sure():
         status.say("Nothing was removed.")
         return 0
     registry().remove(args.pair)
     freed = remove_files(doomed)
+    registry().release([removal.path for removal in doomed])
     status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
     return 0
 
@@ -242,7 +243,7 @@ def _why(removal: Removal) -> str:
         return "another pair uses it"
     if not removal.deletable:
         return "it is your own file"
-    return "another program downloaded it; --all-files deletes it too"
+    return "tandem did not download it; --all-files deletes it too"
 
 
 def _sure() -> bool:

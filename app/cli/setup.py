@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import catalog, demo_file, registry
 from app.cli.output import StatusLine
-from app.cli.pair_lines import check_lines, progress_line
+from app.cli.pair_lines import PROBLEM, check_lines, progress_line
 from app.cli.room import place
 from app.cli.trial import trial
 from app.engine.text import printable
@@ -24,6 +25,8 @@ from app.pairing.setup import Prepared, Progress, Ready, Setup, Trying
 from app.paths import memory_dir
 from app.registry import SetUp
 from app.source import HubModel, LocalModel, ModelSource, parse_source
+
+_FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
 
 def setup(args: argparse.Namespace) -> int:
@@ -55,6 +58,11 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     if "name" in given:
         raise UsageError("--name goes with --target.", "It names a pair that you put together.")
     if "pair" in given and given["pair"] is not None:
+        if "/" in given["pair"]:
+            raise UsageError(
+                f"{given['pair']} is not the name of a pair.",
+                f"To set up a model: tandem setup --target {given['pair']}",
+            )
         known = catalog()
         here = registry().read().pairs.get(given["pair"])
         return here.pair if here is not None and given["pair"] not in known.pairs else known.get(given["pair"])
@@ -68,7 +76,11 @@ def _of_models(given: dict[str, str]) -> Pair:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
     target = parse_source(given["target"])
     draft = parse_source(given["draft"]) if "draft" in given else None
-    return Pair(given.get("name") or name_for(target), f"{target}" + (f" + {draft}" if draft else ""), target, draft)
+    name = given.get("name") or name_for(target)
+    known = catalog().pairs.get(name)
+    if known is not None and known.sources != ((target,) if draft is None else (target, draft)):
+        raise UsageError(f'"{name}" is another pair of the catalogue.', "Choose another --name.")
+    return Pair(name, f"{target}" + (f" + {draft}" if draft else ""), target, draft)
 
 
 def name_for(target: ModelSource) -> str:
@@ -121,13 +133,18 @@ def _ask_which(proposals: list[Proposal]) -> Pair | None:
             return proposals[0].pair
         if reply.isdigit() and 1 <= int(reply) <= len(proposals):
             return proposals[int(reply) - 1].pair
+        print(f"Answer with a number from 1 to {len(proposals)}, or q.")  # noqa: T201
 
 
 def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
     status.show(f"Looking at {pair.title}")
     prepared = steps.prepare(pair)
     status.clear()
-    for line in check_lines(prepared.check, _download_line(prepared)):
+    lines = check_lines(prepared.check, _download_line(prepared))
+    if prepared.check.problems:
+        # What stands against the pair is said by the error that follows.
+        lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
+    for line in lines:
         status.say(line)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
         return None
@@ -173,9 +190,13 @@ def _agrees(prepared: Prepared) -> bool:
 def _again(args: argparse.Namespace, pair: Pair) -> str:
     given = vars(args)
     if "target" in given:
-        draft = f" --draft {given['draft']}" if "draft" in given else ""
-        return f"tandem setup --target {given['target']}{draft}"
-    return f"tandem setup {pair.name}"
+        words = ["tandem", "setup", "--target", given["target"]]
+        words += ["--draft", given["draft"]] if "draft" in given else []
+        words += ["--name", given["name"]] if "name" in given else []
+    else:
+        words = ["tandem", "setup", pair.name]
+    words += [flag for name, flag in _FLAGS.items() if name in given]
+    return shlex.join(words)
 
 
 def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine) -> None:
@@ -186,7 +207,7 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine) -> None:
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
     default = registry().read().default == pair.pair.name
-    status.say("Chat with it: tandem" if default else f"Chat with it: tandem --pair {pair.pair.name}")
+    status.say("Chat with it: tandem" if default else f"Chat with it: tandem --pair {shlex.quote(pair.pair.name)}")
 
 
 def as_json(pair: SetUp) -> dict[str, object]:

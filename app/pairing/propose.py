@@ -31,6 +31,7 @@ class Fit(Enum):
     FITS = "fits"
     TIGHT = "tight"
     TOO_BIG = "too big"
+    UNKNOWN = "size unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Proposal:
 def weigh(pair: Pair, room: Room) -> Proposal:
     """Hold one pair against the memory there is."""
     weights = _weights(pair)
+    if not weights:
+        return Proposal(pair, Fit.UNKNOWN, 0, 0, "its files are not here to be measured")
     need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
     spare = room.free_bytes - need
     if need > room.free_bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,14 +34,27 @@ class Removal:
     @property
     def deletable(self) -> bool:
         """Whether it lies in the hub's cache and nobody else here needs it."""
-        return bool(self.repo) and not self.shared and self.path.exists()
+        return (bool(self.repo) or self.ours) and not self.shared and self.path.exists()
 
 
-def plan_removal(pair: SetUp, others: Sequence[SetUp]) -> list[Removal]:
-    """Every file of a pair, and whether it could go."""
+def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path]) -> list[Removal]:
+    """Every file of a pair, and whether it could go.
+
+    Args:
+        pair: What is forgotten.
+        others: The other pairs.
+        downloaded: Files that this program has brought.
+    """
     used = {path for other in others for model in other.models for path in _files(model.path, model.files)}
     return [
-        Removal(model.repo, model.commit, path, path.stat().st_size if path.exists() else 0, model.ours, path in used)
+        Removal(
+            repo=model.repo,
+            commit=model.commit,
+            path=path,
+            size=path.stat().st_size if path.exists() else 0,
+            ours=model.ours or path in downloaded,
+            shared=path in used,
+        )
         for model in pair.models
         for path in _files(model.path, model.files)
     ]

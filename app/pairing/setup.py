@@ -243,7 +243,13 @@ class Setup:
         model = one.model
         pause = _Pause(self._stop.wait, stopped)
         patience = replace(self.patience, pause=pause)
-        found = [fetch(model.repo, model.commit, file, one, stopped, patience) for file in model.files]
+        found = []
+        for file in model.files:
+            was_here = store.cached(model.repo, model.commit, file.path) is not None
+            found.append(fetch(model.repo, model.commit, file, one, stopped, patience))
+            if not was_here:
+                # At once: the other model may be stopped, and this one is found here the next time.
+                self._registry.claim(found[-1])
         return found[0]
 
     def _set_up(self, prepared: Prepared, paths: dict[str, Path]) -> SetUp:
@@ -254,13 +260,11 @@ class Setup:
                 repo=model.repo,
                 commit=model.commit,
                 files=tuple(file.path for file in model.files),
-                ours=bool(model.repo) and model.path is None,
             )
             for role, model in prepared.models
         }
-        # What was downloaded by us for another pair, or the last time, stays ours to delete.
-        ours = {m.path for known in self._registry.read().pairs.values() for m in known.models if m.ours}
-        models = {role: replace(m, ours=m.ours or m.path in ours) for role, m in models.items()}
+        ours = self._registry.read().downloaded
+        models = {role: replace(m, ours=m.path in ours) for role, m in models.items()}
         return SetUp(prepared.pair, models[TARGET], models.get(DRAFT))
 
     def _stop_if_cancelled(self) -> None:

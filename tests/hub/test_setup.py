@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -209,7 +211,7 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert theirs.exists(), "another program brought it"
     said = capsys.readouterr().err
     assert "another pair uses it" in said
-    assert "another program downloaded it" in said
+    assert "tandem did not download it" in said
     content = target.resolve()
     assert main(["pairs", "remove", "two", "--yes"]) == 0
     assert not target.exists()
@@ -253,3 +255,34 @@ def test_find_looks_at_the_hub_and_shows_only_what_matches(
 def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup"]) == 2
     assert "--yes" in capsys.readouterr().err
+
+
+def test_a_file_stays_ours_when_the_set_up_is_stopped_behind_it(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Status(403), "big-Q4_K_M.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    steps = _steps(home)
+    prepared = steps.prepare(_pair())
+    with pytest.raises(AppError):
+        list(steps.bring(prepared))
+    pair.faults.clear()
+    again = _steps(home)
+    *_, last = again.bring(again.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert all(model.ours for model in last.pair.models)
+
+
+def test_a_name_of_the_catalogue_is_not_given_to_other_models(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", "--target", TARGET, "--name", "demo", "--yes"]) == 2
+    assert "another pair of the catalogue" in capsys.readouterr().err
+    assert main(["setup", TARGET]) == 2
+    assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
+    command = f"{sys.executable} -m app pairs list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1

@@ -69,3 +69,10 @@ async def test_a_click_elsewhere_leaves_the_keys_with_the_prompt() -> None:
         await chat.pilot.click("MessageList")
         await chat.type("still here")
         assert chat.prompt == "still here"
+
+
+async def test_a_burst_of_keys_is_taken_in_the_order_it_was_typed() -> None:
+    async with open_chat() as chat:
+        for key in [*"gemma", *["backspace"] * 5, *"coder"]:
+            chat.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await chat.until(lambda: chat.screen.prompt.text == "coder")

@@ -174,7 +174,7 @@ async def test_too_big_wants_a_second_enter() -> None:
         await window.shows("It needs 47.8 GB of memory, 22.8 GB are free. Enter again sets it up all the same.")
         assert window.pairs.names("start") == []
         await window.press("enter")
-        assert window.pairs.names("start") == [["llama-70b"]]
+        await window.until(lambda: window.pairs.names("start") == [["llama-70b"]])
 
 
 async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:

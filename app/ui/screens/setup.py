@@ -115,7 +115,9 @@ class SetupScreen(Screen[Choice | None]):
 
     @on(PairList.Changed)
     def _on_changed(self) -> None:
-        self._warned = None
+        # The list may say so after the key that was pressed behind the last letter.
+        if self.pairs.card is None or self.pairs.card.name != self._warned:
+            self._warned = None
         self.bars.show(self._job_to_show)
         self.refresh_bindings()
 

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from app.engine.text import printable
+from app.ui.widgets.editing import run_own_binding
 
 
 class QuietInput(Input):
@@ -23,6 +24,9 @@ class QuietInput(Input):
     def __init__(self, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual calls it so
         super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, id=id)
         self.cursor_blink = False
+
+    async def on_key(self, event: events.Key) -> None:
+        await run_own_binding(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
         event.text = printable(event.text).strip()

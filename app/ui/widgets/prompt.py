@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from app.engine.text import printable
+from app.ui.widgets.editing import run_own_binding
 
 
 class PromptInput(TextArea):
@@ -107,6 +108,9 @@ class PromptInput(TextArea):
             super().action_cursor_down(select)
             return
         self._recall(self._recalled + 1)
+
+    async def on_key(self, event: events.Key) -> None:
+        await run_own_binding(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
         event.text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
