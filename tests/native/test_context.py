@@ -167,7 +167,8 @@ def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
     done = len(cache)
     cache.evaluate(prompt[done : done + 10], n_outputs=1)
     (row,) = rows_alone(new_context(2048), prompt[: done + 10], done + 9)
-    assert np.abs(cache.logits(0) - row).max() < 0.5
+    # Batches of other widths round differently; a cell that was lost or doubled moves logits by several.
+    assert np.abs(cache.logits(0) - row).max() < 1.5
 
 
 def test_an_exception_out_of_a_signal_handler_leaves_the_position_right(
