@@ -286,3 +286,18 @@ def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
 
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_all_parts_of_a_split_model_come_and_go_together(
+    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"big-Q4_K_M-0000{part}-of-00003.gguf" for part in (1, 2, 3)]
+    hub.add(TARGET, {names[0]: tiny(tmp_path / "made"), names[1]: b"second", names[2]: b"third"})
+
+    assert main(["setup", "--target", TARGET, "--name", "split", "--yes", "--no-trial"]) == 0
+
+    target = registry().read().pairs["split"].target
+    assert target.path.name == names[0]
+    assert [(target.path.parent / name).is_file() for name in names] == [True] * 3
+    assert main(["pairs", "remove", "split", "--yes"]) == 0
+    assert not list(store.folder().rglob("*.gguf"))
