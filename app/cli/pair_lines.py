@@ -5,8 +5,9 @@ from __future__ import annotations
 from app.engine.text import printable
 from app.pairing.check import PairCheck
 from app.pairing.facts import ModelFacts
+from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import USUAL_CONTEXT, gigabytes
-from app.pairing.setup import FileProgress, Progress
+from app.pairing.texts import duration
 
 PROBLEM = "problem"
 
@@ -57,14 +58,6 @@ def _file(one: FileProgress) -> str:
     if one.done >= one.total:
         return f"{one.role} {gigabytes(one.total)} complete"
     return f"{one.role} {gigabytes(one.done)} of {gigabytes(one.total)}"
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def parameters(n: int) -> str:

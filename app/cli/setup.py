@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import sys
-from dataclasses import replace
 
 from app.catalog import Pair
 from app.cli import INTERRUPTED
@@ -20,11 +18,13 @@ from app.cli.trial import trial
 from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
 from app.hub import store
+from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, gigabytes, propose
-from app.pairing.setup import Prepared, Progress, Ready, Setup, Trying
+from app.pairing.setup import Prepared, Ready, Setup, Trying
+from app.pairing.texts import pair_name
 from app.paths import memory_dir
 from app.registry import SetUp
-from app.source import HubModel, LocalModel, ModelSource, parse_source
+from app.source import parse_source
 
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
@@ -76,24 +76,11 @@ def _of_models(given: dict[str, str]) -> Pair:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
     target = parse_source(given["target"])
     draft = parse_source(given["draft"]) if "draft" in given else None
-    name = given.get("name") or name_for(target)
+    name = given.get("name") or pair_name(target)
     known = catalog().pairs.get(name)
     if known is not None and known.sources != ((target,) if draft is None else (target, draft)):
         raise UsageError(f'"{name}" is another pair of the catalogue.', "Choose another --name.")
     return Pair(name, f"{target}" + (f" + {draft}" if draft else ""), target, draft)
-
-
-def name_for(target: ModelSource) -> str:
-    """A name for a pair that was given by its models."""
-    match target:
-        case HubModel(repo=repo, quant=quant):
-            text = f"{repo.rpartition('/')[2]}-{quant}" if quant else repo.rpartition("/")[2]
-        case LocalModel(path):
-            text = path.stem
-        case _:
-            text = str(target)
-    text = re.sub(r"-?gguf", "", text.lower())
-    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
 
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
@@ -149,7 +136,7 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
         return None
     ready = None
-    for event in steps.bring(_named_by_files(prepared), default=not hasattr(args, "no_default")):
+    for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
         match event:
             case Progress():
                 status.show(progress_line(event))
@@ -159,13 +146,6 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
                 ready = event
     status.clear()
     return ready
-
-
-def _named_by_files(prepared: Prepared) -> Prepared:
-    """The licence that the hub names, where the catalogue has none."""
-    if prepared.pair.licence or not prepared.target.licence:
-        return prepared
-    return replace(prepared, pair=replace(prepared.pair, licence=printable(prepared.target.licence)))
 
 
 def _download_line(prepared: Prepared) -> str:

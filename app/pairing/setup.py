@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, replace
@@ -15,17 +14,17 @@ from functools import partial
 from pathlib import Path
 
 from app.catalog import Pair
+from app.engine.text import printable
 from app.errors import CacheError, Interrupted, PairError
 from app.hub import store
 from app.hub.download import Patience, fetch
 from app.pairing.check import PairCheck, check_pair
+from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.propose import gigabytes
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.registry import ModelOnDisk, Registry, SetUp
-from app.source import LocalModel
 
 _LOOK_S = 0.2
-_SPEED_S = 5.0
 _POLITE_S = 0.5
 _KEEP_FREE = 200_000_000
 """Disk that is left to everybody else."""
@@ -59,42 +58,6 @@ class Prepared:
     def models(self) -> tuple[tuple[str, Resolved], ...]:
         """Role and files of each model."""
         return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
-
-
-@dataclass(frozen=True, slots=True)
-class FileProgress:
-    """One of the two downloads.
-
-    Attributes:
-        role: "target" or "draft".
-        name: The file.
-        done: Bytes on disk.
-        total: Bytes in all.
-        waiting: Why nothing happens at the moment; "" while it does.
-        wait_s: For how many seconds more.
-    """
-
-    role: str
-    name: str
-    done: int
-    total: int
-    waiting: str = ""
-    wait_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Both downloads.
-
-    Attributes:
-        files: Each of them.
-        bytes_per_s: Of both together, over the last seconds.
-        left_s: Time left at that speed; None before there is one.
-    """
-
-    files: tuple[FileProgress, ...]
-    bytes_per_s: float
-    left_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +125,8 @@ class Setup:
         self._stop_if_cancelled()
         facts = [facts_of(model, self._stop.is_set, self.patience) for model in (target, draft) if model is not None]
         return Prepared(
-            pair=pair,
+            # The licence that the hub names, where the catalogue has none.
+            pair=pair if pair.licence else replace(pair, licence=printable(target.licence)),
             target=target,
             draft=draft,
             check=check_pair(facts[0], facts[1] if draft is not None else None),
@@ -204,10 +168,10 @@ class Setup:
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
         """Bring both models side by side; returns the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        wanted = [_Tracked(role, model) for role, model in prepared.models if model.path is None]
+        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None]
         if not wanted:
             return paths
-        meter = _Meter(self._clock)
+        meter = Meter(self._clock)
         failed = threading.Event()
 
         def stopped() -> bool:
@@ -239,7 +203,7 @@ class Setup:
         if errors:
             raise Interrupted
 
-    def _fetch(self, one: _Tracked, stopped: Callable[[], bool]) -> Path:
+    def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
         model = one.model
         pause = _Pause(self._stop.wait, stopped)
         patience = replace(self.patience, pause=pause)
@@ -295,51 +259,3 @@ class _Pause:
 
     def __call__(self, seconds: float) -> bool:
         return self._wait_for(seconds) or self._stopped()
-
-
-class _Tracked:
-    """One model's download, counted; implements `app.hub.download.Watcher`. Written by one thread, read by another."""
-
-    def __init__(self, role: str, model: Resolved) -> None:
-        self.role = role
-        self.model = model
-        self.came = 0
-        self._here = 0
-        self._waiting: tuple[str, float] = ("", 0.0)
-
-    def received(self, n_bytes: int) -> None:
-        self.came += n_bytes
-
-    def found(self, n_bytes: int) -> None:
-        self._here += n_bytes
-
-    def waiting(self, reason: str, seconds: float) -> None:
-        self._waiting = (reason, seconds)
-
-    def progress(self) -> FileProgress:
-        reason, seconds = self._waiting
-        return FileProgress(self.role, self.model.name, self._here + self.came, self.model.size, reason, seconds)
-
-
-class _Meter:
-    """Speed over the last seconds."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def read(self, downloads: list[_Tracked]) -> Progress:
-        files = [one.progress() for one in downloads]
-        left = sum(f.total - f.done for f in files)
-        at, came = self._clock(), sum(one.came for one in downloads)
-        self._seen.append((at, came))
-        while len(self._seen) > 2 and at - self._seen[0][0] > _SPEED_S:
-            self._seen.popleft()
-        started, had = self._seen[0]
-        speed = (came - had) / (at - started) if at > started else 0.0
-        return Progress(tuple(files), speed, left / speed if speed > 0 else None)
-
-
-def local_pair(name: str, target: Path, draft: Path | None) -> Pair:
-    """A pair of two files on this machine."""
-    return Pair(name, name, LocalModel(target), LocalModel(draft) if draft is not None else None)

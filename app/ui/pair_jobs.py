@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.engine.text import printable
 from app.errors import AppError, Interrupted
 from app.pairing.propose import Room, weigh
+from app.pairing.texts import pair_name
 from app.source import HubModel, ModelSource, parse_source
-from app.ui.pair_texts import pair_name
 from app.ui.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 
 if TYPE_CHECKING:
-    from app.pairing.setup import Prepared, Progress, Setup
+    from app.pairing.progress import Progress
+    from app.pairing.setup import Prepared, Setup
 
 log = logging.getLogger("tandem.pairs")
 log.addHandler(logging.NullHandler())
@@ -108,9 +108,10 @@ class SetupJob(_Task):
             self.job = replace(self.job, stage=Stage.STOPPED, bytes_per_s=0.0, left_s=None)
 
     def _work(self, setup: Setup) -> None:
-        from app.pairing.setup import Progress, Ready, Trying
+        from app.pairing.progress import Progress
+        from app.pairing.setup import Ready, Trying
 
-        prepared = _with_licence(self._prepared or setup.prepare(self._pair))
+        prepared = self._prepared or setup.prepare(self._pair)
         self._tell(replace(self.job, warnings=prepared.check.warnings, stage=Stage.DOWNLOADING))
         for event in setup.bring(prepared, default=self._default):
             match event:
@@ -153,7 +154,7 @@ class Question(_Task):
         target = parse_source(self._target)
         draft = parse_source(self._draft) if self._draft.strip() else None
         title = f"{target}" + (f" + {draft}" if draft is not None else "")
-        prepared = _with_licence(setup.prepare(Pair(pair_name(target), title, target, draft)))
+        prepared = setup.prepare(Pair(pair_name(target), title, target, draft))
         self.prepared = prepared
         self.inquiry = Inquiry(report=_report(prepared, self._room))
 
@@ -168,13 +169,6 @@ def _progressed(job: Job, progress: Progress) -> Job:
         bytes_per_s=progress.bytes_per_s,
         left_s=progress.left_s,
     )
-
-
-def _with_licence(prepared: Prepared) -> Prepared:
-    """The licence that the hub names, where the catalogue has none."""
-    if prepared.pair.licence or not prepared.target.licence:
-        return prepared
-    return replace(prepared, pair=replace(prepared.pair, licence=printable(prepared.target.licence)))
 
 
 def _report(prepared: Prepared, room: Room | None) -> Report:

@@ -8,7 +8,8 @@ from textual.widgets import Static
 
 from app.engine.text import printable
 from app.pairing.propose import GB
-from app.ui.pair_texts import duration, speed
+from app.pairing.texts import duration
+from app.ui.pair_texts import speed
 from app.ui.setups import Download, Job, PairService, Stage
 from app.ui.text import percent
 
