@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from app.chat.message import Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Sampler, Strategy
+from app.engine.interfaces import Cancelled, Clock, Sampler, Strategy
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
 from app.engine.tuning.memory import Memory
@@ -114,8 +115,21 @@ class AnswerRequest:
     stops: tuple[str, ...] = ()
 
 
-def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled: Cancelled) -> Iterator[Event]:
+def answer(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    cancelled: Cancelled,
+    clock: Clock = time.perf_counter_ns,
+) -> Iterator[Event]:
     """Generate one answer.
+
+    Args:
+        pair: Who answers.
+        request_id: The number that the events carry.
+        request: What is asked.
+        cancelled: Read between decodes.
+        clock: Monotonic nanoseconds; what it does not count costs nothing.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -126,7 +140,7 @@ def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled:
     prompt = pair.build_prompt(request.messages)
     sampler = pair.new_sampler(request.sampling)
     try:
-        yield from _answer(pair, request_id, request, prompt, sampler, cancelled)
+        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, clock)
     finally:
         sampler.close()
 
@@ -138,14 +152,15 @@ def _answer(
     prompt: BuiltPrompt,
     sampler: SeededSampler,
     cancelled: Cancelled,
+    clock: Clock,
 ) -> Iterator[Event]:
     if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
         # A stop while measuring leaves no memory; the answer below then ends before it begins.
         with suppress(Interrupted):
             for share in pair.calibrate(cancelled):
                 yield Measuring(request_id, share)
-    strategy = _strategy(pair, request.drafting)
-    generator = Generator(pair.target, strategy, sampler)
+    strategy = _strategy(pair, request.drafting, clock)
+    generator = Generator(pair.target, strategy, sampler, clock)
     plan = _plan(pair, request, strategy, sampler)
     collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))
     run = generator.run(
@@ -187,11 +202,11 @@ def _must_measure(pair: LoadedPair) -> bool:
     return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
 
-def _strategy(pair: LoadedPair, drafting: Drafting) -> Strategy:
+def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
     if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
         drafter = pair.drafter if drafting.model else None
-        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None)
+        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None, clock)
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
         return FixedDrafting(pair.drafter, drafting)
     return PlainDecoding()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -47,16 +48,17 @@ class Memory:
     def remeasure(self, profile: CostProfile) -> None:
         """Take the costs of a second measurement where they are lower: other work only ever adds."""
         scale, old = self.costs.scale, self.costs.profile
+        # Single rows were seen in every plain step since; the rest counts in terms of them, as it was measured.
+        plain = old.rows[1] * scale
+        now = plain / profile.rows[1]
         rows = {width: ns * scale for width, ns in old.rows.items()}
-        rows |= {width: min(ns, rows.get(width, ns)) for width, ns in profile.rows.items()}
-        # Width 1 was seen in every plain step since; a lucky measurement of it alone would be a bias.
-        rows[1] = old.rows[1] * scale
+        rows |= {width: min(now * ns, rows.get(width, math.inf)) for width, ns in profile.rows.items()}
         self.costs = CostModel(
             replace(
                 old,
-                rows=rows,
-                draft_ns=min(old.draft_ns * scale, profile.draft_ns),
-                draft_prompt_ns=min(old.draft_prompt_ns * scale, profile.draft_prompt_ns),
+                rows=rows | {1: plain},
+                draft_ns=min(old.draft_ns * scale, now * profile.draft_ns),
+                draft_prompt_ns=min(old.draft_prompt_ns * scale, now * profile.draft_prompt_ns),
                 per_cell=old.per_cell * scale,
                 per_cell_row=old.per_cell_row * scale,
             )
