@@ -33,7 +33,7 @@ from app.llama.sampler import SamplerChain
 
 _SAMPLE_BYTES = 1 << 20
 
-CALIBRATION_NS = 2_500_000_000
+CALIBRATION_NS = 4_000_000_000
 """Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
 
 _TEXT = (

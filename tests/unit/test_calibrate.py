@@ -115,6 +115,13 @@ def test_a_wide_batch_that_two_narrow_ones_would_beat_is_measured_once_more() ->
     assert profile.rows[16] == 160
 
 
+def test_no_batch_costs_less_than_one_row() -> None:
+    # A single row that was disturbed twice makes what is timed beside it look cheap.
+    profile, _ = measure(TimedModel({4: 12}, disturbed=[9, 10]))
+
+    assert profile.rows[4] == profile.rows[1]
+
+
 def test_a_stop_leaves_no_half_curve() -> None:
     work = calibrate(TokenCache(TimedModel({})), None, range(1, 65), lambda: 0, budget_ns=10**9, cancelled=lambda: True)
 

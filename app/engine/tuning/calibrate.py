@@ -82,7 +82,7 @@ def calibrate(
         yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
     plain = statistics.median(bench.ones)
     profile = CostProfile(
-        rows={1: plain} | {width: plain * statistics.median_low(of) for width, of in sorted(bench.shares.items())},
+        rows={1: plain} | {width: plain * _share(of) for width, of in sorted(bench.shares.items())},
         draft_ns=plain * draft_share,
         switch_ns=statistics.median(bench.switches) if bench.switches else 0.0,
         draft_prompt_ns=plain * draft_prompt_share,
@@ -91,6 +91,11 @@ def calibrate(
         _measure_context(target, text, clock, profile)
     target.rollback(0)
     return profile
+
+
+def _share(looks: Sequence[float]) -> float:
+    """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
+    return max(1.0, statistics.median_low(looks))
 
 
 class _Bench:
@@ -146,7 +151,7 @@ class _Bench:
             once: Spend as little time as possible.
         """
         if once:
-            self.shares[width] = [self.time(self._target, width) / self.ones[-1]]
+            self.shares[width] = [self.time(self._target, width) / self.time(self._target, 1)]
             return
         shares = self.shares.setdefault(width, [])
         shares.append(self._share(width))
