@@ -78,7 +78,7 @@ def text(facts: Facts, columns: int = 120) -> str:
 def test_a_good_machine_is_all_ok() -> None:
     assert worst(section(FACTS) for section in SECTIONS) == "ok"
     assert line(views(FACTS), "processor").other == "CPU, AVX2"
-    assert line(views(FACTS), "memory").text == "20.0 of 24.0 GiB free"
+    assert line(views(FACTS), "memory").text == "21.5 GB of 25.8 GB free"
 
 
 def test_an_unused_card_comes_with_the_command() -> None:
@@ -101,7 +101,7 @@ def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
     section = views(with_gpu(devices=(CPU, device), build=Build(backends=("CUDA", "CPU"))))
 
     assert worst([section]) == "ok"
-    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 20.0 of 24.0 GiB free"
+    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 21.5 GB of 25.8 GB free"
 
 
 @pytest.mark.parametrize("driver", ["", "nouveau, kernel 6.8"])
@@ -252,7 +252,7 @@ def test_the_two_views_stand_side_by_side_where_there_is_room() -> None:
     assert wide[0].split("  ")[-1].strip() == "llama.cpp can use"
     column = wide[0].index("llama.cpp can use")
     assert wide[1].index("CPU, AVX2") == column
-    assert wide[2].rindex("20.0 of") == column
+    assert wide[2].rindex("21.5 GB of") == column
 
 
 def test_a_narrow_screen_gets_one_below_the_other() -> None:
