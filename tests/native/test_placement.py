@@ -202,7 +202,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
     def give(*devices: DeviceRoom) -> None:
-        monkeypatch.setattr(fitting, "_rooms", lambda: devices)
+        monkeypatch.setattr(fitting, "memory_rooms", lambda: devices)
 
     return give
 
@@ -216,7 +216,7 @@ def memory(gigabytes: float) -> DeviceRoom:
 
 
 def test_this_machine_has_main_memory() -> None:
-    found = fitting._rooms()
+    found = fitting.memory_rooms()
     assert (found[-1].name, found[-1].kind) == ("cpu", "cpu")
     assert found[-1].free_bytes > 0
 
