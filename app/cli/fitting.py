@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from app.catalog import Pair
 from app.errors import PairError
 from app.gguf import read_header
+from app.hardware.checks import Listed
 from app.hardware.fit import KV_BYTES, MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
 from app.hardware.machine import main_memory
 from app.hardware.offers import Offer, Smaller, offers
@@ -25,7 +26,6 @@ from app.sizes import gigabytes
 from app.source import HubModel, ModelSource
 
 if TYPE_CHECKING:
-    from app.llama.devices import Device
     from app.llama.footprint import Part
     from app.llama.pair import PairParams
     from app.llama.params import ContextParams
@@ -132,7 +132,7 @@ def weighed(
     return Fitting(placed, planned, target, draft, rooms, measured)
 
 
-def memory_rooms(devices: Sequence[Device] | None = None) -> tuple[DeviceRoom, ...]:
+def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
     """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
 
     Args:
@@ -149,8 +149,9 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> tuple[DeviceRoom, .
 
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:
-        if device.kind == "gpu" or device.kind == "igpu":
-            cards.append(DeviceRoom(device.name, device.kind, device.backend, device.free_bytes))
+        if device.kind in ("gpu", "igpu"):
+            kind: Literal["gpu", "igpu"] = "gpu" if device.kind == "gpu" else "igpu"
+            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
     return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
 
 
@@ -194,6 +195,8 @@ def _need(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int
         kv_type=context.kv_type,
         n_parameters=facts.n_parameters,
         repo=source.repo if isinstance(source, HubModel) else "",
+        source=str(source or path),
+        n_ctx_train=facts.n_ctx_train,
     )
     return need, context.n_ctx
 

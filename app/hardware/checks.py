@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -160,10 +160,6 @@ def screen(facts: Facts) -> Section:
         hint = ("This terminal does not take copied text from programs; select with the mouse instead.",)
         lines.append(Line("warning", "clipboard", "no", hint=hint))
     return Section("terminal", tuple(lines))
-
-
-SECTIONS: tuple[Callable[[Facts], Section], ...] = (views, versions, places, screen)
-"""In the order of print; what is to be looked at next (the default pair, say) is a function more."""
 
 
 def _processor(facts: Facts) -> Line:

@@ -74,6 +74,8 @@ class Need:
         kv_type: A key of `KV_BYTES`.
         n_parameters: Or None where it is not known.
         repo: Where other quantisations of it are, "" if that is not known.
+        source: What `--target` or `--draft` takes for it; "" if that is not known.
+        n_ctx_train: Tokens that it was trained for; 0 where it does not say.
     """
 
     name: str
@@ -86,6 +88,8 @@ class Need:
     kv_type: str = "f16"
     n_parameters: int | None = None
     repo: str = ""
+    source: str = ""
+    n_ctx_train: int = 0
 
     @property
     def total(self) -> int:

@@ -7,18 +7,22 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.cli import doctor as command
 from app.errors import ModelLoadError
 from app.hardware.builds import Advice
-from app.hardware.checks import SECTIONS, Facts, Line, Section, places, screen, views, worst
+from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
 from app.hardware.disk import Place, place
 from app.hardware.machine import Gpu, Machine
+from app.hardware.pair_view import PairView
+from app.hardware.slow import Situation
 from app.hardware.terminal import Terminal, terminal
 
 GIB = 1 << 30
+SECTIONS = (views, versions, places, screen)
 
 
 @dataclass(frozen=True)
@@ -290,8 +294,12 @@ def test_what_was_read_cannot_steer_the_terminal() -> None:
 # The command
 
 
-def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, **args: bool) -> int:
+PAIR = PairView("big", "A big pair", "the default pair", target_source="owner/big-GGUF")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, pair: PairView = PAIR, **args: Any) -> int:
     monkeypatch.setattr(command, "gather", lambda: facts)
+    monkeypatch.setattr(command, "look_at", lambda *_: (pair, Situation(pair, 2, 2) if pair.models else None))
     return command.doctor(argparse.Namespace(**args))
 
 
@@ -321,7 +329,14 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"
-    assert [section["title"] for section in said["sections"]] == ["this machine has", "versions", "places", "terminal"]
+    assert [section["title"] for section in said["sections"]] == [
+        "this machine has",
+        "the pair",
+        "files",
+        "versions",
+        "places",
+        "terminal",
+    ]
 
 
 def test_json_of_a_library_that_does_not_load(
