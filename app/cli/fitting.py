@@ -100,7 +100,7 @@ def fitted(params: PairParams, sources: Sequence[ModelSource | None], pairs: Seq
     found = weighed(params, sources, memory_rooms(), certain=_CERTAIN)
     if not found.plan.fits:
         # The offers stand beside what was asked for, not beside where it was put in vain.
-        raise _refusal(replace(found, params=params), pairs)
+        raise refusal(replace(found, params=params), pairs)
     return found.params
 
 
@@ -253,7 +253,14 @@ def _model(model: ModelParams, placed: Placed) -> ModelParams:
     return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
 
 
-def _refusal(found: Fitting, pairs: Sequence[Pair]) -> DoesNotFitError:
+def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
+    """The sentence with the offers.
+
+    Args:
+        found: What does not fit.
+        pairs: Known pairs, from which a smaller one is offered.
+        message: What happened; "" says what is missing where.
+    """
     target, draft = found.target, found.draft
     names = f"{target.name} with {draft.name}" if draft is not None else target.name
     where = "; ".join(
@@ -264,7 +271,7 @@ def _refusal(found: Fitting, pairs: Sequence[Pair]) -> DoesNotFitError:
     )
     ways = found.offers(pairs)
     return DoesNotFitError(
-        f"{names} does not fit: it takes {where}.",
+        message or f"{names} does not fit: it takes {where}.",
         _INDENT.join(["Take one of these, or load it all the same with --fit off:", *map(offer_line, ways)]),
         ways,
     )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.cli.fitting import fitted
+from app.cli.fitting import fitted, memory_rooms
 from app.cli.placement import Placement, read_placement
+from app.cli.scarcity import present, ran_out
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import ModelFileError, PairError, UsageError
+from app.errors import ModelFileError, NoMemoryError, PairError, UsageError
 from app.hardware.cpu import default_threads, thread_candidates
 from app.paths import cache_dir, config_dir, memory_dir, pairs_file
 from app.registry import Registry, SetUp
@@ -121,7 +122,11 @@ def loader(options: Options) -> Loader:
         from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        return load_pair(pair_params(options), cancel, progress)
+        params = pair_params(options)
+        try:
+            return load_pair(params, cancel, progress)
+        except NoMemoryError as error:
+            raise ran_out(params, (options.pair.target, options.pair.draft), _known_pairs(), error) from error
 
     return load
 
@@ -133,9 +138,15 @@ def pair_params(options: Options) -> PairParams:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
     """
     params = wanted_params(options)
+    if options.placement.stored:
+        params = present(params, memory_rooms())
     if options.placement.fit:
-        params = fitted(params, (options.pair.target, options.pair.draft), list(catalog().pairs.values()))
+        params = fitted(params, (options.pair.target, options.pair.draft), _known_pairs())
     return with_threads(params) if options.tuned_threads else params
+
+
+def _known_pairs() -> list[Pair]:
+    return list(catalog().pairs.values())
 
 
 def with_threads(params: PairParams) -> PairParams:

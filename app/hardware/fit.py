@@ -58,6 +58,11 @@ class DeviceRoom:
             return max(0, self.free_bytes - _CARD_RESERVE)
         return int(_MAIN_SHARE * self.free_bytes)
 
+    def with_room(self, room_bytes: int) -> DeviceRoom:
+        """The same device with so much that models may take."""
+        free = room_bytes + _CARD_RESERVE if self.kind == "gpu" else int(room_bytes / _MAIN_SHARE)
+        return replace(self, free_bytes=free)
+
 
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -143,9 +143,15 @@ class _Finder:
             f"{name} of {self.target.name}",
             self.target.weights - sizes[name],
             "another download, and answers of somewhat lower quality",
-            ("--target", f"{self.target.repo}:{name}") if self.target.repo else (),
+            self._other_target(f"{self.target.repo}:{name}") if self.target.repo else (),
             fitting is not None,
         )
+
+    def _other_target(self, target: str) -> tuple[str, ...]:
+        """Both models by name: naming the target alone would mean to go without a draft."""
+        if self.draft is None or not self.draft.source:
+            return ("--target", target)
+        return ("--target", target, "--draft", self.draft.source)
 
     def draft_elsewhere(self) -> Iterator[Offer]:
         """The draft on the next device, or without one."""

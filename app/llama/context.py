@@ -19,9 +19,11 @@ from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, check_threads
 from app.llama.plain import plain
+from app.llama.scarcity import no_memory, scarce_device
 
 _SEQUENCE = 0
-_NO_SLOT, _ABORTED = 1, 2
+_NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
+_REASONS = 8
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
 _FEW = 16
@@ -108,6 +110,8 @@ class Context:
         library.clear_errors()
         handle = native.llama_init_from_model(self._model.handle, raw)
         if not handle:
+            if (device := scarce_device(library.last_errors(_REASONS))) is not None:
+                raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self._model.name}")
             reason = plain(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
@@ -306,5 +310,10 @@ class Context:
             raise Interrupted
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
+        if code == _NO_MEMORY or scarce_device(library.last_errors(_REASONS)) is not None:
+            raise DecodeError(
+                f"Memory ran out while {self._model.name} computed a batch.",
+                "End what uses it, or load with a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
+            )
         reason = plain(library.last_errors()) or f"code {code}"
         raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, report it.")

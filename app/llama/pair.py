@@ -19,7 +19,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError, UsageError
+from app.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
 from app.events import ModelInfo, PairInfo
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
@@ -61,6 +61,7 @@ class PairParams:
         flash_attention: "auto", "on" or "off", for both.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
             threads that changes its size between draft and target is made anew every time.
+        notices: What the user should know about these settings.
     """
 
     target: Path
@@ -74,6 +75,7 @@ class PairParams:
     draft_kv_type: str = "f16"
     flash_attention: str = "auto"
     n_threads_batch: int | None = None
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -119,7 +121,7 @@ class NativePair:
     """
 
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
-        self.notices: list[str] = []
+        self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
         target_file = open_model_file(params.target)
@@ -168,7 +170,11 @@ class NativePair:
                 "so a rejected draft could not be undone."
             )
             return None
-        draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
+        try:
+            draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
+        except NoMemoryError as error:
+            self.notices.append(f"Running without a draft. {error.message}")
+            return None
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
