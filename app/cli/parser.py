@@ -180,7 +180,7 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--target", metavar="MODEL", help="the model that answers: a GGUF file, or owner/repo:QUANT")
     group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
     group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
-    group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: physical cores)")
+    group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as tuned, else physical cores)")
     _add_placement_flags(parser)
     group = parser.add_argument_group("drafting")
     group.add_argument(

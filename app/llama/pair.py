@@ -214,6 +214,11 @@ class NativePair:
             self.memory.remeasure(profile)
 
     @property
+    def n_threads(self) -> int:
+        """CPU threads for single tokens, in force now."""
+        return self._params.n_threads
+
+    @property
     def uses_processor(self) -> bool:
         """Whether the processor computes layers of either model, so that the number of threads matters."""
         return processor_model(self._params) is not None

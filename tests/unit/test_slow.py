@@ -207,7 +207,7 @@ def test_the_conditions_of_a_container() -> None:
 
 
 def test_the_clock_and_the_heat_of_the_worst_core() -> None:
-    files = {}
+    files: dict[str, str] = {}
     for n, allowed in enumerate((3_000_000, 1_500_000)):
         cpu = f"/sys/devices/system/cpu/cpu{n}"
         files |= {f"{cpu}/cpufreq/scaling_max_freq": f"{allowed}\n", f"{cpu}/cpufreq/cpuinfo_max_freq": "3000000\n"}
