@@ -50,6 +50,7 @@ async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
 
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.shows(title)
+        await chat.shows("Taken: ")
         assert chat.screen.session.phase is Phase.LOADING
         assert not chat.screen.query(WayList)
         assert chat.prompt == ""

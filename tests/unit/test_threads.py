@@ -141,7 +141,14 @@ def test_performance_cores_are_tried_alone(cpus: Callable[..., Callable[[str], s
             2,
         ),
         ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 8),
-        ({"/proc/self/cgroup": "0::/user/app\n", "/sys/fs/cgroup/user/cpu.max": "400000 100000"}, 4),
+        (
+            {
+                "/proc/self/cgroup": "0::/user/app\n",
+                "/sys/fs/cgroup/user/cpu.max": "400000 100000",
+                "/sys/fs/cgroup/cpu.max": "600000 100000",
+            },
+            4,
+        ),
     ],
 )
 def test_a_containers_quota_counts(

@@ -250,6 +250,7 @@ class ChatScreen(Screen[None]):
     @on(WayList.Taken)
     async def _take_way(self, event: WayList.Taken) -> None:
         self.prompt.focus()
+        await self.messages.notice(f"Taken: {event.way.what}.")
         await self.change_pair(event.choice)
 
     @on(WayList.Left)

@@ -42,7 +42,7 @@ class WayLine(HorizontalGroup):
     def on_click(self, event: events.Click) -> None:
         event.stop()
         if self._way.choice is not None:
-            self.post_message(WayList.Taken(self._way.choice))
+            self.post_message(WayList.Taken(self._way, self._way.choice))
 
 
 class WayList(VerticalGroup, can_focus=True):
@@ -52,6 +52,7 @@ class WayList(VerticalGroup, can_focus=True):
     class Taken(Message):
         """A way was taken."""
 
+        way: Way
         choice: Choice
 
     @dataclass
@@ -63,7 +64,7 @@ class WayList(VerticalGroup, can_focus=True):
     def __init__(self, ways: Sequence[Way]) -> None:
         super().__init__()
         self._ways = ways
-        takeable = [way.choice for way in ways if way.choice is not None]
+        takeable = [(way, way.choice) for way in ways if way.choice is not None]
         self._choices = dict(zip(_KEYS, takeable, strict=False))
 
     def compose(self) -> ComposeResult:
@@ -76,7 +77,7 @@ class WayList(VerticalGroup, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         if event.key in self._choices:
-            self.post_message(self.Taken(self._choices[event.key]))
+            self.post_message(self.Taken(*self._choices[event.key]))
         elif event.key == "escape":
             self.post_message(self.Left(""))
         elif event.character is not None and event.is_printable:
