@@ -34,6 +34,7 @@ class FakePair:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
+        self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
         self.memory: Memory | None = None

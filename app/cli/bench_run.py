@@ -148,7 +148,7 @@ class _Bench:
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], prompts: Sequence[Prompt], *, stopped: bool) -> None:
         table = rows(raced, names)
-        facts = _facts(self._pair, self._options, self._request, prompts, self._told)
+        facts = _facts(self._pair, self._request, prompts, self._told)
         notes = [f"stopped early: {len(raced)} of {len(prompts)} prompts"] if stopped else []
         remarks: list[str] = []
         if not stopped:
@@ -204,9 +204,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _facts(
-    pair: NativePair, options: Options, request: AnswerRequest, prompts: Sequence[Prompt], told: dict[str, Any]
-) -> Facts:
+def _facts(pair: NativePair, request: AnswerRequest, prompts: Sequence[Prompt], told: dict[str, Any]) -> Facts:
     """What this is measured on, for the history and the card."""
     machine, build, info = hardware.look(), devices.build(), pair.info
     suite = json.dumps([[asdict(p) for p in prompts], request.max_tokens, request.sampling.is_greedy])
@@ -219,7 +217,7 @@ def _facts(
         "target": f"{info.target.file}, {info.target.quantisation}",
         "draft": f"{info.draft.file}, {info.draft.quantisation}" if info.draft is not None else "",
         "context": f"{info.n_ctx:,}",
-        "threads": str(options.n_threads),
+        "threads": str(pair.n_threads),
         "server": ", ".join(map(str, told.values())),
     }
     # The seed is drawn anew where none was given; that changes nothing that is measured.

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.cli.fitting import fitted
+from app.cli.fitting import fitted, memory_rooms
 from app.cli.placement import Placement, read_placement
+from app.cli.scarcity import present, ran_out
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import ModelFileError, PairError, UsageError
-from app.hardware.cpu import default_threads
+from app.errors import ModelFileError, NoMemoryError, PairError, UsageError
+from app.hardware.cpu import default_threads, thread_candidates
 from app.paths import cache_dir, config_dir, memory_dir, pairs_file
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
@@ -57,6 +58,7 @@ class Options:
         max_tokens: Most tokens of an answer, or None.
         stops: Stop strings.
         placement: Where the models go.
+        tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
     """
 
     pair: Pair
@@ -68,6 +70,7 @@ class Options:
     max_tokens: int | None
     stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
+    tuned_threads: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -107,6 +110,7 @@ def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Op
         max_tokens=given.get("max_tokens"),
         stops=tuple(given.get("stop", ())),
         placement=read_placement(given),
+        tuned_threads="threads" not in given,
     )
 
 
@@ -118,7 +122,11 @@ def loader(options: Options) -> Loader:
         from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        return load_pair(pair_params(options), cancel, progress)
+        params = pair_params(options)
+        try:
+            return load_pair(params, cancel, progress)
+        except NoMemoryError as error:
+            raise ran_out(params, (options.pair.target, options.pair.draft), _known_pairs(), error) from error
 
     return load
 
@@ -129,6 +137,36 @@ def pair_params(options: Options) -> PairParams:
     Raises:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
     """
+    params = wanted_params(options)
+    if options.placement.stored:
+        params = present(params, memory_rooms())
+    if options.placement.fit:
+        params = fitted(params, (options.pair.target, options.pair.draft), _known_pairs())
+    return with_threads(params) if options.tuned_threads else params
+
+
+def _known_pairs() -> list[Pair]:
+    return list(catalog().pairs.values())
+
+
+def with_threads(params: PairParams) -> PairParams:
+    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
+    from app import thread_store
+    from app.llama.identity import thread_file
+
+    file = thread_file(params, thread_candidates())
+    chosen = thread_store.load(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
+def wanted_params(options: Options) -> PairParams:
+    """What was asked for, before it is held against the machine; see `pair_params`.
+
+    Raises:
+        PairError: A file has not been downloaded yet.
+    """
     from app.llama.pair import PairParams
 
     pair, files = options.pair, options.files
@@ -137,7 +175,7 @@ def pair_params(options: Options) -> PairParams:
     if pair.draft is not None:
         draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
     placement = options.placement
-    params = PairParams(
+    return PairParams(
         target=target,
         draft=draft,
         n_threads=options.n_threads,
@@ -149,9 +187,6 @@ def pair_params(options: Options) -> PairParams:
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
     )
-    if not placement.fit:
-        return params
-    return fitted(params, (pair.target, pair.draft), list(catalog().pairs.values()))
 
 
 def catalog() -> Catalog:

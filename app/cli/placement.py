@@ -24,6 +24,7 @@ class Placement:
         draft_kv_type: Of the draft's.
         flash_attention: A key of `FLASH_ATTENTION`.
         fit: Whether to count before loading.
+        stored: Whether the devices come from an earlier run; one that is gone since is then replaced, not refused.
     """
 
     model: ModelParams = field(default_factory=ModelParams)
@@ -32,6 +33,7 @@ class Placement:
     draft_kv_type: str = "f16"
     flash_attention: str = AUTO
     fit: bool = True
+    stored: bool = False
 
 
 def read_placement(given: dict[str, Any]) -> Placement:

@@ -107,8 +107,11 @@ class Hearing:
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED
         self._screen.status.unloaded()
+        writes = bool(self._screen.prompt.text)
         await self._screen.take_back()
         await self._screen.messages.fail(event.error)
+        if not writes:
+            self._screen.show_ways()
 
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked

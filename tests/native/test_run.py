@@ -50,6 +50,7 @@ def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> 
     }
     assert set(answer["models"]["target"]) == {"name", "file", "quantisation", "size", "vocabulary"}
     assert answer["models"]["draft"]["file"] == demo_draft.name
+    assert answer["device"] == "CPU"
     assert (answer["finish_reason"], answer["timings"]["predicted_n"]) == ("length", 12)
     assert (answer["speculation"]["mode"], answer["speculation"]["drafter"]) == ("auto", "model+look-up")
     assert answer["speculation"]["n_max"] is None

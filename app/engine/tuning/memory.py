@@ -23,6 +23,7 @@ class Memory:
         ledger: What may still be lost.
         gain: Share of plain decoding's time that rounds with the draft model have saved.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
+        least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
     """
 
     costs: CostModel
@@ -32,6 +33,7 @@ class Memory:
     ledger: Ledger = field(default_factory=Ledger)
     gain: float = 0.2
     idle_answers: int = 0
+    least_ns: float = 0.0
 
     SECOND_LOOKS: ClassVar[tuple[int, ...]] = (1, 4, 16)
     """After so many answers in a row without the draft model its costs are measured again."""
@@ -44,6 +46,11 @@ class Memory:
         what is never tried is never corrected.
         """
         return self.idle_answers in self.SECOND_LOOKS
+
+    def keep_least(self) -> None:
+        """Note what a plain step takes now, if that is less than ever before."""
+        now = self.costs.target_ns(1, 0)
+        self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
         """Take the costs of a second measurement where they are lower: other work only ever adds."""

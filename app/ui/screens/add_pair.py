@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
-from app.pairing.propose import gigabytes
+from app.sizes import gigabytes
 from app.ui.keys import in_order
 from app.ui.setups import Inquiry, PairService, Report
 from app.ui.widgets.downloads import LOOK_S

@@ -30,6 +30,7 @@ from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
 from app.ui.widgets.status import StatusLine
+from app.ui.widgets.way_list import WayList
 
 if TYPE_CHECKING:
     from app.ui.app import Engine
@@ -234,11 +235,28 @@ class ChatScreen(Screen[None]):
         title = self._changes.begin()
         if title is None:
             return
+        await self.query(WayList).remove()
         await self.header.remove()
         await self.mount(HeaderLine(title), before=0)
         self.status.reading_models()
         self._listener.begin()
         self.refresh_bindings()
+
+    def show_ways(self) -> None:
+        """Let keys take a way out of a pair that does not fit, if there is one."""
+        for ways in self.query(WayList):
+            ways.focus()
+
+    @on(WayList.Taken)
+    async def _take_way(self, event: WayList.Taken) -> None:
+        self.prompt.focus()
+        await self.messages.notice(f"Taken: {event.way.what}.")
+        await self.change_pair(event.choice)
+
+    @on(WayList.Left)
+    def _leave_ways(self, event: WayList.Left) -> None:
+        self.prompt.focus()
+        self.prompt.insert(event.text)
 
     def action_toggle_thinking(self) -> None:
         thoughts = self.query(Reasoning)

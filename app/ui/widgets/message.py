@@ -15,6 +15,8 @@ from textual.widgets import Static
 
 from app.engine.text import Segment, printable
 from app.errors import AppError
+from app.ui.ways import NoRoomError
+from app.ui.widgets.way_list import WayList
 
 if TYPE_CHECKING:
     from app.ui.widgets.markdown import ModelMarkdown
@@ -81,6 +83,8 @@ class Problem(VerticalGroup):
 
     def compose(self) -> ComposeResult:
         yield Static(Content(printable(self._error.message)), classes="what")
+        if isinstance(self._error, NoRoomError):
+            yield WayList(self._error.ways)
         if self._error.hint:
             yield Static(Content(printable(self._error.hint)), classes="way-out")
 
