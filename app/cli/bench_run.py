@@ -46,6 +46,7 @@ from app.hardware import machine as hardware
 from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
+from app.pairing.texts import duration
 from app.paths import memory_dir
 from app.responder import AnswerRequest
 
@@ -143,7 +144,7 @@ class _Bench:
                 return raced
             doing = progress_line(at.event, self._repeat) if at.event is not None else at.what
             if doing is not None:
-                left = f"  {_duration(at.left_s)} left" if at.left_s is not None else ""
+                left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
                 self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], prompts: Sequence[Prompt], *, stopped: bool) -> None:
@@ -274,7 +275,3 @@ def _sha256(file: Path) -> str:
         while chunk := source.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from app.compare.benchmark import Row
-from app.compare.measure import Measured, Spread, factor, outcome
+from app.compare.measure import Measured, Spread, factor, in_figures, outcome
 from app.engine.text import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.
@@ -50,7 +50,7 @@ def markdown(card: Card) -> str:
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
         cells = [_md(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
-        cells += [_ratio(m) for m in row.measured[1:]]
+        cells += [_md(in_figures(m.ratio)) if m.ratio is not None else "" for m in row.measured[1:]]
         best = drafted(row)
         cells += [
             f"{best.acceptance:.0%}" if best is not None and best.acceptance is not None else "",
@@ -156,13 +156,3 @@ def _one_line(text: str) -> str:
 
 def _speed(speed: Spread | None) -> str:
     return f"{speed.median:.1f}" if speed is not None else ""
-
-
-def _ratio(measured: Measured) -> str:
-    ratio = measured.ratio
-    if ratio is None:
-        return ""
-    text = f"{factor(ratio.median)}x"
-    if ratio.n > 1:
-        text += f" \\({factor(ratio.low)} to {factor(ratio.high)}\\)"
-    return text + (", a tie" if outcome(ratio) == "tie" else "")

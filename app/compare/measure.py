@@ -154,6 +154,14 @@ def verdict(ratio: Spread | None) -> str:
     return f"slower, {factor(ratio.median)}x the speed ({runs})"
 
 
+def in_figures(ratio: Spread) -> str:
+    """A ratio for a table, such as "2.1x (2.0 to 2.2)"; a tie is called one."""
+    text = f"{factor(ratio.median)}x"
+    if ratio.n > 1:
+        text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
+    return text + (", a tie" if outcome(ratio) == "tie" else "")
+
+
 def factor(ratio: float) -> str:
     """A ratio with the digits that matter: two decimals near 1, one further up."""
     return f"{ratio:.1f}" if ratio >= 1.95 else f"{ratio:.2f}"

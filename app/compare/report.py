@@ -11,7 +11,7 @@ from app.compare.benchmark import Raced, Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.lossless import Checks, statement
-from app.compare.measure import Measured, factor, measure, outcome, verdict
+from app.compare.measure import Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.engine.text import printable
 
@@ -161,7 +161,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
             [
                 row.kind,
                 f"{plain.median:.1f}" if plain is not None else "",
-                *(_ratio(m) for m in row.measured[1:]),
+                *(in_figures(m.ratio) if m.ratio is not None else "-" for m in row.measured[1:]),
                 f"{accepted:.0%}" if accepted is not None else "",
                 f"{per:.1f}" if per is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
@@ -201,16 +201,6 @@ def checks_json(checks: Checks) -> dict[str, Any]:
         "lossless": checks.hold,
         "statement": statement(checks),
     }
-
-
-def _ratio(measured: Measured) -> str:
-    ratio = measured.ratio
-    if ratio is None:
-        return "-"
-    text = f"{factor(ratio.median)}x"
-    if ratio.n > 1:
-        text += f" ({factor(ratio.low)}-{factor(ratio.high)})"
-    return text + (" tie" if outcome(ratio) == "tie" else "")
 
 
 def _quoted(text: str, token: int | None) -> str:
