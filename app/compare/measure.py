@@ -136,13 +136,18 @@ def outcome(ratio: Spread | None) -> Outcome:
     return "faster" if ratio.median > 1.0 else "slower"
 
 
-def verdict(ratio: Spread | None) -> str:
-    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)"."""
+def verdict(ratio: Spread | None, repeat: str = "--repeat 3") -> str:
+    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
+
+    Args:
+        ratio: Round by round; None where nothing was measured.
+        repeat: How to get more rounds.
+    """
     if ratio is None:
         return "not measured: the answers are too short"
     what = outcome(ratio)
     if ratio.n == 1:
-        runs = "1 run each; --repeat 3 would tell the spread"
+        runs = f"1 run each; {repeat} would tell the spread"
         span = f"{factor(ratio.median)}x, " if what == "tie" else ""
     else:
         runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
