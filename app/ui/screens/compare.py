@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.getters import query_one
 from textual.screen import Screen
@@ -82,8 +82,9 @@ class CompareScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
         prompt = " ".join(printable(self._what.request.messages[-1].content).split())
-        asked = f"{how(self._what.request)}:  {prompt}"
-        yield Static(Content(asked), id="asked")
+        with Horizontal(id="asked"):
+            yield Static(Content(prompt), id="prompt")
+            yield Static(Content(printable(how(self._what.request))), id="how")
         yield Container(*self.panes.values(), id="panes")
         yield Outcome()
         yield Hint()

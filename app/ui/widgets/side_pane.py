@@ -160,9 +160,18 @@ class SidePane(Vertical):
         self.line.readout = over_rounds(measured, last)
 
     def mark(self, at: int | None) -> None:
-        """Mark the word at this character of the text; None marks nothing."""
+        """Mark the word at this character of the text, and go there; None marks nothing."""
         self._mark = at
         self._draw()
+        if at is not None:
+            self.body.release_anchor()
+            self.call_after_refresh(self._go_to_mark)
+
+    def _go_to_mark(self) -> None:
+        content = self.query_one(Static).content
+        if self._mark is not None and isinstance(content, Content):
+            before = content[: self._mark].wrap(self.body.scrollable_content_region.width)
+            self.body.scroll_to(y=len(before) - 2, animate=False, immediate=True)
 
     def scroll_text(self, lines: int) -> None:
         """Move through the text."""
