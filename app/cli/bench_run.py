@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -15,16 +16,11 @@ from typing import Any
 from app.cli import INTERRUPTED
 from app.cli.bench import REPEAT, SAMPLES
 from app.cli.compare_run import (
-    AUTOMATIC,
-    PLAIN,
     answer_request,
     at_least_one,
     contenders_of,
-    fixed_name,
     fixed_params,
-    how,
     out,
-    pair_title,
     progress_line,
     with_pair,
     write,
@@ -37,15 +33,17 @@ from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
 from app.compare.history import Facts, History, Result, remark
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.measure import measure, verdict
-from app.compare.report import checks_json, lossless_lines, raced_json, table_lines
+from app.compare.report import checks_json, how, lossless_lines, pair_title, raced_json, table_lines
+from app.compare.sides import AUTOMATIC, PLAIN, fixed_name
 from app.compare.suite import Prompt, choose, load_suite
 from app.engine.text import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams
-from app.errors import Interrupted
+from app.errors import Interrupted, UsageError
 from app.hardware import machine as hardware
 from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
+from app.pairing.texts import duration
 from app.paths import memory_dir
 from app.responder import AnswerRequest
 
@@ -63,7 +61,7 @@ def bench(args: argparse.Namespace) -> int:
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     prompts = choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)
-    server = servers.Server(args.against) if "against" in args else None
+    server = servers.Server(args.against, key=_api_key(args)) if "against" in args else None
     repeat = at_least_one(args, "repeat", 1 if quick else REPEAT)
     at_least_one(args, "samples", SAMPLES)
     request = answer_request(options, _CHECK_TOKENS if checking else _QUICK_TOKENS if quick else _TOKENS)
@@ -143,7 +141,7 @@ class _Bench:
                 return raced
             doing = progress_line(at.event, self._repeat) if at.event is not None else at.what
             if doing is not None:
-                left = f"  {_duration(at.left_s)} left" if at.left_s is not None else ""
+                left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
                 self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], prompts: Sequence[Prompt], *, stopped: bool) -> None:
@@ -233,6 +231,17 @@ def _facts(pair: NativePair, request: AnswerRequest, prompts: Sequence[Prompt], 
     )
 
 
+def _api_key(args: argparse.Namespace) -> str:
+    """The server's key; it is never an argument, because other users can read the arguments of a process."""
+    name: str | None = getattr(args, "api_key_env", None)
+    if name is None:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise UsageError(f"The environment has no {printable(name)}, or it is empty.", "Set it to the server's key.")
+    return key
+
+
 def _check(
     pair: NativePair,
     options: Options,
@@ -272,7 +281,3 @@ def _sha256(file: Path) -> str:
         while chunk := source.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

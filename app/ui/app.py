@@ -20,7 +20,7 @@ from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.themes import DARK, FALLBACKS, LIGHT
 from app.ui.widgets.hint import Hint
-from app.worker import Loader
+from app.worker import Job, Loader
 
 _QUIT_AGAIN_S = 2.0
 
@@ -31,6 +31,8 @@ class Engine(Protocol):
     def load(self, loader: Loader) -> None: ...
 
     def answer(self, request: AnswerRequest) -> int: ...
+
+    def run(self, job: Job) -> int: ...
 
     def cancel(self) -> None: ...
 
@@ -131,8 +133,17 @@ class TandemApp(App[None]):
 
             self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
 
+    @on(ChatScreen.ComparisonWanted)
+    def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
+        """Answer a prompt with and without the draft; the conversation stays as it is."""
+        from app.ui.screens.compare import CompareScreen
+
+        self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
+        if screen is self._chat:
+            yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
         if self._keeper.keeps and screen is self._chat:
             yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
         if self._pairs is not None and screen is self._chat:

@@ -17,6 +17,9 @@ KEYS: list[BindingType] = [
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
+    Binding(
+        "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
+    ),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
@@ -31,10 +34,11 @@ _FIRST = (
     "chat.again",
     "chat.new",
     "chat.open",
+    "chat.compare",
     "app.quit",
     "chat.pairs",
 )
-"""The keys in the last line, most wanted first; the last two may be out of sight in 80 columns."""
+"""The keys in the last line, most wanted first; the last three may be out of sight in 80 columns."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

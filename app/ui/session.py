@@ -87,14 +87,23 @@ class ChatSession:
     def ask(self, prompt: str) -> AnswerRequest:
         """The request for an answer to a new prompt."""
         self.asked, self._replaced = prompt, ()
-        return self._request(prompt)
+        return self._request(prompt, self._said)
+
+    def would_ask(self, prompt: str) -> AnswerRequest | None:
+        """The request for the answer to a prompt, or with "" to the last one; nothing is asked. None without any."""
+        asked, said = prompt or self.asked, self._said
+        if asked is None:
+            return None
+        if not prompt and len(said) > 1 and said[-2] == Message(Role.USER, asked):
+            said = said[:-2]
+        return self._request(asked, said)
 
     def ask_again(self) -> AnswerRequest:
         """The request for another answer to the last prompt."""
         assert self.asked is not None
         if len(self._said) > 1 and self._said[-2] == Message(Role.USER, self.asked):
             self._said, self._replaced = self._said[:-2], self._said[-2:]
-        return self._request(self.asked)
+        return self._request(self.asked, self._said)
 
     def started(self, request: int) -> None:
         self.phase, self.request = Phase.ANSWERING, request
@@ -121,14 +130,14 @@ class ChatSession:
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
 
-    def _request(self, prompt: str) -> AnswerRequest:
+    def _request(self, prompt: str, said: tuple[Message, ...]) -> AnswerRequest:
         settings = self.settings
         # A conversation from a file may begin with a system message of its own; templates take one, in front.
-        own = self._said[:1] if self._said and self._said[0].role is Role.SYSTEM else ()
+        own = said[:1] if said and said[0].role is Role.SYSTEM else ()
         system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
-        said = (message for message in self._said if message.role is not Role.SYSTEM)
+        turns = (message for message in said if message.role is not Role.SYSTEM)
         return AnswerRequest(
-            messages=(*system, *said, Message(Role.USER, prompt)),
+            messages=(*system, *turns, Message(Role.USER, prompt)),
             sampling=settings.sampling,
             drafting=settings.drafting if self.drafting else None,
             max_tokens=settings.max_tokens,

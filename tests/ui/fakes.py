@@ -24,7 +24,7 @@ from app.responder import AnswerRequest, LoadedPair
 from app.ui.app import TandemApp, make_app
 from app.ui.keeping import StoreOpener
 from app.ui.settings import ChatSettings
-from app.worker import CancelSwitch, Loader, Progress
+from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(
     "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064
@@ -49,6 +49,7 @@ class FakeEngine:
         self.emit = emit
         self.loads = 0
         self.requests: list[AnswerRequest] = []
+        self.jobs: list[Job] = []
         self.cancelled = 0
         self._closes = closes
         self._text = ""
@@ -61,11 +62,20 @@ class FakeEngine:
         self._text = ""
         return len(self.requests)
 
+    def run(self, job: Job) -> int:
+        self.jobs.append(job)
+        return self.job_number
+
     def cancel(self) -> None:
         self.cancelled += 1
 
     def close(self, timeout: float | None = None) -> bool:
         return self._closes
+
+    @property
+    def job_number(self) -> int:
+        """The number of the last job; no answer has it."""
+        return 1000 + len(self.jobs)
 
     # What a test makes it say
 

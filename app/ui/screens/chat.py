@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -13,16 +14,19 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
+from app.errors import UsageError
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.comparable import Comparable, comparable
 from app.ui.hearing import Hearing
 from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
-from app.ui.listener import Listener
+from app.ui.listener import Ears, Listener
 from app.ui.pair_changes import PairChanges
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
+from app.ui.shared_ears import SharedEars
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -69,6 +73,12 @@ class ChatScreen(Screen[None]):
     class ConversationsWanted(Message):
         """The user wants to look for a conversation."""
 
+    @dataclass
+    class ComparisonWanted(Message):
+        """The user wants to see a prompt answered with and without the draft."""
+
+        what: Comparable
+
     def __init__(
         self,
         engine: Engine,
@@ -86,7 +96,8 @@ class ChatScreen(Screen[None]):
         self._bridge = bridge
         self._keeper = keeper
         self._changes = PairChanges(engine, self.session, loads=loads)
-        self._listener = Listener(bridge, Hearing(self, keeper, self._changes), self.set_timer)
+        self._ears = SharedEars(Hearing(self, keeper, self._changes))
+        self._listener = Listener(bridge, self._ears, self.set_timer)
         self._draft_waits = False
 
     def compose(self) -> ComposeResult:
@@ -150,6 +161,12 @@ class ChatScreen(Screen[None]):
 
     def action_conversations(self) -> None:
         self.post_message(self.ConversationsWanted())
+
+    def action_compare(self) -> None:
+        try:
+            self.post_message(self.ComparisonWanted(comparable(self.session, self.prompt.text)))
+        except UsageError as error:
+            self.hint.say(error.message)
 
     async def _again(self) -> None:
         if not self.session.can_ask_again:
@@ -300,6 +317,11 @@ class ChatScreen(Screen[None]):
         return True
 
     # What the engine says is told to `app.ui.hearing`
+
+    def lend_ears(self, guest: Ears | None) -> None:
+        """Let a screen on top of this one hear what the engine says about its own requests; None ends it."""
+        self._ears.guest = guest
+        self._listener.begin()
 
     @on(EventsArrived)
     async def _on_events(self) -> None:
