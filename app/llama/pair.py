@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app import memory_store
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
@@ -223,8 +223,8 @@ class NativePair:
         if self._memory_file is not None and self.memory is not None:
             memory_store.save(self._memory_file, self.memory)
 
-    def build_prompt(self, messages: Sequence[Message]) -> Prompt:
-        return self._prompts.build(messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
+        return self._prompts.build(messages, begun, self.target.tokens)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)
