@@ -32,6 +32,7 @@ class ConversationCommands:
         """Those that would do something now."""
         summary = self._keeper.summary(self._keeper.conversation)
         if summary is not None:
+            yield SystemCommand("Messages", "Choose a message to edit or answer again", self._screen.action_choose)
             yield SystemCommand("Rename", "Give this conversation another title", self.rename)
             if summary.named:
                 yield SystemCommand("Title from the text", "Name it after its first prompt again", self.unname)

@@ -155,7 +155,7 @@ class Steering:
         if node.role is Role.USER:
             hint = "Editing: enter asks it as a branch, esc leaves it as it was."
             return _Task(hint, unsent, lambda text: self._ask_instead(node.id, text), speech, self._refusal)
-        hint = "Editing the answer: enter goes on from it as a branch, esc leaves it as it was."
+        hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
         return _Task(hint, unsent, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
     async def _ask_instead(self, prompt: int, text: str) -> None:
