@@ -103,8 +103,10 @@ class _Listener:
                 case StepCompleted(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()
-                        begun, self._prefill = self._prefill, ""
-                        self._printer.print((Segment(begun, Origin.TARGET), *segments))
+                        if self._prefill:
+                            self._printer.print([Segment(self._prefill, Origin.TARGET)])
+                            self._prefill = ""
+                        self._printer.print(segments)
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):

@@ -13,13 +13,11 @@ from app.ui.keeping import Keeper
 from app.ui.kept import Opened
 from app.ui.session import Phase
 from app.ui.widgets.message import AnswerMessage, UserMessage
+from app.ui.widgets.messages import MOST_SHOWN
 from app.ui.widgets.speech import Speech, Wish
 
 if TYPE_CHECKING:
     from app.ui.screens.chat import ChatScreen
-
-_MOST = 40
-"""Messages of another branch that are put below the others; a longer one is shown from its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +110,17 @@ class Steering:
         screen.hint.keep(task.hint)
         screen.refresh_bindings()
 
-    def leave(self) -> bool:
-        """Leave it as it was, with what was typed before; returns whether there was something to leave."""
+    def leave(self) -> None:
+        """Leave it as it was, with what was typed before."""
         task, self._task = self._task, None
         if task is None:
-            return False
+            return
         screen = self._screen
         if task.speech is not None:
             task.speech.remove_class("-changed")
         screen.prompt.put(task.unsent)
         screen.hint.keep("")
         screen.refresh_bindings()
-        return True
 
     async def send(self, text: str) -> bool:
         """Take what was sent if it is no prompt; returns whether it is not."""
@@ -244,7 +241,7 @@ class Steering:
         siblings = {sibling.id for sibling in tree.siblings(instead)}
         depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)
         speech, below = screen.messages.find(instead), opened.path[depth:]
-        if speech is None or len(below) > _MOST:
+        if speech is None or len(below) > MOST_SHOWN:
             await screen.messages.show(opened.path)
         else:
             await screen.messages.cut(speech, below)

@@ -307,6 +307,7 @@ async def test_a_failed_answer_goes_on_and_then_counts(file: Path) -> None:
         chat.engine.fails(AppError("It broke."))
         await chat.shows("It broke.")
         assert chat.prompt == "count"
+        assert "ctrl+g continues" in chat.text
         await next_request(chat, "ctrl+up", "c")
         assert chat.prompt == ""
         await chat.until(lambda: "It broke." not in chat.text)
@@ -439,6 +440,9 @@ async def test_going_up_past_the_first_message_fetches_earlier_ones(file: Path) 
     parent: int | None = None
     for n in range(50):
         parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, f"message {n}.", parent=parent).id
+    assert parent is not None
+    store.add(number, Role.USER, "another beginning", parent=None)
+    store.switch(number, parent)
     store.close()
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
@@ -449,6 +453,8 @@ async def test_going_up_past_the_first_message_fetches_earlier_ones(file: Path) 
         await chat.until(lambda: len(chat.screen.messages.speeches) == 50)
         await press(chat, "up")
         await chat.until(lambda: chosen(chat) == "message 9.")
+        chat.screen.messages.choose(chat.screen.messages.speeches[0])
+        await chat.shows("You   ◂ 1 / 2 ▸")
 
 
 async def test_a_system_message_is_not_edited(file: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
-    pair.build_prompt = lambda messages, begun: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    pair.build_prompt = lambda messages, begun: 1 / 0  # type: ignore[method-assign, assignment, return-value, misc]
     harness.load(pair)
     harness.worker.answer(QUESTION)
 

@@ -154,9 +154,10 @@ class AnswerMessage(Speech):
         self._draw_remark()
 
     def _draw_remark(self) -> None:
-        more = "; ctrl+g continues" if self._remark and self.can_go_on and not self._is_final else ""
-        self.remark.update(Content(printable(self._remark + more)))
-        self.remark.set_class(bool(self._remark), "-given")
+        more = "ctrl+g continues" if self.can_go_on and not self._is_final else ""
+        remark = "; ".join(filter(None, (self._remark, more)))
+        self.remark.update(Content(printable(remark)))
+        self.remark.set_class(bool(remark), "-given")
 
     async def go_on(self) -> None:
         """More is to come: what was said about its end holds no longer."""

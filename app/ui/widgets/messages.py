@@ -17,7 +17,7 @@ from app.errors import AppError
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
 from app.ui.widgets.speech import Speech
 
-_MOST = 40
+MOST_SHOWN = 40
 """Messages that are shown at once; every answer is a tree of widgets, and takes its time."""
 _REMARKS = {
     State.STOPPED: "stopped",
@@ -45,6 +45,7 @@ class MessageList(VerticalScroll, can_focus=False):
         self._asked: UserMessage | None = None
         self._replaced: tuple[Widget, ...] = ()
         self._earlier: tuple[Node, ...] = ()
+        self._tree = Tree()
         self._left = False
 
     def compose(self) -> ComposeResult:
@@ -68,7 +69,7 @@ class MessageList(VerticalScroll, can_focus=False):
         Args:
             prompt: What is to be answered; None for the last prompt.
         """
-        self._asked = prompt or self._asked
+        self._asked = prompt if prompt is not None else self._asked
         self._replaced, self.answer = self._below(self._asked), AnswerMessage()
         await self.said.mount(self.answer)
         for widget in self._replaced:
@@ -126,7 +127,7 @@ class MessageList(VerticalScroll, can_focus=False):
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
         await self.clear()
-        at = max(0, len(path) - _MOST)
+        at = max(0, len(path) - MOST_SHOWN)
         await self._mount_nodes(path[at:])
         self._find_last()
         self._earlier = tuple(path[:at])
@@ -150,10 +151,11 @@ class MessageList(VerticalScroll, can_focus=False):
 
     async def _show_earlier(self) -> None:
         """Put some of what was left out above the rest, which stays where it is on the screen."""
-        at = max(0, len(self._earlier) - _MOST)
+        at = max(0, len(self._earlier) - MOST_SHOWN)
         nodes, self._earlier = self._earlier[at:], self._earlier[:at]
         first, height = self.said.children[1], self.said.size.height
         await self._mount_nodes(nodes, before=first)
+        self.mark(self._tree)
         await self._tell_earlier()
 
         def stay() -> None:
@@ -177,6 +179,7 @@ class MessageList(VerticalScroll, can_focus=False):
             tree: The conversation.
             exchange: The ids of the last prompt and of its answer, if something has come of them just now.
         """
+        self._tree = tree
         for widget, node_id in zip((self._asked, self.answer), exchange, strict=True):
             if widget is not None and node_id is not None:
                 widget.node = node_id

@@ -49,7 +49,10 @@ class Speaker(Static):
 
     def count(self, at: int, of: int) -> None:
         """Show that this is branch number `at`, from 1, of so many; one alone is not worth a word."""
-        self._branches = f"◂ {at} / {of} ▸" if of > 1 else ""
+        branches = f"◂ {at} / {of} ▸" if of > 1 else ""
+        if branches == self._branches:
+            return
+        self._branches = branches
         self.update(Content(_GAP.join(filter(None, (self._speaker, self._branches)))))
 
     def on_click(self, event: events.Click) -> None:
@@ -80,7 +83,6 @@ class Speech(VerticalGroup, can_focus=True):
         Binding("up,ctrl+up,alt+up", "wish('UP')", "message above", id="message.up", show=False),
         Binding("down,ctrl+down,alt+down", "wish('DOWN')", "message below", id="message.down", show=False),
     ]
-    ALLOW_SELECT = True
 
     @dataclass
     class Wished(Message):
