@@ -183,11 +183,12 @@ def test_an_answer_goes_on_with_the_numbers_of_both_parts(kept: Kept) -> None:
 
 
 def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
-    kept.exchange("a", "b", FinishReason.CANCELLED)
-    before = kept.other.load(1).tree
+    kept.exchange("a", "b", FinishReason.LENGTH)
+    before, numbers = kept.other.load(1).tree, kept.other.stats(2)
     kept.keeper.go_on(2)
     kept.end("b", FinishReason.CANCELLED)
     assert kept.other.load(1).tree == before == kept.keeper.tree
+    assert kept.other.stats(2) == numbers
     kept.keeper.go_on(2)
     assert kept.keeper.fail() == "b"
     assert kept.other.load(1).tree == before

@@ -16,7 +16,7 @@ from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring,
 from app.responder import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
-from tests.pairs import FakePair
+from tests.pairs import FakePair, FakePrompt
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
@@ -114,7 +114,11 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
-    pair.build_prompt = lambda messages, begun: 1 / 0  # type: ignore[method-assign, assignment, return-value, misc]
+
+    def fail(messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
+        raise ZeroDivisionError
+
+    pair.build_prompt = fail  # type: ignore[method-assign]
     harness.load(pair)
     harness.worker.answer(QUESTION)
 
