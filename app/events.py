@@ -127,7 +127,7 @@ class Finished:
     Attributes:
         request: The answer.
         reason: Why it ended.
-        text: The whole answer, without reasoning.
+        text: The whole answer, without reasoning; with what it was continued from.
         reasoning: The model's thinking.
         stats: Final counters.
         plan: How it was made.

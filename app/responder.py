@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.generator import Generator, Request
@@ -41,7 +41,8 @@ class BuiltPrompt(Protocol):
     def tokens(self) -> Sequence[int]: ...
 
     @property
-    def reasoning_opened(self) -> bool: ...
+    def reasoning_opened(self) -> bool:
+        """Whether it ends inside the model's thinking."""
 
 
 class SeededSampler(Sampler, Protocol):
@@ -84,7 +85,8 @@ class LoadedPair(Protocol):
     def remember(self) -> None:
         """Keep `memory` for the next run."""
 
-    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt: ...
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+        """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
 
@@ -106,6 +108,7 @@ class AnswerRequest:
         drafting: Automatic, fixed parameters, or None for plain decoding.
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
+        begun: An answer that ended early and is to go on where it did; None for a new one.
     """
 
     messages: tuple[Message, ...]
@@ -113,6 +116,7 @@ class AnswerRequest:
     drafting: Drafting = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    begun: Begun | None = None
 
 
 def answer(
@@ -137,7 +141,7 @@ def answer(
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
     """
-    prompt = pair.build_prompt(request.messages)
+    prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:
         yield from _answer(pair, request_id, request, prompt, sampler, cancelled, clock)
@@ -162,7 +166,8 @@ def _answer(
     strategy = _strategy(pair, request.drafting, clock)
     generator = Generator(pair.target, strategy, sampler, clock)
     plan = _plan(pair, request, strategy, sampler)
-    collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))
+    stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
+    collector = _Collector(pair.piece, stream, request.begun)
     run = generator.run(
         Request(
             prompt=prompt.tokens,
@@ -180,15 +185,17 @@ def _answer(
                 yield StepCompleted(request_id, collector.take(), stats, status)
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
-    collector.flush()
+    reason = generator.finish or FinishReason.STOP
+    collector.flush(ended=reason is FinishReason.STOP)
     if rest := collector.take():
         yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
     if isinstance(strategy, AutomaticDrafting):
         pair.remember()
     yield Finished(
         request=request_id,
-        reason=generator.finish or FinishReason.STOP,
-        text=collector.text.strip(),
+        reason=reason,
+        # Where the answer may go on, the space at its end belongs to it.
+        text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=generator.stats.snapshot(),
         plan=plan,
@@ -224,9 +231,10 @@ def _plan(pair: LoadedPair, request: AnswerRequest, strategy: Strategy, sampler:
 class _Collector:
     """Gathers the text of tokens as the engine emits them."""
 
-    def __init__(self, piece: Callable[[int], bytes], stream: TextStream) -> None:
+    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None) -> None:
         self._piece = piece
         self._stream = stream
+        self._begun = begun or Begun("")
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
@@ -234,8 +242,8 @@ class _Collector:
         self._fresh += self._stream.push(self._piece(token), origin)
         return FinishReason.STOP if self._stream.stopped else None
 
-    def flush(self) -> None:
-        self._fresh += self._stream.flush()
+    def flush(self, *, ended: bool) -> None:
+        self._fresh += self._stream.flush(ended=ended)
 
     def take(self) -> tuple[Segment, ...]:
         """The segments since the last call."""
@@ -245,8 +253,8 @@ class _Collector:
 
     @property
     def text(self) -> str:
-        return "".join(s.text for s in self._shown if not s.reasoning)
+        return self._begun.text + "".join(s.text for s in self._shown if not s.reasoning)
 
     @property
     def reasoning(self) -> str:
-        return "".join(s.text for s in self._shown if s.reasoning)
+        return self._begun.reasoning + "".join(s.text for s in self._shown if s.reasoning)

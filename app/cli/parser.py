@@ -70,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.set_defaults(command="run")
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from standard input")
     run.add_argument("--prompt-file", type=Path, metavar="FILE", help="read the prompt from a file")
+    run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
     _add_answer_flags(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.compare.start import begin_from
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
@@ -92,8 +92,8 @@ class Tap:
     def remember(self) -> None:
         self._pair.remember()
 
-    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt:
-        prompt = self._pair.build_prompt(messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+        prompt = self._pair.build_prompt(messages, begun)
         self.prompt = tuple(prompt.tokens)
         return prompt
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app import memory_store, thread_store
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
@@ -250,8 +250,8 @@ class NativePair:
             self.memory.keep_least()
             memory_store.save(file, self.memory)
 
-    def build_prompt(self, messages: Sequence[Message]) -> Prompt:
-        return self._prompts.build(messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
+        return self._prompts.build(messages, begun, self.target.tokens)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)

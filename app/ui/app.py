@@ -14,6 +14,7 @@ from textual.screen import Screen
 from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.conversation_commands import ConversationCommands
 from app.ui.keeping import Keeper, StoreOpener
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
@@ -146,6 +147,7 @@ class TandemApp(App[None]):
             yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
         if self._keeper.keeps and screen is self._chat:
             yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
+            yield from ConversationCommands(self._chat, self._keeper)
         if self._pairs is not None and screen is self._chat:
             yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
 

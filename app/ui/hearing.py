@@ -94,14 +94,15 @@ class Hearing:
         screen.status.measured(event.stats, event.drafting, live=False)
         if screen.messages.answer is not None:
             empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
-            screen.messages.answer.note(_ENDINGS.get(event.reason, empty))
+            is_final = event.reason is FinishReason.CONTEXT
+            screen.messages.answer.note(_ENDINGS.get(event.reason, empty), is_final=is_final)
         await self._end(event.text)
 
     async def _on_failed(self, event: Failed) -> None:
-        self._keeper.fail()
+        text = self._keeper.fail()
         if self._screen.messages.answer is not None:
             await self._screen.messages.answer.fail(event.error)
-        await self._end("")
+        await self._end(text)
         self._screen.show_ready()
 
     async def _on_load_failed(self, event: Failed) -> None:
@@ -118,6 +119,7 @@ class Hearing:
         counts = self._session.ended(text)
         screen.hint.forget()
         restored = await screen.messages.settle(counts=counts)
+        screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if asked is not None and not counts and not restored:
             screen.prompt.give_back(asked)
         await screen.load_next()

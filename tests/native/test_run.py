@@ -105,6 +105,14 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     assert from_stdin == from_file == tandem("run", *GREEDY, "Name a colour.").stdout
 
 
+def test_an_answer_begins_as_it_is_told_to() -> None:
+    done = tandem("run", *GREEDY, "--prefill", "Blue, because the", "What is your favourite colour?")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("Blue, because the ")
+    assert len(done.stdout.split()) > 4
+
+
 def test_the_system_prompt_and_stop_strings_reach_the_model() -> None:
     done = tandem(
         "run", "--json", "--temp", "0", "--max-tokens", "30", "--stop", ".", "--system", "Be brief.", "Hello."

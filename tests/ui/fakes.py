@@ -59,7 +59,7 @@ class FakeEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         self.requests.append(request)
-        self._text = ""
+        self._text = request.begun.text if request.begun is not None else ""
         return len(self.requests)
 
     def run(self, job: Job) -> int:
@@ -107,6 +107,12 @@ class FakeEngine:
     ) -> None:
         plan = AnswerPlan("fixed", "model", DraftParams(), None)
         self.emit(Finished(request or len(self.requests), reason, self._text, "", stats, plan))
+
+    def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+        """Says the rest of an answer and ends it."""
+        if text:
+            self.says(text)
+        self.finishes(reason)
 
     def fails(self, error: AppError) -> None:
         self.emit(Failed(len(self.requests), error))

@@ -27,12 +27,14 @@ from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.shared_ears import SharedEars
+from app.ui.steering import Steering
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
+from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
 from app.ui.widgets.way_list import WayList
 
@@ -98,6 +100,7 @@ class ChatScreen(Screen[None]):
         self._changes = PairChanges(engine, self.session, loads=loads)
         self._ears = SharedEars(Hearing(self, keeper, self._changes))
         self._listener = Listener(bridge, self._ears, self.set_timer)
+        self.steering = Steering(self, keeper, self._start)
         self._draft_waits = False
 
     def compose(self) -> ComposeResult:
@@ -127,6 +130,8 @@ class ChatScreen(Screen[None]):
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
         text = event.text.strip()
+        if await self.steering.send(event.text):
+            return
         if refusal := self.session.refusal:
             self.prompt.restore(event.text)
             unloaded = self.session.phase is Phase.UNLOADED and self._pairs is not None
@@ -156,6 +161,23 @@ class ChatScreen(Screen[None]):
     def action_again(self) -> None:
         self.call_later(self._again)
 
+    def action_go_on(self) -> None:
+        self.call_later(self.steering.go_on)
+
+    def action_leave_task(self) -> None:
+        self.steering.leave()
+
+    def action_choose(self) -> None:
+        self.messages.step(-1)
+
+    @on(Speech.Clicked)
+    def _choose(self, event: Speech.Clicked) -> None:
+        self.messages.choose(event.speech)
+
+    @on(Speech.Wished)
+    async def _steer(self, event: Speech.Wished) -> None:
+        await self.steering.grant(event.speech, event.wish)
+
     def action_restart(self) -> None:
         self.call_later(self._restart)
 
@@ -171,6 +193,7 @@ class ChatScreen(Screen[None]):
     async def _again(self) -> None:
         if not self.session.can_ask_again:
             return
+        self.steering.leave()
         if self.prompt.text.strip() == self.session.asked:
             self.prompt.clear()
         request = self.session.ask_again()
@@ -180,12 +203,14 @@ class ChatScreen(Screen[None]):
         self.hint.unseen(False)
 
     async def _restart(self) -> None:
+        self.steering.leave()
         await self.take_back()
         await self._go_to(self._keeper.leave(self.prompt.text))
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         if conversation is not None and conversation != self._keeper.conversation:
+            self.steering.leave()
             await self.take_back()
             if opened := self._keeper.open(conversation, self.prompt.text):
                 await self._go_to(opened)
@@ -198,6 +223,7 @@ class ChatScreen(Screen[None]):
         self.session.restart(opened.said, opened.asked)
         self.prompt.put(opened.draft)
         await self.messages.show(opened.path)
+        self.messages.mark(self._keeper.tree)
         self.hint.unseen(False)
         await self.load_next()
         if self.session.phase is Phase.READY:
@@ -217,6 +243,8 @@ class ChatScreen(Screen[None]):
     @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
+        if self.steering.unsent is not None:
+            return self.steering.unsent
         return self.session.waiting or self.prompt.text
 
     def action_toggle_drafting(self) -> None:
@@ -306,6 +334,8 @@ class ChatScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
+        if action == "leave_task":
+            return self.steering.has_task
         if action == "stop":
             return self.session.phase is Phase.ANSWERING or self.session.waiting is not None or None
         if action == "again":
