@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.chat.message import Message, Role
-from app.chat.tree import Node, State, Summary, said
+from app.chat.tree import Document, Node, State, Summary, said
 from app.engine.text import Segment
 from app.engine.types import FinishReason
 from app.errors import StoreError
@@ -106,6 +106,11 @@ class Keeper:
     def conversation(self) -> int | None:
         """The id of the conversation that is going on; None while nothing was said in it."""
         return self._place.conversation
+
+    @property
+    def answered(self) -> int | None:
+        """The id of the message that ends what is shown: after an answer, the answer."""
+        return self._place.active
 
     def open_store(self) -> None:
         """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
@@ -245,6 +250,14 @@ class Keeper:
     def search(self, query: str) -> tuple[Hit, ...]:
         """Conversations that hold every word; an answer on its way is found when it has ended."""
         return self._do(lambda store: store.search(query)) or ()
+
+    def stats(self, message: int) -> Document:
+        """The numbers that were kept of an answer; empty if there are none."""
+        return self._do(lambda store: store.stats(message)) or {}
+
+    def rename(self, conversation: int, title: str) -> None:
+        """Give it a title; an empty one brings back the one that is made from what was said."""
+        self._do(lambda store: store.rename(conversation, title), conversation)
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self._do(lambda store: store.pin(conversation, pinned), conversation)
@@ -399,8 +412,12 @@ def _numbers(event: Finished) -> dict[str, Any]:
         "draft_n_accepted": stats.draft_n_accepted,
         "acceptance": stats.acceptance_rate,
         "mean_accepted_length": stats.mean_accepted_length,
+        "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
+        "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
+        "prompt_per_second": round(stats.prompt_per_second, 1) or None,
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
         "speedup": drafting.speedup if drafting is not None else None,
+        "verdict": (drafting.verdict or None) if drafting is not None else None,
     }
     return {name: value for name, value in found.items() if value is not None}

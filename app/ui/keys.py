@@ -17,6 +17,15 @@ KEYS: list[BindingType] = [
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
+    Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding(
+        "f7",
+        "toggle_sidebar",
+        "conversations",
+        id="chat.sidebar",
+        tooltip="Show or hide the conversations",
+        priority=True,
+    ),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
@@ -25,16 +34,25 @@ KEYS: list[BindingType] = [
 ]
 
 _FIRST = (
+    "sidebar.leave",
+    "title.take",
+    "title.leave",
+    "found.open",
+    "found.pin",
+    "found.rename",
+    "found.delete",
+    "found.undelete",
     "chat.stop",
-    "prompt.break_line",
     "chat.drafting",
     "chat.again",
     "chat.new",
     "chat.open",
-    "app.quit",
+    "prompt.break_line",
     "chat.pairs",
+    "chat.panel",
+    "app.commands",
 )
-"""The keys in the last line, most wanted first; the last two may be out of sight in 80 columns."""
+"""The keys in the last line, most wanted first; it shows as many as fit."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

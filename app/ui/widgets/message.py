@@ -90,6 +90,8 @@ class AnswerMessage(VerticalGroup):
 
     reasoning = query_one(Reasoning)
     remark = query_one(".remark", Static)
+    message: int | None = None
+    """Its id in the store; None while it is not known."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -125,6 +125,7 @@ class MessageList(VerticalScroll, can_focus=False):
         await self.said.mount(*widgets, before=before)
         for widget, node in zip(widgets, nodes, strict=True):
             if isinstance(widget, AnswerMessage):
+                widget.message = node.id
                 await widget.put(node.text, node.reasoning)
                 widget.note(_REMARKS.get(node.state, ""))
         return widgets
