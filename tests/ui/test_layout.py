@@ -170,6 +170,7 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         chat.engine.says("Como")
         chat.engine.finishes()
         await chat.ready()
+        await chat.pilot.press("ctrl+o")
         await click(chat, "new")
         await chat.until(lambda: chat.answers == [])
         assert "●" not in chat.text

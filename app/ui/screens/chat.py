@@ -172,6 +172,7 @@ class ChatScreen(Screen[None]):
         self.hint.unseen(False)
 
     async def _restart(self) -> None:
+        self.prompt.focus()
         await self.take_back()
         await self._go_to(self._keeper.leave(self.prompt.text))
 
@@ -211,11 +212,6 @@ class ChatScreen(Screen[None]):
     @on(Sidebar.Left)
     def _leave_sidebar(self) -> None:
         self.prompt.focus()
-
-    @on(Sidebar.NewWanted)
-    def _begin_new(self) -> None:
-        self.prompt.focus()
-        self.action_restart()
 
     # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
 

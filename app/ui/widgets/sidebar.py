@@ -30,9 +30,6 @@ class Sidebar(Vertical):
     class Left(Message):
         """The user goes back to the prompt."""
 
-    class NewWanted(Message):
-        """The user wants to begin a new conversation."""
-
     def __init__(self, keeper: Keeper) -> None:
         super().__init__()
         self._keeper = keeper
@@ -74,9 +71,9 @@ class Sidebar(Vertical):
     def _on_bindings(self, screen: Screen[object]) -> None:
         """Words for the mouse, for what the keys do."""
         picker = self._picker
-        words: dict[str, Callable[[], object]] = {"new": lambda: self.post_message(self.NewWanted())}
+        words: dict[str, Callable[[], object]] = {}
         if picker.conversations.row is not None:
-            words |= {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
+            words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
         if self._keeper.can_undelete:
             words["undo"] = picker.action_undelete
         self._words.say([Word(Content.styled(name, "$quiet"), clicked) for name, clicked in words.items()])
