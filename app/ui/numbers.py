@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
+
+_TOO_MUCH = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
 
     def number(name: str) -> float | None:
         value = document.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if is_number and math.isfinite(value) and value > 0 else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value) if 0 < value < _TOO_MUCH else None
 
     tokens, first_ms, verdict = number("predicted_n"), number("first_token_ms"), document.get("verdict")
     drafted = number("draft_n")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.store import Store
+from app.chat.tree import Summary
 from app.engine.types import DraftingStatus
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
@@ -170,7 +171,6 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         chat.engine.says("Como")
         chat.engine.finishes()
         await chat.ready()
-        await chat.pilot.press("ctrl+o")
         await click(chat, "new")
         await chat.until(lambda: chat.answers == [])
         assert "●" not in chat.text
@@ -183,7 +183,12 @@ async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: p
         await chat.send("go")
         asked: list[int] = []
         summaries = Store.summaries
-        monkeypatch.setattr(Store, "summaries", lambda store: asked.append(1) or summaries(store))
+
+        def counted(store: Store) -> tuple[Summary, ...]:
+            asked.append(1)
+            return summaries(store)
+
+        monkeypatch.setattr(Store, "summaries", counted)
         for n in range(5):
             chat.engine.says(f"word{n} ")
             await chat.shows(f"word{n}")

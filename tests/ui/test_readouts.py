@@ -166,7 +166,7 @@ def test_kept_numbers_are_what_they_were() -> None:
     assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78 %"
 
 
-@pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), -1, [], {}])
+@pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])
 def test_kept_numbers_that_are_none_are_left_out(value: object) -> None:
     names = (
         "predicted_n",
