@@ -59,8 +59,13 @@ class TandemApp(App[None]):
 
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
+    BINDING_GROUP_TITLE = "Program"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
+        Binding(
+            "ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True
+        ),
+        Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
     ]
 
     def __init__(
@@ -110,6 +115,7 @@ class TandemApp(App[None]):
         if self._has_pair:
             self.engine.load(self._loader)
         self._keeper.open_store()
+        self._chat.call_later(self._chat.sidebar.fill)
         import app.ui.widgets.markdown  # noqa: F401
 
     @on(ChatScreen.PairsWanted)
@@ -140,6 +146,14 @@ class TandemApp(App[None]):
         from app.ui.screens.compare import CompareScreen
 
         self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+
+    def action_keys(self) -> None:
+        """Show every key of what is on the screen."""
+        from app.ui.key_map import key_map
+        from app.ui.screens.key_list import KeyListScreen
+
+        places = [self.screen, *self.screen.walk_children(), self]
+        self.push_screen(KeyListScreen(key_map(places, self._keymap)))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)

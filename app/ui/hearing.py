@@ -78,6 +78,7 @@ class Hearing:
         session.pair, session.phase = pair, Phase.READY
         session.drafting = session.drafting and session.can_draft
         screen.header.pair = pair
+        screen.panel.show_pair(pair)
         screen.status.ready(pair.n_ctx)
         screen.show_source()
         if session.waiting is None:
@@ -92,6 +93,7 @@ class Hearing:
         self._keeper.finish(event, **self._models)
         screen = self._screen
         screen.status.measured(event.stats, event.drafting, live=False)
+        screen.sidebar.look_again()
         if screen.messages.answer is not None:
             empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
             is_final = event.reason is FinishReason.CONTEXT

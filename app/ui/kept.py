@@ -98,8 +98,12 @@ def numbers(event: Finished) -> dict[str, Any]:
         "draft_n_accepted": stats.draft_n_accepted,
         "acceptance": stats.acceptance_rate,
         "mean_accepted_length": stats.mean_accepted_length,
+        "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
+        "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
+        "prompt_per_second": round(stats.prompt_per_second, 1) or None,
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
         "speedup": drafting.speedup if drafting is not None else None,
+        "verdict": (drafting.verdict or None) if drafting is not None else None,
     }
     return {name: value for name, value in found.items() if value is not None}

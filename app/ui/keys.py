@@ -24,6 +24,15 @@ KEYS: list[BindingType] = [
     Binding(
         "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
     ),
+    Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding(
+        "f7",
+        "toggle_sidebar",
+        "conversations",
+        id="chat.sidebar",
+        tooltip="Show or hide the conversations",
+        priority=True,
+    ),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
@@ -39,17 +48,26 @@ _FIRST = (
     "message.go_on",
     "message.earlier",
     "chat.leave_task",
+    "sidebar.leave",
+    "title.take",
+    "title.leave",
+    "found.open",
+    "found.pin",
+    "found.rename",
+    "found.delete",
+    "found.undelete",
     "chat.stop",
-    "prompt.break_line",
     "chat.drafting",
     "chat.again",
     "chat.new",
     "chat.open",
     "chat.compare",
-    "app.quit",
+    "prompt.break_line",
     "chat.pairs",
+    "chat.panel",
+    "app.commands",
 )
-"""The keys in the last line, most wanted first; the last three may be out of sight in 80 columns."""
+"""The keys in the last line, most wanted first; it shows as many as fit."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from app.chat.message import Begun, Message, Role
-from app.engine.types import AutoDraft
+from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.responder import AnswerRequest
 from app.ui.settings import ChatSettings
@@ -74,6 +74,12 @@ class ChatSession:
     @property
     def is_drafting(self) -> bool:
         return self.can_draft and self.drafting
+
+    @property
+    def n_max(self) -> int:
+        """Most tokens of a draft of the next answer where that is fixed, else 0."""
+        drafting = self.settings.drafting
+        return drafting.n_max if isinstance(drafting, DraftParams) and self.is_drafting else 0
 
     @property
     def said(self) -> tuple[Message, ...]:

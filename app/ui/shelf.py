@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from app.chat.tree import Summary
+from app.chat.tree import Document, Summary
 from app.ui.disk import Disk, StoreOpener
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class Shelf:
     def search(self, query: str) -> tuple[Hit, ...]:
         """Conversations that hold every word; an answer on its way is found when it has ended."""
         return self._disk.do(lambda store: store.search(query), None) or ()
+
+    def stats(self, message: int) -> Document:
+        """The numbers that were kept of an answer; empty if there are none."""
+        return self._disk.do(lambda store: store.stats(message), None) or {}
 
     def rename(self, conversation: int, title: str) -> str:
         """Give it a title, or with an empty one the title that is made from what was said; returns it."""

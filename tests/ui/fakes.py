@@ -32,7 +32,13 @@ TARGET = ModelInfo(
 DRAFT = ModelInfo("Qwen2.5 Coder 0.5B", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936)
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
 STATS = GenerationStats(
-    prompt_n=1700, predicted_n=448, draft_n=500, draft_n_accepted=390, verify_steps=76, predicted_ns=4_189_300_000
+    prompt_n=1700,
+    predicted_n=448,
+    draft_n=500,
+    draft_n_accepted=390,
+    draft_n_model=500,
+    verify_steps=76,
+    predicted_ns=4_189_300_000,
 )
 """106.7 t/s, accepted 78 %, 5.9 per check, 2.1k of context."""
 

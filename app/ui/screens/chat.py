@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from app.errors import UsageError
 from app.responder import AnswerRequest
@@ -23,6 +23,7 @@ from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
 from app.ui.listener import Ears, Listener
 from app.ui.pair_changes import PairChanges
+from app.ui.readouts import Readouts
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
@@ -31,15 +32,20 @@ from app.ui.steering import Steering
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
+from app.ui.widgets.readout_panel import ReadoutPanel
+from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
 from app.ui.widgets.way_list import WayList
+from app.ui.widgets.workspace import Workspace
 
 if TYPE_CHECKING:
     from app.ui.app import Engine
+    from app.ui.widgets.conversation_picker import ConversationPicker
 
 _DRAFT_S = 1.0
 """What is typed is kept after so long."""
@@ -58,12 +64,15 @@ class ChatScreen(Screen[None]):
     """
 
     AUTO_FOCUS = "PromptInput"
+    BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
     hint = query_one(Hint)
-    status = query_one(StatusLine)
+    workspace = query_one(Workspace)
+    sidebar = query_one(Sidebar)
+    panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
 
     class EventsArrived(Message):
@@ -93,6 +102,7 @@ class ChatScreen(Screen[None]):
     ) -> None:
         super().__init__()
         self.session = ChatSession(settings)
+        self.status = Readouts()
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
@@ -105,15 +115,14 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
-        yield MessageList()
-        yield Hint()
+        yield Workspace(self._keeper, self.status)
         if self._pairs is not None:
             yield DownloadLine(self._pairs)
-        yield StatusLine()
+        yield StatusLine(self.status)
         with Horizontal(id="entry"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
             yield PromptInput()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
@@ -182,7 +191,8 @@ class ChatScreen(Screen[None]):
         self.call_later(self._restart)
 
     def action_conversations(self) -> None:
-        self.post_message(self.ConversationsWanted())
+        if self.sidebar.has_focus_within or not self.sidebar.search():
+            self.post_message(self.ConversationsWanted())
 
     def action_compare(self) -> None:
         try:
@@ -204,6 +214,7 @@ class ChatScreen(Screen[None]):
 
     async def _restart(self) -> None:
         self.steering.leave()
+        self.prompt.focus()
         await self.take_back()
         await self._go_to(self._keeper.leave(self.prompt.text))
 
@@ -228,7 +239,32 @@ class ChatScreen(Screen[None]):
         await self.load_next()
         if self.session.phase is Phase.READY:
             self.show_ready()
+        self.sidebar.look_again()
+        self.workspace.show_last_numbers(opened.path)
         self.refresh_bindings()
+
+    # What stands beside the conversation
+
+    def action_toggle_sidebar(self) -> None:
+        if self.sidebar.has_focus_within:
+            self.prompt.focus()
+        self.workspace.toggle_sidebar()
+
+    def action_toggle_panel(self) -> None:
+        self.workspace.toggle_panel()
+
+    @on(Sidebar.Left)
+    def _leave_sidebar(self) -> None:
+        self.prompt.focus()
+
+    # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
+
+    async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
+        self.prompt.focus()
+        await self.open_conversation(event.conversation)
+
+    async def on_conversation_picker_changed(self) -> None:
+        await self.open_conversation(None)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
@@ -283,6 +319,7 @@ class ChatScreen(Screen[None]):
         await self.query(WayList).remove()
         await self.header.remove()
         await self.mount(HeaderLine(title), before=0)
+        self.panel.show_pair(None)
         self.status.reading_models()
         self._listener.begin()
         self.refresh_bindings()
@@ -342,7 +379,7 @@ class ChatScreen(Screen[None]):
             return self.session.can_ask_again or None
         if action == "pairs":
             return self._pairs is not None
-        if action == "conversations":
+        if action in ("conversations", "toggle_sidebar"):
             return self._keeper.keeps
         return True
 
@@ -370,6 +407,7 @@ class ChatScreen(Screen[None]):
         self.status.begin()
         self.session.started(self._engine.answer(request))
         self._listener.begin()
+        self.sidebar.look_again()
         self.refresh_bindings()
 
     async def take_back(self) -> None:
@@ -387,4 +425,4 @@ class ChatScreen(Screen[None]):
 
     def show_source(self) -> None:
         """Say what the next answer is drafted by."""
-        self.status.source(self.session.source, drafting=self.session.is_drafting)
+        self.status.source(self.session.source, drafting=self.session.is_drafting, n_max=self.session.n_max)
