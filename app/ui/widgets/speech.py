@@ -98,6 +98,12 @@ class Speech(VerticalGroup, can_focus=True):
             super().__init__()
             self.speech = speech
 
+    @dataclass
+    class Chosen(Message):
+        """It has taken the keys."""
+
+        speech: Speech
+
     def __init__(self, speaker: str, node: int | None = None) -> None:
         super().__init__()
         self.label = Speaker(speaker)
@@ -127,6 +133,7 @@ class Speech(VerticalGroup, can_focus=True):
         self.set_class(chosen, "-chosen")
         if chosen:
             self.screen.set_focus(self, scroll_visible=False)
+            self.post_message(self.Chosen(self))
 
     def allow_focus(self) -> bool:
         # Tab goes to the chosen one alone.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import events
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
@@ -21,6 +21,7 @@ from app.ui.widgets.message import AnswerMessage
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.readout_panel import ReadoutPanel
 from app.ui.widgets.sidebar import Sidebar
+from app.ui.widgets.speech import Speech
 
 
 class Workspace(Horizontal):
@@ -81,12 +82,10 @@ class Workspace(Horizontal):
         if answers and self.panel.display:
             self.show_numbers(answers[-1])
 
-    def on_click(self, event: events.Click) -> None:
-        """A click on an answer shows its numbers."""
-        clicked, _ = self.screen.get_widget_at(*event.screen_offset)
-        for node in clicked.ancestors_with_self:
-            if isinstance(node, AnswerMessage) and node.node is not None:
-                self.show_numbers(node.node)
+    @on(Speech.Chosen)
+    def _show_chosen(self, event: Speech.Chosen) -> None:
+        if isinstance(event.speech, AnswerMessage) and event.speech.node is not None:
+            self.show_numbers(event.speech.node)
 
     def _arrange(self) -> None:
         # The first frame is laid out before anything is resized.
