@@ -27,7 +27,17 @@ from app.engine.types import (
     Step,
 )
 from app.errors import Interrupted
-from app.events import AnswerPlan, Event, Finished, Measuring, Notice, PairInfo, PromptProgressed, StepCompleted
+from app.events import (
+    AnswerPlan,
+    Event,
+    Finished,
+    Measuring,
+    Notice,
+    PairInfo,
+    PromptProgressed,
+    RoundDetails,
+    StepCompleted,
+)
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
@@ -114,8 +124,21 @@ class AnswerRequest:
     stops: tuple[str, ...] = ()
 
 
-def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled: Cancelled) -> Iterator[Event]:
+def answer(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    cancelled: Cancelled,
+    inspected: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
     """Generate one answer.
+
+    Args:
+        pair: Who answers.
+        request_id: What the events carry as `request`.
+        request: What is to be answered, and how.
+        cancelled: Read between decodes.
+        inspected: Read in every round: whether its details are wanted.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -126,7 +149,7 @@ def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled:
     prompt = pair.build_prompt(request.messages)
     sampler = pair.new_sampler(request.sampling)
     try:
-        yield from _answer(pair, request_id, request, prompt, sampler, cancelled)
+        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, inspected)
     finally:
         sampler.close()
 
@@ -138,6 +161,7 @@ def _answer(
     prompt: BuiltPrompt,
     sampler: SeededSampler,
     cancelled: Cancelled,
+    inspected: Callable[[], bool],
 ) -> Iterator[Event]:
     if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
         # A stop while measuring leaves no memory; the answer below then ends before it begins.
@@ -155,6 +179,7 @@ def _answer(
             max_tokens=request.max_tokens,
             observe=collector.observe,
             cancelled=cancelled,
+            inspected=inspected,
         )
     )
     for event in run:
@@ -162,7 +187,7 @@ def _answer(
             case PromptProgress(drafting, done, total):
                 yield PromptProgressed(request_id, drafting, done, total)
             case Step(stats=stats, status=status):
-                yield StepCompleted(request_id, collector.take(), stats, status)
+                yield StepCompleted(request_id, collector.take(), stats, status, _details(pair, event))
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
     collector.flush()
@@ -178,6 +203,27 @@ def _answer(
         stats=generator.stats.snapshot(),
         plan=plan,
         drafting=strategy.status,
+    )
+
+
+def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
+    """A round in bytes instead of ids; None unless somebody looked at it."""
+    seen = step.inspection
+    if seen is None:
+        return None
+    stats = step.stats
+    n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
+    return RoundDetails(
+        number=stats.verify_steps,
+        drafted=tuple(pair.piece(token) for token in step.draft.tokens),
+        n_model=step.draft.n_model,
+        confidences=seen.confidences,
+        written=tuple(pair.piece(token) for token in step.tokens),
+        n_accepted=step.n_accepted,
+        chosen=seen.chosen,
+        declined=seen.declined,
+        total_ns=seen.total_ns,
+        plain_ns=pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
     )
 
 

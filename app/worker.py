@@ -81,6 +81,7 @@ class EngineWorker:
         self._pair: LoadedPair | None = None
         self._lock = threading.Lock()
         self._last_number = 0
+        self._inspected = False
         self._cancelled_through = 0
         # A daemon: a native call that does not return must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -104,6 +105,10 @@ class EngineWorker:
         with self._lock:
             self._cancelled_through = self._last_number
             self._flag.set()
+
+    def inspect(self, on: bool) -> None:
+        """Tell the details of every round from now on, or stop; also in the middle of an answer."""
+        self._inspected = on
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything, free the models and end the thread.
@@ -154,7 +159,7 @@ class EngineWorker:
     def _answer(self, command: _Answer) -> None:
         if self._pair is None:
             raise UsageError("No model is loaded.")
-        for event in answer(self._pair, command.number, command.request, self._flag):
+        for event in answer(self._pair, command.number, command.request, self._flag, lambda: self._inspected):
             self._emit(event)
 
     def _free(self) -> None:

@@ -21,6 +21,7 @@ from app.events import (
     Measuring,
     Notice,
     PromptProgressed,
+    RoundDetails,
     StepCompleted,
 )
 
@@ -36,6 +37,7 @@ class Batch:
 
     latest: Paced
     segments: list[Segment] = field(default_factory=list)
+    rounds: list[RoundDetails] = field(default_factory=list)
 
 
 class EventBridge:
@@ -83,6 +85,8 @@ class EventBridge:
                 batch = batch or Batch(event)
                 batch.latest = event
                 batch.segments += event.segments if isinstance(event, StepCompleted) else ()
+                if isinstance(event, StepCompleted) and event.details is not None:
+                    batch.rounds.append(event.details)
                 continue
             if batch is not None:
                 yield batch

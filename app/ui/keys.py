@@ -19,6 +19,9 @@ KEYS: list[BindingType] = [
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
+    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
+    Binding("left", "round(-1)", "earlier round", id="chat.earlier_round", show=False, priority=True),
+    Binding("right", "round(1)", "later round", id="chat.later_round", show=False, priority=True),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
@@ -33,8 +36,9 @@ _FIRST = (
     "chat.open",
     "app.quit",
     "chat.pairs",
+    "chat.tokens",
 )
-"""The keys in the last line, most wanted first; the last two may be out of sight in 80 columns."""
+"""The keys in the last line, most wanted first; the last ones may be out of sight in 80 columns."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

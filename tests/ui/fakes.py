@@ -50,6 +50,7 @@ class FakeEngine:
         self.loads = 0
         self.requests: list[AnswerRequest] = []
         self.cancelled = 0
+        self.inspected = False
         self._closes = closes
         self._text = ""
 
@@ -63,6 +64,9 @@ class FakeEngine:
 
     def cancel(self) -> None:
         self.cancelled += 1
+
+    def inspect(self, on: bool) -> None:
+        self.inspected = on
 
     def close(self, timeout: float | None = None) -> bool:
         return self._closes

@@ -124,7 +124,8 @@ class AutomaticDrafting:
         else:
             self._proposal = proposal = looked
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
-        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
+        confidences = tuple(confidence for _, confidence in proposal.features[:n])
+        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model, confidences)
 
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
