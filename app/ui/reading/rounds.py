@@ -72,7 +72,9 @@ def _headline(details: RoundDetails, newest: int, width: int) -> Content:
     plain = f", plain {details.plain_ns / 1e6:.1f} ms a token" if details.plain_ns is not None else ""
     took = f"{details.total_ns / 1e6:.1f} ms"
     whole = f"{took} for {n} tokens" if n > 1 else took
-    for number, cost in ((f"{details.number:,} of {newest:,}", whole), (f"{details.number:,}", took)):
+    short = f"{details.number:,}"
+    numbered = f"{short} of {newest:,}"
+    for number, cost in ((numbered, whole), (numbered, took), (short, took)):
         parts = [
             Content(f"round {number}"),
             Content.styled(" and ".join(sources) or "no draft", _DRAFT if sources else _QUIET),
@@ -112,7 +114,7 @@ def round_lines(details: RoundDetails, newest: int, width: int) -> Iterator[Cont
     yield _headline(details, newest, width)
     depths = max(len(details.drafted), len(details.written))
     columns = [_column(details, depth) for depth in range(depths)]
-    start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 2)
+    start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
     for line, label in enumerate(_LABELS):
         if line < 2 and not details.drafted:
             continue
