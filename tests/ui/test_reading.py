@@ -122,6 +122,10 @@ def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
     assert [row.text for row in rows(text)] == ["abc " * 30, "\tx"]
 
 
+def test_a_table_in_a_list_is_one_too() -> None:
+    assert shown("- x\n\n  | a | b |\n  |---|---|\n  | one | 2 |") == ["• x", "", "  a    b", "  one  2"]
+
+
 def test_a_table_keeps_to_its_width() -> None:
     text = "| name | what it does |\n|---|---|\n" + f"| x | {'many words ' * 12} |\n"
     for width in (12, 30, 60):

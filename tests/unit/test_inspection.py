@@ -12,6 +12,7 @@ from app.engine import inspection
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.generator import Generator, Request
+from app.engine.interfaces import Logits
 from app.engine.probability import most_probable, probability_of
 from app.engine.strategies import FixedDrafting
 from app.engine.types import DraftParams, Step
@@ -63,7 +64,12 @@ def test_the_probability_of_a_token_is_that_of_the_whole_vocabulary() -> None:
 
 def test_nothing_is_computed_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(inspection, "probability_of", lambda row, token: calls.append(token) or 0.5)
+
+    def counted(row: Logits, token: int) -> float:
+        calls.append(token)
+        return 0.5
+
+    monkeypatch.setattr(inspection, "probability_of", counted)
     assert all(step.inspection is None for step in run(lambda: False))
     assert calls == []
     run(lambda: True)

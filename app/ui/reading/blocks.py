@@ -17,8 +17,14 @@ _MARKER = re.compile(r"[ \t>]*(?:[-+*]|\d+[.)])?[ \t]*")
 _QUOTED = Content.styled("┃ ", "$rule")
 
 
+def _content(node: SyntaxTreeNode) -> Content:
+    """The text of a paragraph, a heading or a cell."""
+    inline = [child.token for child in node.children if child.token is not None]
+    return content_of([token for one in inline for token in one.children or ()])
+
+
 def _text_rows(node: SyntaxTreeNode, style: str = "") -> list[Row]:
-    content = content_of([token for child in node.children for token in child.token.children or ()])
+    content = _content(node)
     return [Row(line.stylize(style) if style else line) for line in content.split("\n", allow_blank=True)]
 
 
@@ -106,7 +112,7 @@ def _table_rows(node: SyntaxTreeNode) -> list[Row]:
     found: list[Row] = []
     for part in node.children:
         for line in part.children:
-            cells = [content_of([t for child in cell.children for t in child.token.children or ()]) for cell in line]
+            cells = [_content(cell) for cell in line.children]
             if part.type == "thead":
                 cells = [cell.stylize("$quiet") for cell in cells]
             columns.include(cells)
