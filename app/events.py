@@ -104,6 +104,35 @@ class Measuring:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundDetails:
+    """What was drafted in one verify round and what the target made of it.
+
+    Attributes:
+        number: Of the round in its answer, from 1.
+        drafted: The bytes of each drafted token; none for a control token.
+        n_model: How many of them a draft model wrote; those behind them were looked up.
+        confidences: The draft model's probability of each; None for one that was looked up.
+        written: The bytes of each token that came of it: the accepted ones, then the target's own.
+        n_accepted: How many of them were drafted.
+        chosen: The target's probability of each token written.
+        declined: The target's probability of the first drafted token that it did not choose; None if there was none.
+        total_ns: Nanoseconds of the round.
+        plain_ns: What one token of plain decoding takes there, by measurement; None where it was not measured.
+    """
+
+    number: int
+    drafted: tuple[bytes, ...]
+    n_model: int
+    confidences: tuple[float | None, ...]
+    written: tuple[bytes, ...]
+    n_accepted: int
+    chosen: tuple[float, ...]
+    declined: float | None
+    total_ns: int
+    plain_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class StepCompleted:
     """One verify round.
 
@@ -112,12 +141,14 @@ class StepCompleted:
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
         drafting: What automatic drafting is doing and whether it pays; None without.
+        details: What the two models thought; only while somebody looks.
     """
 
     request: int
     segments: tuple[Segment, ...]
     stats: GenerationStats
     drafting: DraftingStatus | None = None
+    details: RoundDetails | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,17 @@ from app.engine.types import (
     Step,
 )
 from app.errors import Interrupted
-from app.events import AnswerPlan, Event, Finished, Measuring, Notice, PairInfo, PromptProgressed, StepCompleted
+from app.events import (
+    AnswerPlan,
+    Event,
+    Finished,
+    Measuring,
+    Notice,
+    PairInfo,
+    PromptProgressed,
+    RoundDetails,
+    StepCompleted,
+)
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
@@ -124,15 +134,17 @@ def answer(
     request_id: int,
     request: AnswerRequest,
     cancelled: Cancelled,
+    inspected: Callable[[], bool] = lambda: False,
     clock: Clock = time.perf_counter_ns,
 ) -> Iterator[Event]:
     """Generate one answer.
 
     Args:
         pair: Who answers.
-        request_id: The number that the events carry.
-        request: What is asked.
+        request_id: What the events carry as `request`.
+        request: What is to be answered, and how.
         cancelled: Read between decodes.
+        inspected: Read in every round: whether its details are wanted.
         clock: Monotonic nanoseconds; what it does not count costs nothing.
 
     Yields:
@@ -144,7 +156,7 @@ def answer(
     prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:
-        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, clock)
+        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, inspected, clock)
     finally:
         sampler.close()
 
@@ -156,6 +168,7 @@ def _answer(
     prompt: BuiltPrompt,
     sampler: SeededSampler,
     cancelled: Cancelled,
+    inspected: Callable[[], bool],
     clock: Clock,
 ) -> Iterator[Event]:
     if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
@@ -175,6 +188,7 @@ def _answer(
             max_tokens=request.max_tokens,
             observe=collector.observe,
             cancelled=cancelled,
+            inspected=inspected,
         )
     )
     for event in run:
@@ -182,7 +196,7 @@ def _answer(
             case PromptProgress(drafting, done, total):
                 yield PromptProgressed(request_id, drafting, done, total)
             case Step(stats=stats, status=status):
-                yield StepCompleted(request_id, collector.take(), stats, status)
+                yield StepCompleted(request_id, collector.take(), stats, status, _details(pair, event))
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
     reason = generator.finish or FinishReason.STOP
@@ -200,6 +214,27 @@ def _answer(
         stats=generator.stats.snapshot(),
         plan=plan,
         drafting=strategy.status,
+    )
+
+
+def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
+    """A round in bytes instead of ids; None unless somebody looked at it."""
+    seen = step.inspection
+    if seen is None:
+        return None
+    stats = step.stats
+    n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
+    return RoundDetails(
+        number=stats.verify_steps,
+        drafted=tuple(pair.piece(token) for token in step.draft.tokens),
+        n_model=step.draft.n_model,
+        confidences=seen.confidences,
+        written=tuple(pair.piece(token) for token in step.tokens),
+        n_accepted=step.n_accepted,
+        chosen=seen.chosen,
+        declined=seen.declined,
+        total_ns=seen.total_ns,
+        plain_ns=pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
     )
 
 

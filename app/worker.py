@@ -95,6 +95,7 @@ class EngineWorker:
         self._pair: LoadedPair | None = None
         self._lock = threading.Lock()
         self._last_number = 0
+        self._inspected = False
         self._cancelled_through = 0
         # A daemon: a native call that does not return must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -126,6 +127,10 @@ class EngineWorker:
             self._cancelled_through = self._last_number
             self._flag.set()
 
+    def inspect(self, on: bool) -> None:
+        """Tell the details of every round from now on, or stop; also in the middle of an answer."""
+        self._inspected = on
+
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything, free the models and end the thread.
 
@@ -151,7 +156,7 @@ class EngineWorker:
                     case _Load(loader=loader):
                         self._load(loader)
                     case _Answer(number, asked):
-                        self._emit_all(answer(self._loaded, number, asked, self._flag))
+                        self._emit_all(answer(self._loaded, number, asked, self._flag, lambda: self._inspected))
                     case _Run(number, job):
                         self._emit_all(job.run(self._loaded, number, self._flag))
             except AppError as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.engine.cache import TokenCache
+from app.engine.inspection import inspect_round
 from app.engine.interfaces import Cancelled, Clock, Sampler, Strategy
 from app.engine.stats import GenerationStats
 from app.engine.strategies.plain import PlainDecoding
@@ -39,6 +40,7 @@ class Request:
         max_tokens: Most tokens to generate; None for as many as the context holds.
         observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
         cancelled: Read between decodes.
+        inspected: Read in every round: whether somebody wants to see what the models thought in it.
     """
 
     prompt: Sequence[int]
@@ -46,6 +48,7 @@ class Request:
     max_tokens: int | None
     observe: Observe
     cancelled: Cancelled
+    inspected: Callable[[], bool] = lambda: False
 
 
 class Generator:
@@ -146,8 +149,13 @@ class Generator:
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
+            if request.inspected():
+                step, looking_ns = self._inspect(step)
+                started, round_started = started + looking_ns, round_started + looking_ns
             target.rollback(n_past + 1 + step.n_accepted)
             ended = self._clock()
+            if step.inspection is not None:
+                step = replace(step, inspection=replace(step.inspection, total_ns=ended - round_started))
             self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, ended - round_started, draft_ns))
             round_started = ended
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
@@ -182,6 +190,12 @@ class Generator:
         self.finish = verification.finish
         sequence.extend(verification.tokens)
         return Step(verification.tokens, verification.n_accepted, draft, self.stats.snapshot())
+
+    def _inspect(self, step: Step) -> tuple[Step, int]:
+        """Add what the models thought, and say how many nanoseconds that took: they are not the round's."""
+        started = self._clock()
+        step = replace(step, inspection=inspect_round(self._target, step))
+        return step, self._clock() - started
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, origin: Origin) -> FinishReason | None:

@@ -14,6 +14,20 @@ from app.engine.interfaces import Logits
 from app.errors import DecodeError
 
 
+def probability_of(logits: Logits, token: int) -> float:
+    """The probability of one token, by the same softmax.
+
+    Args:
+        logits: One row, shape (n_vocab,).
+        token: An id in it.
+
+    Returns:
+        exp(logits[token] - max) / sum(exp(logits - max)), in [0, 1].
+    """
+    shifted = logits - logits.max()
+    return float(np.exp(shifted[token], dtype=np.float64) / np.exp(shifted).sum(dtype=np.float64))
+
+
 def most_probable(logits: Logits) -> tuple[int, float]:
     """The most probable token and its probability.
 

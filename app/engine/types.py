@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -167,11 +168,14 @@ class Draft:
         tokens: The proposal, first position first.
         probabilities: The confidence in each, same length, each in (0, 1].
         n_model: How many come from a draft model; the others, behind them, from a look-up.
+        confidences: What each source itself made of its tokens, where `probabilities` is more than that; empty
+            where it is not.
     """
 
     tokens: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
     n_model: int = 0
+    confidences: tuple[float, ...] = dataclasses.field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -217,6 +221,23 @@ class PromptProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspection:
+    """What the two models thought in one round. Probabilities are those of `app.engine.probability`.
+
+    Attributes:
+        confidences: The draft model's probability of each drafted token; None for one that was looked up.
+        chosen: The target's probability of each emitted token.
+        declined: The target's probability of the drafted token that it did not choose; None if there was none.
+        total_ns: Nanoseconds of the round, without this look at it.
+    """
+
+    confidences: tuple[float | None, ...]
+    chosen: tuple[float, ...]
+    declined: float | None
+    total_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One verify round: what was drafted and what the target made of it.
 
@@ -226,6 +247,7 @@ class Step:
         draft: What was submitted.
         stats: The counters after this round.
         status: What automatic drafting makes of it; None without.
+        inspection: Only if it was asked for, and never for the first token.
     """
 
     tokens: tuple[int, ...]
@@ -233,6 +255,7 @@ class Step:
     draft: Draft
     stats: GenerationStats
     status: DraftingStatus | None = None
+    inspection: Inspection | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from app.events import (
     Measuring,
     Notice,
     PromptProgressed,
+    RoundDetails,
     StepCompleted,
 )
 
@@ -38,6 +39,7 @@ class Batch:
 
     latest: Paced
     segments: list[Segment] = field(default_factory=list)
+    rounds: list[RoundDetails] = field(default_factory=list)
 
 
 class EventBridge:
@@ -85,6 +87,8 @@ class EventBridge:
                 batch = batch or Batch(event)
                 batch.latest = event
                 batch.segments += event.segments if isinstance(event, StepCompleted) else ()
+                if isinstance(event, StepCompleted) and event.details is not None:
+                    batch.rounds.append(event.details)
                 continue
             if batch is not None:
                 yield batch

@@ -56,6 +56,8 @@ class Hearing:
         if batch.segments and answer is not None:
             screen.hint.unseen(not screen.messages.following)
             await answer.add(batch.segments)
+        if answer is not None:
+            await screen.tokens.follow(answer, batch)
 
     async def handle(self, event: Single) -> None:
         match event:

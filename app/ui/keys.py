@@ -36,6 +36,9 @@ KEYS: list[BindingType] = [
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
+    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
+    Binding("left", "round(-1)", "earlier round", id="chat.earlier_round", show=False, priority=True),
+    Binding("right", "round(1)", "later round", id="chat.later_round", show=False, priority=True),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
@@ -64,6 +67,7 @@ _FIRST = (
     "chat.compare",
     "prompt.break_line",
     "chat.pairs",
+    "chat.tokens",
     "chat.panel",
     "app.commands",
 )

@@ -114,7 +114,7 @@ def _race(lanes: dict[str, Ours], drafting: dict[str, Drafting], prompt: str, n_
             (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting[name], max_tokens=n_tokens
         )
         running[name] = lane = Lane()
-        lane.events = answer(ours.pair, 0, request, lambda: False, lane.clock)
+        lane.events = answer(ours.pair, 0, request, lambda: False, clock=lane.clock)
     for lane in running.values():
         while not lane.n_tokens:
             lane.step()

@@ -187,6 +187,9 @@ class _Sleeper:
     def run(self, job: Job) -> int:
         raise AssertionError
 
+    def inspect(self, on: bool) -> None:
+        """Nothing is drafted that could be shown."""
+
     def cancel(self) -> None:
         """Nothing runs that would have to be stopped."""
 

@@ -57,6 +57,7 @@ class FakeEngine:
         self.requests: list[AnswerRequest] = []
         self.jobs: list[Job] = []
         self.cancelled = 0
+        self.inspected = False
         self._closes = closes
         self._text = ""
 
@@ -74,6 +75,9 @@ class FakeEngine:
 
     def cancel(self) -> None:
         self.cancelled += 1
+
+    def inspect(self, on: bool) -> None:
+        self.inspected = on
 
     def close(self, timeout: float | None = None) -> bool:
         return self._closes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.selection import SELECT_ALL
 
-from app.ui.screens.chat import ChatScreen
 from app.ui.widgets.markdown import ModelMarkdown
 from tests.ui.chat_driver import open_chat
 from tests.ui.test_snapshots import ANSWER
@@ -26,9 +26,9 @@ async def test_pieces_give_the_same_text_as_the_whole(text: str, size: int) -> N
     app = Two()
     async with app.run_test(size=(60, 200)) as pilot:
         streamed, whole = app.query(ModelMarkdown)
-        await whole.append(text)
+        whole.append(text)
         for start in range(0, len(text), size):
-            await streamed.append(text[start : start + size])
+            streamed.append(text[start : start + size])
         await pilot.pause()
         rows = [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
         height = whole.size.height
@@ -37,23 +37,36 @@ async def test_pieces_give_the_same_text_as_the_whole(text: str, size: int) -> N
         assert any("quicksort" in row or "indented" in row for row in rows)
 
 
-async def test_hovering_a_table_shows_no_tooltip_made_by_the_model() -> None:
-    async with open_chat() as chat:
-        await chat.send("table")
-        chat.engine.says("| [/x] |\n|---|\n| [/y] |\n")
-        await chat.shows("[/y]")
-        cells = list(chat.screen.query("MarkdownTableCellContents"))
-        assert [cell.tooltip for cell in cells] == [None, None]
-
-
-async def test_a_link_is_named_and_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_tells_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     async with open_chat() as chat:
         monkeypatch.setattr(chat.pilot.app, "open_url", opened.append)
         await chat.send("link")
-        chat.engine.says("[click me](https://example.org/x)")
-        await chat.shows("click me")
-        await chat.pilot.click("MarkdownParagraph", offset=(2, 0))
-        await chat.shows("https://example.org/x")
-        assert isinstance(chat.screen, ChatScreen)
+        chat.engine.says("[click me](https://example.org/x) [@click=app.quit]or me[/]")
+        await chat.shows("click me (https://example.org/x) [@click=app.quit]or me[/]")
+        for x in (2, 12, 35, 50):
+            await chat.pilot.click("ModelMarkdown", offset=(x, 0))
+        assert chat.pilot.app.is_running
     assert opened == []
+
+
+async def test_code_is_copied_as_it_was_written() -> None:
+    async with open_chat(size=(40, 24)) as chat:
+        await chat.send("code")
+        chat.engine.says("- one\n\n```py\nif x:\n\ty = " + "'long' " * 12 + "\n```\n")
+        await chat.shows("\u21aa")
+        view = chat.screen.query_one(ModelMarkdown)
+        assert view.get_selection(SELECT_ALL) == ("\u2022 one\n\nif x:\n\ty = " + "'long' " * 12, "\n")
+
+
+async def test_text_is_selected_with_the_mouse() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("First **bold** words.\n\n```\ncode here\n```\n")
+        await chat.shows("code here")
+        await chat.pilot.mouse_down("ModelMarkdown", offset=(6, 0))
+        await chat.pilot.hover("ModelMarkdown", offset=(5, 2))
+        await chat.pilot.mouse_up("ModelMarkdown", offset=(5, 2))
+        selected = chat.screen.get_selected_text()
+        assert selected is not None
+        assert selected.startswith("bold words.\n\ncod")

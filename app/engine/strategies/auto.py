@@ -143,7 +143,8 @@ class AutomaticDrafting:
         else:
             self._proposal = proposal = looked
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
-        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
+        confidences = tuple(confidence for _, confidence in proposal.features[:n])
+        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model, confidences)
 
     def _read_on(self, sequence: Sequence[int]) -> None:
         """Let the draft model read a piece of the prompt, beside the answer that goes on."""

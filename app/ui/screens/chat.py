@@ -29,14 +29,15 @@ from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.shared_ears import SharedEars
 from app.ui.steering import Steering
+from app.ui.token_mode import TokenMode
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
 from app.ui.widgets.readout_panel import ReadoutPanel
+from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
@@ -107,6 +108,7 @@ class ChatScreen(Screen[None]):
         self._engine = engine
         self._bridge = bridge
         self._keeper = keeper
+        self.tokens = TokenMode(self, engine)
         self._changes = PairChanges(engine, self.session, loads=loads)
         self._ears = SharedEars(Hearing(self, keeper, self._changes))
         self._listener = Listener(bridge, self._ears, self.set_timer)
@@ -346,6 +348,12 @@ class ChatScreen(Screen[None]):
         for thought in thoughts:
             thought.open = opened
 
+    def action_toggle_tokens(self) -> None:
+        self.call_later(self.tokens.toggle)
+
+    def action_round(self, by: int) -> None:
+        self.tokens.step(by)
+
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
 
@@ -377,6 +385,9 @@ class ChatScreen(Screen[None]):
             return self.session.phase is Phase.ANSWERING or self.session.waiting is not None or None
         if action == "again":
             return self.session.can_ask_again or None
+        if action == "round":
+            # Elsewhere the keys move through what is typed.
+            return self.tokens.on and not self.prompt.text
         if action == "pairs":
             return self._pairs is not None
         if action in ("conversations", "toggle_sidebar"):
@@ -404,6 +415,7 @@ class ChatScreen(Screen[None]):
 
     def _start(self, request: AnswerRequest) -> None:
         self.hint.forget()
+        self.tokens.begin()
         self.status.begin()
         self.session.started(self._engine.answer(request))
         self._listener.begin()

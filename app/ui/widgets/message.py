@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.getters import query_one
-from textual.reactive import reactive
 from textual.widgets import Static
 
 from app.engine.text import Segment, printable
 from app.errors import AppError
 from app.ui.ways import NoRoomError
+from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.way_list import WayList
 
 if TYPE_CHECKING:
+    from app.ui.reading.origins import Writers
     from app.ui.widgets.markdown import ModelMarkdown
+    from app.ui.widgets.token_view import TokenView
 
 
 class UserMessage(Speech):
@@ -43,40 +44,6 @@ class UserMessage(Speech):
     def compose(self) -> ComposeResult:
         yield self.label
         yield Static(Content(self._text), classes="said")
-
-
-class Reasoning(VerticalGroup):
-    """The model's thinking: one line with its length, the text itself on request."""
-
-    open: reactive[bool] = reactive(False, toggle_class="-open")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._text = ""
-
-    def compose(self) -> ComposeResult:
-        yield Static(classes="summary")
-        yield Static(classes="thought")
-
-    def add(self, text: str) -> None:
-        self._text += text
-        self._draw()
-
-    def watch_open(self) -> None:
-        if self.is_mounted:
-            self._draw()
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.open = not self.open
-
-    def _draw(self) -> None:
-        words = len(self._text.split())
-        self.set_class(bool(words), "-begun")
-        mark = "▾" if self.open else "▸"
-        self.query_one(".summary", Static).update(Content(f"{mark} thinking, {words:,} word{'s' * (words != 1)}"))
-        if self.open:
-            self.query_one(".thought", Static).update(Content(self._text.strip()))
 
 
 class Problem(VerticalGroup):
@@ -111,6 +78,8 @@ class AnswerMessage(Speech):
         self._remark = ""
         self._is_final = False
         self._markdown: ModelMarkdown | None = None
+        self._writers: Writers | None = None
+        self._tokens: TokenView | None = None
 
     def compose(self) -> ComposeResult:
         # The first frame need not wait for a Markdown parser.
@@ -127,21 +96,46 @@ class AnswerMessage(Speech):
         return "".join(self._said)
 
     async def add(self, segments: Sequence[Segment]) -> None:
-        """Show more text; must not be called again before it returns."""
+        """Show more text, and remember who wrote it; must not be called again before it returns."""
+        from app.ui.reading.origins import Writers
+
+        self._writers = self._writers or Writers()
+        self._writers.add(segments)
+        if self._tokens is not None:
+            self._tokens.append((segment.text, segment.origin) for segment in segments)
         await self.put(
-            "".join(s.text for s in segments if not s.reasoning), "".join(s.text for s in segments if s.reasoning)
+            "".join(s.text for s in segments if not s.reasoning),
+            "".join(s.text for s in segments if s.reasoning),
+            live=True,
         )
 
-    async def put(self, text: str, thought: str = "") -> None:
-        """Show more text, and more thinking; must not be called again before it returns."""
+    async def put(self, text: str, thought: str = "", *, live: bool = False) -> None:
+        """Show more text, and more thinking, that comes now or was kept; not to be called again before it returns."""
         if thought:
-            self.reasoning.add(printable(thought))
+            self.reasoning.add(thought, live=live)
         # Indented code is the only thing that leading space could mean, and models do not mean it.
         text = text if self._begun else text.lstrip()
         if text and self._markdown is not None:
             self._begun = True
             self._said.append(printable(text))
-            await self._markdown.append(self._said[-1])
+            self._markdown.append(text)
+
+    @property
+    def shows_tokens(self) -> bool:
+        return self._tokens is not None
+
+    async def show_tokens(self, shown: bool) -> None:
+        """Show who wrote each token, in place of the formatted text, or the text again; only what was seen coming."""
+        if self._tokens is not None:
+            await self._tokens.remove()
+            self._tokens = None
+        self.set_class(shown and bool(self._writers), "-tokens")
+        if shown and self._writers:
+            from app.ui.widgets.token_view import TokenView
+
+            self._tokens = TokenView()
+            self._tokens.append(self._writers.runs)
+            await self.mount(self._tokens, after=self._markdown)
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
         super().place(at, of, can_go_on=can_go_on)

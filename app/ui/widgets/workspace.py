@@ -17,6 +17,7 @@ from app.ui.numbers import of_document
 from app.ui.readout_text import in_a_line
 from app.ui.readouts import Readouts
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.message import AnswerMessage
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.readout_panel import ReadoutPanel
@@ -47,6 +48,7 @@ class Workspace(Horizontal):
         yield Sidebar(self._keeper)
         with Vertical():
             yield MessageList()
+            yield Inspector()
             yield Hint()
         yield ReadoutPanel(self._readouts)
 

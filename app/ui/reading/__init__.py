@@ -1,0 +1,9 @@
+"""Text that grows at its end, as rows that need no second look.
+
+document    growing Markdown: what can no longer change is frozen, only the last block is read again
+code table  the two kinds of block that grow without bound
+blocks      a parsed block as rows             inline   emphasis, code, links
+parser      the dialect                        mathematics  LaTeX that Markdown leaves alone
+rows        one line of text and how it wraps  flow     rows laid out for a width
+origins     who wrote which token
+"""

@@ -1,0 +1,120 @@
+"""Parsed blocks as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from markdown_it.tree import SyntaxTreeNode
+from textual.content import Content
+
+from app.ui.reading.code import code_rows
+from app.ui.reading.inline import content_of
+from app.ui.reading.rows import Columns, Row, Rule, TableRow
+
+_BULLETS = ("• ", "◦ ", "· ")
+_MARKER = re.compile(r"[ \t>]*(?:[-+*]|\d+[.)])?[ \t]*")
+_QUOTED = Content.styled("┃ ", "$rule")
+
+
+def _content(node: SyntaxTreeNode) -> Content:
+    """The text of a paragraph, a heading or a cell."""
+    inline = [child.token for child in node.children if child.token is not None]
+    return content_of([token for one in inline for token in one.children or ()])
+
+
+def _text_rows(node: SyntaxTreeNode, style: str = "") -> list[Row]:
+    content = _content(node)
+    return [Row(line.stylize(style) if style else line) for line in content.split("\n", allow_blank=True)]
+
+
+def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], depth: int = 0) -> list[Row]:
+    """An item of a list.
+
+    Args:
+        node: The item.
+        number: What stands before it; None for a bullet.
+        lines: The source that the node's places refer to.
+        depth: Lists around its own.
+    """
+    mark = _BULLETS[depth % len(_BULLETS)] if number is None else f"{number}{node.markup} "
+    rows = container_rows(node.children, lines, depth + 1) or _as_written(node, lines)
+    indent = Content(" " * len(mark))
+    bullet = Content.styled(mark, "$quiet")
+    return [row.indented(indent if at else bullet, indent) for at, row in enumerate(rows)]
+
+
+def _as_written(item: SyntaxTreeNode, lines: Sequence[str]) -> list[Row]:
+    """An item without blocks: it is empty, or nested too deeply to have been read."""
+    texts = (_MARKER.sub("", line, count=1) for line in lines[slice(*(item.map or (0, 0)))])
+    return [Row(Content(text)) for text in texts if text] or [Row()]
+
+
+def container_rows(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], depth: int = 0) -> list[Row]:
+    """Blocks that follow each other inside another one, with a blank row where their writer left one."""
+    rows: list[Row] = []
+    for node in nodes:
+        start = node.map[0] if node.map else 0
+        if rows and start and not lines[start - 1].strip(" >"):
+            rows.append(Row())
+        rows += block_rows(node, lines, depth)
+    return rows
+
+
+def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> list[Row]:
+    """Any block. One without rows of its own, such as what is nested too deeply, is shown as it was written."""
+    kind = node.type
+    rows: list[Row] = []
+    if kind == "heading":
+        rows = _text_rows(node, "bold")
+    elif kind == "paragraph":
+        rows = _text_rows(node)
+    elif kind == "hr":
+        rows = [Rule()]
+    elif kind in ("fence", "code_block"):
+        rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
+    elif kind == "math_block":
+        rows = [Row(Content(line.expandtabs())) for line in node.content.split("\n")]
+    elif kind == "blockquote":
+        rows = [
+            Row(row.content.stylize_before("$quiet"), row.first, row.rest, row.joined).indented(_QUOTED, _QUOTED)
+            if type(row) is Row
+            else row.indented(_QUOTED, _QUOTED)
+            for row in container_rows(node.children, lines, depth)
+        ]
+    elif kind in ("bullet_list", "ordered_list"):
+        rows = _list_rows(node, lines, depth)
+    elif kind == "table":
+        rows = _table_rows(node)
+    return rows or [Row(Content(line.strip())) for line in lines[slice(*(node.map or (0, 0)))]]
+
+
+def first_number(node: SyntaxTreeNode) -> int | None:
+    """What an item of an ordered list was numbered by its writer; None for a bullet."""
+    return int(node.info) if node.info.isdigit() else None
+
+
+def _list_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int) -> list[Row]:
+    rows: list[Row] = []
+    number = first_number(node.children[0])
+    for item in node.children:
+        start = item.map[0] if item.map else 0
+        if rows and not lines[start - 1].strip(" >"):
+            rows.append(Row())
+        rows += item_rows(item, number, lines, depth)
+        number = None if number is None else number + 1
+    return rows
+
+
+def _table_rows(node: SyntaxTreeNode) -> list[Row]:
+    """A table inside another block."""
+    columns = Columns()
+    found: list[Row] = []
+    for part in node.children:
+        for line in part.children:
+            cells = [_content(cell) for cell in line.children]
+            if part.type == "thead":
+                cells = [cell.stylize("$quiet") for cell in cells]
+            columns.include(cells)
+            found.append(TableRow.of(cells, columns, frozenset()))
+    return found

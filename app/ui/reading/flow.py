@@ -1,0 +1,57 @@
+"""Rows laid out for a width: which screen line is which row."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from app.ui.reading.rows import Line, Row
+
+_MOST_KEPT = 2_000
+
+
+class Flow:
+    """Where every row stands. Adding rows costs what they cost; the rows before them are not looked at.
+
+    Attributes:
+        rows: All of them, first one on top.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._ends = array("q")
+        self._width = 0
+        self._lines: dict[int, list[Line]] = {}
+
+    def replace(self, start: int, rows: Sequence[Row]) -> None:
+        """Put rows in place of all from the one numbered `start` on."""
+        for number in range(start, len(self.rows)):
+            self._lines.pop(number, None)
+        self.rows[start:] = rows
+        del self._ends[start:]
+
+    def height(self, width: int) -> int:
+        """Screen lines of everything at a width in cells."""
+        if width != self._width:
+            self._width = width
+            self._lines.clear()
+            del self._ends[:]
+        end = self._ends[-1] if self._ends else 0
+        for row in self.rows[len(self._ends) :]:
+            end += row.height(width)
+            self._ends.append(end)
+        return end
+
+    def at(self, y: int) -> tuple[int, Line] | None:
+        """The row that a screen line belongs to, by number, and the line; None below the last."""
+        number = bisect_right(self._ends, y)
+        if number >= len(self._ends):
+            return None
+        lines = self._lines.get(number)
+        if lines is None:
+            if len(self._lines) >= _MOST_KEPT:
+                self._lines.clear()
+            lines = self._lines[number] = list(self.rows[number].lines(self._width))
+        above = self._ends[number - 1] if number else 0
+        return number, lines[min(y - above, len(lines) - 1)]

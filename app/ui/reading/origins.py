@@ -1,0 +1,90 @@
+"""Text with who wrote each of its tokens first, as rows: the draft is teal, the target is amber."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.content import Content, Span
+
+from app.engine.text import Segment, printable
+from app.engine.types import Origin
+from app.ui.reading.rows import Row
+
+STYLES = {Origin.DRAFT: "$draft", Origin.TARGET: "$target"}
+_LINE_END = "⏎"
+_LONGEST = 2_000
+
+Run = tuple[str, Origin]
+
+
+class Writers:
+    """Who wrote what of an answer: neighbouring tokens of one origin as one run."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[list[str], Origin]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, segments: Iterable[Segment]) -> None:
+        for segment in segments:
+            if self._runs and self._runs[-1][1] is segment.origin:
+                self._runs[-1][0].append(segment.text)
+            elif segment.text:
+                self._runs.append(([segment.text], segment.origin))
+
+    @property
+    def runs(self) -> list[Run]:
+        return [("".join(texts), origin) for texts, origin in self._runs]
+
+
+class OriginDocument:
+    """Growing text as it came, in two colours; line ends are shown, for they are tokens too.
+
+    Attributes:
+        frozen: Rows that never change again.
+        open: The row after them.
+    """
+
+    def __init__(self) -> None:
+        self.frozen: list[Row] = []
+        self._text: list[str] = []
+        self._spans: list[Span] = []
+        self._length = 0
+        self._joined = False
+
+    @property
+    def open(self) -> list[Row]:
+        return [self._row()] if self._length else []
+
+    def append(self, runs: Iterable[Run]) -> None:
+        for text, origin in runs:
+            for line in printable(text).splitlines(keepends=True):
+                self._add(line, STYLES[origin])
+
+    def _add(self, line: str, style: str) -> None:
+        ends = line.endswith("\n")
+        rest = line.removesuffix("\n")
+        while self._length + len(rest) > _LONGEST:
+            room = _LONGEST - self._length
+            self._put(rest[:room], style)
+            self._freeze(joins=True)
+            rest = rest[room:]
+        self._put(rest + _LINE_END * ends, style)
+        if ends:
+            self._freeze(joins=False)
+
+    def _put(self, text: str, style: str) -> None:
+        if text:
+            self._text.append(text)
+            self._spans.append(Span(self._length, self._length + len(text), style))
+            self._length += len(text)
+
+    def _freeze(self, *, joins: bool) -> None:
+        self.frozen.append(self._row())
+        self._text, self._spans, self._length, self._joined = [], [], 0, joins
+
+    def _row(self) -> Row:
+        text = "".join(self._text)
+        content = Content(text, list(self._spans)).expand_tabs()
+        return Row(content, joined=self._joined, source=text.removesuffix(_LINE_END))

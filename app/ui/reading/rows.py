@@ -1,0 +1,166 @@
+"""One line of text before it is wrapped, with what stands in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from textual.content import Content
+
+NOTHING = Content("")
+
+Part = tuple[int | None, Content]
+"""A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
+Line = list[Part]
+"""One screen line, from left to right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of text as its writer meant it.
+
+    Attributes:
+        content: The text, without line ends.
+        first: What stands before its first screen line.
+        rest: What stands before the others.
+        joined: Whether it continues the row above, which was only too long.
+        source: What is copied; None for what is seen.
+    """
+
+    content: Content = NOTHING
+    first: Content = NOTHING
+    rest: Content = NOTHING
+    joined: bool = False
+    source: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What a selection of the whole row copies."""
+        return self.first.plain.replace("┃", ">") + self.content.plain if self.source is None else self.source
+
+    def indented(self, first: Content, rest: Content) -> Row:
+        """The same row with more in front of it."""
+        return replace(self, first=first + self.first, rest=rest + self.rest)
+
+    def height(self, width: int) -> int:
+        """Screen lines at a width in cells."""
+        if self.content.cell_length + self.first.cell_length <= width:
+            return 1
+        return len(self._wrapped(width))
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """The screen lines at a width in cells."""
+        if self.content.cell_length + self.first.cell_length <= width:
+            yield [(None, self.first), (0, self.content)]
+            return
+        text, at = self.content.plain, 0
+        for number, part in enumerate(self._wrapped(width)):
+            yield [(None, self.rest if number else self.first), (at, part)]
+            at += len(part)
+            while at < len(text) and text[at].isspace():
+                at += 1
+
+    def _wrapped(self, width: int) -> list[Content]:
+        room = width - max(self.first.cell_length, self.rest.cell_length)
+        return self.content.wrap(max(2, room))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Row):
+    """A line across."""
+
+    def height(self, width: int) -> int:
+        return 1
+
+    def lines(self, width: int) -> Iterator[Line]:
+        room = max(1, width - self.first.cell_length)
+        yield [(None, self.first), (None, Content.styled("─" * room, "$rule"))]
+
+
+@dataclass(slots=True)
+class Columns:
+    """The columns that the rows of a table share.
+
+    Attributes:
+        natural: The widest cell of each, in cells.
+        gap: Cells between two.
+    """
+
+    natural: list[int] = field(default_factory=list)
+    gap: int = 2
+
+    def include(self, cells: list[Content]) -> None:
+        """Make room for one more row."""
+        self.natural += [1] * (len(cells) - len(self.natural))
+        for column, cell in enumerate(cells):
+            self.natural[column] = max(self.natural[column], cell.cell_length)
+
+    def fit(self, width: int) -> list[int] | None:
+        """The width of each column in so many cells; None where there is no room for columns.
+
+        The widest give first, so that narrow ones stay whole.
+        """
+        room = width - self.gap * (len(self.natural) - 1)
+        if room < 4 * len(self.natural) and room < sum(self.natural):
+            return None
+        widths = [0] * len(self.natural)
+        left = len(widths)
+        for column in sorted(range(left), key=self.natural.__getitem__):
+            widths[column] = min(self.natural[column], room // left)
+            room -= widths[column]
+            left -= 1
+        return widths
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow(Row):
+    """A row of a table; `content` is the same as a line of text, for copying and for where columns do not fit.
+
+    Attributes:
+        cells: One a column.
+        columns: Shared with the other rows.
+        right: Columns that are aligned to the right.
+    """
+
+    cells: tuple[Content, ...] = ()
+    columns: Columns = field(default_factory=Columns)
+    right: frozenset[int] = frozenset()
+
+    SEPARATOR = " | "
+
+    @classmethod
+    def of(cls, cells: list[Content], columns: Columns, right: frozenset[int]) -> TableRow:
+        return cls(Content(cls.SEPARATOR).join(cells), cells=tuple(cells), columns=columns, right=right)
+
+    def height(self, width: int) -> int:
+        widths = self._widths(width)
+        if widths is None:
+            return Row.height(self, width)
+        return max((self._cell_height(cell, room) for cell, room in zip(self.cells, widths, strict=False)), default=1)
+
+    def lines(self, width: int) -> Iterator[Line]:
+        widths = self._widths(width)
+        if widths is None:
+            yield from Row.lines(self, width)
+            return
+        columns, at = [], 0
+        for cell, room in zip(self.cells, widths, strict=False):
+            columns.append([line[-1] for line in Row(cell).lines(room)])
+            columns[-1] = [(at + (x or 0), part) for x, part in columns[-1]]
+            at += len(cell) + len(self.SEPARATOR)
+        for number in range(max(map(len, columns), default=1)):
+            line: Line = [(None, self.rest if number else self.first)]
+            for column, parts in enumerate(columns):
+                part = parts[number] if number < len(parts) else (None, NOTHING)
+                blank = widths[column] - part[1].cell_length
+                pad: Part = (None, Content(" " * max(0, blank)))
+                line += [pad, part] if column in self.right else [part, pad]
+                line.append((None, Content(" " * self.columns.gap)))
+            yield line[:-1]
+
+    def _widths(self, width: int) -> list[int] | None:
+        return self.columns.fit(width - self.first.cell_length)
+
+    @staticmethod
+    def _cell_height(cell: Content, room: int) -> int:
+        return 1 if cell.cell_length <= room else len(cell.wrap(max(2, room)))

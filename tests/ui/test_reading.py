@@ -1,0 +1,182 @@
+"""Growing Markdown: the same however it comes, never less than before, and no dearer where there is more of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.ui.reading import document
+from app.ui.reading.document import MarkdownDocument
+from app.ui.reading.flow import Flow
+from app.ui.reading.rows import Row
+from tests.ui.documents import ALL
+
+EVERYTHING = "\n\n".join(ALL.values())
+WORDS = [
+    "word ", "two\n", "\n", "\n\n", "- ", "1. ", "> ", "# ", "```", "~~~", "`", "**", "*", "_", "|", "|---|\n",
+    "a | b\n", "    ", "  ", "\t", "$", "\\[", "\\]", "---\n", "===\n", "<b>", "&amp;", "[x](y)", "\\", "!",
+    "\u4f60", "\x1f",
+]  # fmt: skip
+
+
+def rows(text: str, *pieces: str) -> list[Row]:
+    made = MarkdownDocument()
+    for piece in (text, *pieces):
+        made.append(piece)
+    return made.frozen + made.open
+
+
+def drawn(found: list[Row], width: int = 60) -> list[str]:
+    return ["".join(part.plain for _, part in line).rstrip() for row in found for line in row.lines(width)]
+
+
+def shown(text: str, width: int = 60) -> list[str]:
+    return drawn(rows(text), width)
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    edges = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+def styled(found: list[Row]) -> list[tuple[str, object, str, bool, str]]:
+    return [(r.content.plain, r.content.spans, r.first.plain, r.joined, r.text) for r in found]
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(places=st.lists(st.integers(0, 10_000), max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_any_pieces_give_the_same_rows_as_the_whole(name: str, places: list[int]) -> None:
+    assert styled(rows("", *cut(ALL[name], places))) == styled(rows(ALL[name]))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_a_long_answer_in_pieces_gives_the_same_rows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = EVERYTHING * 2
+    whole = styled(rows(text))
+    assert styled(rows("", *(text[at : at + size] for at in range(0, len(text), size)))) == whole
+    monkeypatch.setattr(document, "_AT_ONCE", 17)
+    assert styled(rows(text)) == whole
+
+
+@given(words=st.lists(st.sampled_from(WORDS), max_size=40), places=st.lists(st.integers(0, 1_000), max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_no_nonsense_depends_on_its_pieces(words: list[str], places: list[int]) -> None:
+    text = "".join(words)
+    assert styled(rows("", *cut(text, places))) == styled(rows(text))
+
+
+@pytest.mark.parametrize("limits", [(40, 60), (60, 200)])
+@given(words=st.lists(st.sampled_from(WORDS), max_size=60), places=st.lists(st.integers(0, 1_000), max_size=6))
+@settings(max_examples=80, deadline=None)
+def test_what_is_cut_for_its_length_does_not_depend_on_its_pieces(
+    limits: tuple[int, int], words: list[str], places: list[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "_LONGEST_LINE", limits[0])
+        patch.setattr(document, "_LONGEST_BLOCK", limits[1])
+        text = "".join(words)
+        assert styled(rows("", *cut(text, places))) == styled(rows(text))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_text_that_was_shown_stays(name: str) -> None:
+    made, before = MarkdownDocument(), Counter[str]()
+    for character in ALL[name]:
+        made.append(character)
+        found = "".join(drawn(made.frozen + made.open))
+        letters = Counter(c for c in found if c.isalnum())
+        # What is told of a link's address or a fence's language may move, and nothing else may go.
+        assert sum((before - letters).values()) <= (0 if name not in ("links", "code", "lists") else 12), found
+        before = letters
+
+
+@pytest.mark.parametrize(("name", "words"), [(name, text.split()) for name, text in ALL.items()])
+def test_every_word_is_shown(name: str, words: list[str]) -> None:
+    found = "".join("".join(shown(ALL[name])).split())
+    for word in ("".join(c for c in word if c.isalnum()) for word in words):
+        if word and name not in ("hostile", "lists"):
+            assert word in "".join(c for c in found if c.isalnum()) or word in ("python", "titlex", "1"), word
+
+
+def test_a_fence_is_never_blank_while_it_is_written() -> None:
+    made = MarkdownDocument()
+    for character in "```py\nprint(1)\n":
+        made.append(character)
+    for character in "``":
+        made.append(character)
+        assert drawn(made.frozen + made.open)[0] == "┃ print(1)"
+    made.append("`\nafter")
+    assert drawn(made.frozen + made.open) == ["┃ print(1)", "", "after"]
+
+
+def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
+    text = "```\n" + "abc " * 30 + "\n\tx\n```\n"
+    found = shown(text, 40)
+    assert found[0].startswith("┃ abc")
+    assert all(line.startswith("┃ ↪ abc") for line in found[1:-1])
+    assert [row.text for row in rows(text)] == ["abc " * 30, "\tx"]
+
+
+def test_a_table_in_a_list_is_one_too() -> None:
+    assert shown("- x\n\n  | a | b |\n  |---|---|\n  | one | 2 |") == ["• x", "", "  a    b", "  one  2"]
+
+
+def test_a_table_keeps_to_its_width() -> None:
+    text = "| name | what it does |\n|---|---|\n" + f"| x | {'many words ' * 12} |\n"
+    for width in (12, 30, 60):
+        assert max(len(line) for line in shown(text, width)) <= width
+    assert shown(text, 30)[1].startswith("x     many")
+
+
+def test_numbers_go_on_and_a_loose_list_stays_loose() -> None:
+    assert shown("1. a\n1. b\n\n1. c\n- d\n\nx") == ["1. a", "2. b", "", "3. c", "", "• d", "", "x"]
+
+
+def test_latex_is_left_as_it_was_written() -> None:
+    text = "so $\\hat{x}_i + \\hat{y}_j$, \\(a_b*c*d\\) for $5 or $6\n\\[\na_1 \\\\\n- b_1\n\\]\n"
+    assert shown(text) == [
+        "so $\\hat{x}_i + \\hat{y}_j$, \\(a_b*c*d\\) for $5 or $6", "", "\\[", "a_1 \\\\", "- b_1", "\\]"
+    ]  # fmt: skip
+
+
+def test_an_address_is_told() -> None:
+    assert shown("[bank](https://evil.example/)") == ["bank (https://evil.example/)"]
+    assert shown("<https://x.org/> ![](p.png)") == ["https://x.org/ image (p.png)"]
+
+
+def test_deep_nesting_is_shown_and_survived() -> None:
+    assert "end" in "".join(shown(">" * 300 + " end\n", 400))
+    assert "end" in "".join(shown("".join(f"{'  ' * n}- \n" for n in range(80)) + "  " * 80 + "- end\n", 400))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["word ", "word\n", "x = 1\n", "\n", "- item\n", "| a | b |\n", "  - nested\n", "> quote\n", "and **bold** ", "x"],
+)
+@pytest.mark.parametrize("opening", ["", "```py\n", "| a | b |\n|---|---|\n", "- a\n  ```\n", "> "])
+def test_what_is_read_again_does_not_grow(opening: str, piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "_LONGEST_LINE", 400)
+    monkeypatch.setattr(document, "_LONGEST_BLOCK", 1_200)
+    made = MarkdownDocument()
+    made.append(opening)
+    for _ in range(8):
+        made.append(piece * 400)
+    made.append("end")
+    assert len(made._tail) < 3_000
+    assert len(made.open) < 1_500
+
+
+def test_a_flow_knows_its_rows_at_any_width() -> None:
+    flow, found = Flow(), rows(EVERYTHING)
+    flow.replace(0, found)
+    for width in (20, 60, 33):
+        lines = [line for row in found for line in row.lines(width)]
+        assert flow.height(width) == len(lines)
+        seen = [flow.at(y) for y in range(len(lines))]
+        assert [hit[1] for hit in seen if hit is not None] == lines
+        assert flow.at(len(lines)) is None

@@ -1,0 +1,189 @@
+"""f3: who wrote each token, and the rounds behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.engine.text import Segment
+from app.engine.types import Origin
+from app.events import RoundDetails, StepCompleted
+from app.ui.reading.origins import OriginDocument
+from app.ui.reading.pieces import visible
+from app.ui.reading.rounds import probability, round_lines
+from app.ui.widgets.inspector import Inspector
+from app.ui.widgets.token_view import TokenView
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.fakes import STATS
+
+D, T = Origin.DRAFT, Origin.TARGET
+ROUND = RoundDetails(
+    number=41,
+    drafted=(b" pivot", b" =", b" items", b" len", b"("),
+    n_model=5,
+    confidences=(0.97, 0.999, 0.93, 0.61, 0.58),
+    written=(b" pivot", b" =", b" items", b"0"),
+    n_accepted=3,
+    chosen=(0.98, 0.99, 0.97, 0.54),
+    declined=0.08,
+    total_ns=38_000_000,
+    plain_ns=34_000_000.0,
+)
+
+
+def says(chat: Chat, *tokens: tuple[str, Origin], details: RoundDetails | None = None) -> None:
+    segments = tuple(Segment(text, origin) for text, origin in tokens)
+    chat.engine.emit(StepCompleted(len(chat.engine.requests), segments, STATS, None, details))
+
+
+def colours(chat: Chat) -> list[tuple[str, str]]:
+    """Every coloured run of the token view, top to bottom."""
+    found = []
+    for view in chat.screen.query(TokenView):
+        for row in view.rows:
+            text = row.content.plain
+            found += [(text[span.start : span.end], str(span.style)) for span in row.content.spans]
+    return found
+
+
+async def test_f3_colours_tokens_while_they_come_and_goes_back() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        says(chat, ("The **big", D), ("** one", T))
+        await chat.shows("The big one")
+        assert not chat.screen.query(TokenView)
+        await chat.pilot.press("f3")
+        await chat.shows("The **big** one")
+        says(chat, (" ran\n", D), ("off", T))
+        await chat.shows("ran⏎")
+        assert colours(chat) == [
+            ("The **big", "$draft"), ("** one", "$target"), (" ran⏎", "$draft"), ("off", "$target")
+        ]  # fmt: skip
+        await chat.pilot.press("f3")
+        await chat.shows("The big one ran off")
+        assert not chat.screen.query(TokenView)
+
+
+async def test_an_answer_that_begins_while_tokens_are_shown_shows_them_too() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        says(chat, ("Say `x`", T))
+        await chat.shows("Say `x`")
+        assert colours(chat) == [("Say `x`", "$target")]
+
+
+async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
+    async with open_chat() as chat:
+        assert not chat.engine.inspected
+        await chat.pilot.press("f3")
+        await chat.until(lambda: chat.engine.inspected)
+        await chat.pilot.press("f3")
+        await chat.until(lambda: not chat.engine.inspected)
+
+
+async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_alone() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f3")
+        await chat.shows("the next answer shows them")
+        await chat.send("go")
+        for number in (1, 2, 3):
+            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
+        await chat.shows("round 3 of 3")
+        await chat.pilot.press("left")
+        await chat.shows("round 2 of 3")
+        says(chat, ("4", D), details=replace(ROUND, number=4))
+        await chat.shows("round 2 of 4")
+        await chat.pilot.press("left", "left", "left")
+        await chat.shows("round 1 of 4")
+        await chat.pilot.press("right", "right", "right", "right")
+        says(chat, ("5", D), details=replace(ROUND, number=5))
+        await chat.shows("round 5 of 5")
+        await chat.type("ab")
+        await chat.pilot.press("left")
+        await chat.pilot.press("c")
+        await chat.until(lambda: chat.prompt == "acb")
+        await chat.shows("round 5 of 5")
+
+
+async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another_answer() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        inspector = chat.screen.query_one(Inspector)
+        inspector.add(replace(ROUND, number=n) for n in range(5_000))
+        inspector.step(-10_000)
+        assert inspector.details is not None
+        assert inspector.details.number == 3_000
+        chat.engine.says("x")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.send("again")
+        assert inspector.details is None
+
+
+def lines(details: RoundDetails, width: int = 100) -> list[str]:
+    return [line.plain.rstrip() for line in round_lines(details, 76, width)]
+
+
+def test_a_round_is_told() -> None:
+    assert lines(ROUND) == [
+        "round 41 of 76   model   accepted 3 of 5   38.0 ms for 4 tokens, plain 34.0 ms a token",
+        "drafted   [·pivot] [·=] [·items] [·len] [(]",
+        "draft p   .97      1.0  .93      .61    .58",
+        "target    [·pivot] [·=] [·items] [0]",
+        "target p  .98      .99  .97      .54",
+        "the target wrote 0 (p .54); the draft said ·len (draft p .61, target p .08)",
+    ]
+
+
+def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
+    plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
+    assert lines(replace(plain, declined=None, plain_ns=None)) == [
+        "round 41 of 76   no draft   38.0 ms", "target    [a]", "target p  .50", ""
+    ]  # fmt: skip
+    looked = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
+    assert "model and look-up" in looked[0]
+    assert "looked up, target p .08" in looked[-1]
+
+
+@pytest.mark.parametrize("width", [30, 50, 78])
+def test_a_long_round_shows_where_it_was_decided(width: int) -> None:
+    long = replace(
+        ROUND,
+        drafted=(b" token",) * 30,
+        n_model=30,
+        confidences=(0.9,) * 30,
+        written=(*(b" token",) * 25, b"other"),
+        n_accepted=25,
+        chosen=(0.9,) * 26,
+    )
+    found = lines(long, width)
+    assert "[other]" in found[3]
+    assert all(len(line) <= width for line in found[1:5])
+    assert "accepted 25 of 30" in found[0]
+
+
+def test_tokens_are_shown_with_what_cannot_be_seen() -> None:
+    assert [visible(piece) for piece in (b" a", b"\n\n", b"\t", b"\xe2\x82", b"", b"\x1b[2J", "\u202e".encode())] == [
+        "·a", "⏎⏎", "⇥", "e2 82", "control", "\\x1b[2J", "\\u202e"
+    ]  # fmt: skip
+
+
+def test_probabilities_are_short() -> None:
+    assert [probability(p) for p in (1.0, 0.996, 0.5, 0.005, 0.0001, None)] == ["1.0", "1.0", ".50", ".01", "<.01", "-"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
+    text = "short\n" + "no end of it " * 400 + "\n\nlast"
+    whole, pieces = OriginDocument(), OriginDocument()
+    whole.append([(text, D)])
+    for at in range(0, len(text), size):
+        pieces.append([(text[at : at + size], D)])
+    for one in (whole, pieces):
+        copied = "".join(("" if row.joined else "\n") + row.text for row in [*one.frozen, *one.open])
+        assert copied == "\n" + text
+    assert [r.text for r in pieces.frozen] == [r.text for r in whole.frozen]
+    assert len(whole.frozen) > 4
