@@ -191,7 +191,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
     if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
         drafter = pair.drafter if drafting.model else None
-        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None)
+        return AutomaticDrafting(pair.memory, drafter, LookupIndex(drafting.min_match) if drafting.lookup else None)
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
         return FixedDrafting(pair.drafter, drafting)
     return PlainDecoding()

@@ -8,13 +8,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
+from app.cli.flags import read_flags
 from app.cli.options import (
     Options,
     catalog,
     demo_file,
     demo_is_installed,
     loader,
-    options_for,
+    open_desk,
+    options_of,
     read_options,
     registry,
 )
@@ -98,7 +100,7 @@ def _pairs(args: argparse.Namespace) -> PairService:
         return here.line, here.room
 
     def open_pair(pair: Pair, files: SetUp) -> Choice:
-        options = options_for(args, pair, files)
+        options = options_of(open_desk(read_flags(args), pair).resolved(), pair, files)
         return Choice(loader(options), _settings(options))
 
     return Pairs(
