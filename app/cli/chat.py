@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from app.catalog import Pair
 from app.cli.flags import read_flags
 from app.cli.options import (
-    Options,
     catalog,
+    choose_pair,
     demo_file,
     demo_is_installed,
     loader,
     open_desk,
     options_of,
-    read_options,
     registry,
 )
 from app.errors import UsageError
@@ -25,8 +24,11 @@ from app.llama.cancel import CancelFlag
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
-from app.ui.settings import ChatSettings
+from app.settings.build import of_pair
+from app.settings.desk import Desk
+from app.ui.settings import ChatSettings, applied
 from app.ui.setups import Choice, PairService
+from app.ui.tuning import Tuning
 from app.worker import EngineWorker
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ _CHOOSING = ("pair", "target", "draft")
 
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
-    options = read_options(args)
+    pair, files = choose_pair(vars(args))
+    opener = _Opener(open_desk(read_flags(args), pair), pair, files)
+    first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The chat needs a terminal, and this is not one.",
@@ -53,15 +57,16 @@ def chat(args: argparse.Namespace) -> int:
 
         return Store.open(conversations_file())
 
-    pairs = _pairs(args)
+    pairs = _pairs(opener)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
         lambda emit: EngineWorker(emit, CancelFlag()),
-        loader(options),
-        _settings(options),
+        first.loader,
+        first.settings,
         pairs=pairs,
         first_run=first_run,
         store=store,
+        tuning=Tuning(opener.desk, opener.again),
     )
     try:
         with guarded_stderr(log_file()):
@@ -78,19 +83,43 @@ def chat(args: argparse.Namespace) -> int:
     return code
 
 
-def _settings(options: Options) -> ChatSettings:
-    return ChatSettings(
-        title=options.pair.title,
-        sampling=options.pair.sampling,
-        drafting=options.drafting,
-        system=options.system,
-        max_tokens=options.max_tokens,
-        stops=options.stops,
-    )
+class _Opener:
+    """Opens pairs with the settings as they are then.
+
+    Args:
+        desk: The settings.
+        pair: What is opened first.
+        files: Where its files are, or None.
+    """
+
+    def __init__(self, desk: Desk, pair: Pair, files: SetUp | None) -> None:
+        self.desk = desk
+        self._pair = pair
+        self._files = files
+
+    def open(self, pair: Pair, files: SetUp) -> Choice:
+        """Take another pair from here on."""
+        self._pair, self._files = pair, files
+        self.desk.pair = of_pair(pair.sampling, pair.drafting)
+        return self.again()
+
+    def again(self) -> Choice:
+        """The same pair, as the settings are now; what in the file cannot be meant together does not count.
+
+        Raises:
+            UsageError: The flags contradict each other.
+        """
+        try:
+            options = options_of(self.desk.resolved(), self._pair, self._files)
+        except UsageError as error:
+            self.desk.leave_placement_out(error.message)
+            options = options_of(self.desk.resolved(), self._pair, self._files)
+        self.desk.loading()
+        return Choice(loader(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
 
 
-def _pairs(args: argparse.Namespace) -> PairService:
-    """The pairs to choose from, opened with the flags that the chat was started with."""
+def _pairs(opener: _Opener) -> PairService:
+    """The pairs to choose from."""
     from app.ui.pairs_service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
@@ -99,10 +128,6 @@ def _pairs(args: argparse.Namespace) -> PairService:
         here = place()
         return here.line, here.room
 
-    def open_pair(pair: Pair, files: SetUp) -> Choice:
-        options = options_of(open_desk(read_flags(args), pair).resolved(), pair, files)
-        return Choice(loader(options), _settings(options))
-
     return Pairs(
         Surroundings(
             catalog=lambda: list(catalog().pairs.values()),
@@ -110,6 +135,6 @@ def _pairs(args: argparse.Namespace) -> PairService:
             machine=machine,
             demo_file=demo_file,
             demo_is_installed=demo_is_installed,
-            open_pair=open_pair,
+            open_pair=opener.open,
         )
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.chat.message import Message, Role
@@ -44,12 +44,14 @@ class Opened:
         said: What the model reads.
         asked: The last prompt, which can be answered again; None if there is none.
         draft: What was typed and not sent.
+        settings: Its own settings, as they are kept; whoever reads them checks them.
     """
 
     path: tuple[Node, ...] = ()
     said: tuple[Message, ...] = ()
     asked: str | None = None
     draft: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class _Place:
         active: The active leaf.
         draft: The unsent text that is kept.
         again: The active leaf before another answer was asked for; None unless that is so.
+        settings: The conversation's own settings.
     """
 
     conversation: int | None = None
@@ -71,6 +74,7 @@ class _Place:
     active: int | None = None
     draft: str = ""
     again: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Keeper:
@@ -225,9 +229,9 @@ class Keeper:
         path = found.tree.path
         replied_to, asked = _end_of(path)
         leaf = path[-1].id if path else None
-        self._place = _Place(conversation, replied_to, asked, leaf, found.draft)
+        self._place = _Place(conversation, replied_to, asked, leaf, found.draft, settings=found.settings)
         heard = said(found.tree.path_to(replied_to))
-        return Opened(path, heard, asked.text if asked is not None else None, found.draft)
+        return Opened(path, heard, asked.text if asked is not None else None, found.draft, found.settings)
 
     def draft(self, text: str) -> None:
         """Keep what was typed and not sent, if anything was said in the conversation."""
@@ -235,6 +239,14 @@ class Keeper:
         if place.conversation is not None and text != place.draft:
             self._do(lambda store: store.set_draft(place.conversation or 0, text))
             place.draft = text
+
+    def keep_settings(self, settings: Mapping[str, Any]) -> None:
+        """Keep the conversation's own settings; before anything was said in it, until something is."""
+        place = self._place
+        if settings != place.settings:
+            place.settings = settings
+            if place.conversation is not None:
+                self._do(lambda store: store.set_settings(place.conversation or 0, settings))
 
     # All of them
 
@@ -276,10 +288,10 @@ class Keeper:
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         place = self._place
         if place.conversation is None:
-            conversation, leaf = store.create(), None
+            conversation, leaf = store.create(place.settings), None
             for message in before:
                 leaf = store.add(conversation, message.role, message.content, parent=leaf).id
-            self._place = place = _Place(conversation, leaf)
+            self._place = place = _Place(conversation, leaf, settings=place.settings)
             self._empty_draft = ""
         number = place.conversation
         assert number is not None

@@ -17,6 +17,7 @@ KEYS: list[BindingType] = [
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
+    Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
@@ -31,6 +32,7 @@ _FIRST = (
     "chat.again",
     "chat.new",
     "chat.open",
+    "chat.settings",
     "app.quit",
     "chat.pairs",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -14,6 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from app.responder import AnswerRequest
+from app.settings.desk import Desk
 from app.ui.bridge import EventBridge
 from app.ui.hearing import Hearing
 from app.ui.keeping import Keeper, Opened
@@ -48,6 +50,7 @@ class ChatScreen(Screen[None]):
         keeper: Keeps what is said.
         pairs: The pairs to choose from, or None.
         loads: Whether a pair is being loaded already.
+        desk: The settings, or None.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -68,6 +71,9 @@ class ChatScreen(Screen[None]):
     class ConversationsWanted(Message):
         """The user wants to look for a conversation."""
 
+    class SettingsWanted(Message):
+        """The user wants to see the settings."""
+
     def __init__(
         self,
         engine: Engine,
@@ -77,9 +83,11 @@ class ChatScreen(Screen[None]):
         pairs: PairService | None = None,
         *,
         loads: bool = True,
+        desk: Desk | None = None,
     ) -> None:
         super().__init__()
-        self.session = ChatSession(settings)
+        self.session = ChatSession(settings, desk)
+        self._desk = desk
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
@@ -180,6 +188,7 @@ class ChatScreen(Screen[None]):
         self.session.restart(opened.said, opened.asked)
         self.prompt.put(opened.draft)
         await self.messages.show(opened.path)
+        await self._take_settings(opened.settings)
         self.hint.unseen(False)
         await self.load_next()
         if self.session.phase is Phase.READY:
@@ -215,6 +224,28 @@ class ChatScreen(Screen[None]):
         for line in self.query(DownloadLine):
             line.stop()
         self.post_message(self.PairsWanted())
+
+    def action_settings(self) -> None:
+        self.post_message(self.SettingsWanted())
+
+    def settings_changed(self) -> None:
+        """Ask the next answer as the settings say now, and keep what is the conversation's own."""
+        if self._desk is None:
+            return
+        self._keeper.keep_settings(self._desk.document)
+        self.session.settings_changed()
+        if self.session.phase is not Phase.LOADING:
+            self.show_source()
+        self.refresh_bindings()
+
+    async def _take_settings(self, settings: Mapping[str, object]) -> None:
+        """Go on with a conversation's own settings; what in them does not count is said."""
+        if self._desk is not None:
+            for problem in self._desk.enter(settings):
+                await self.messages.notice(f"This conversation's settings: {problem.text}")
+            self.session.settings_changed()
+            if self.session.phase is not Phase.LOADING:
+                self.show_source()
 
     async def change_pair(self, choice: Choice) -> None:
         """Load another pair; a running answer is stopped first, and the conversation stays."""
@@ -279,6 +310,8 @@ class ChatScreen(Screen[None]):
             return self._pairs is not None
         if action == "conversations":
             return self._keeper.keeps
+        if action == "settings":
+            return self._desk is not None
         return True
 
     # What the engine says is told to `app.ui.hearing`
