@@ -45,7 +45,7 @@ def keymap(wishes: Mapping[str, str], everywhere: Places) -> tuple[dict[str, str
         wishes: Keys, separated by commas, by the ids of bindings.
         everywhere: The bindings there are.
     """
-    known = {binding.id: binding.key for place in everywhere for binding in _with_id(place)}
+    known = {binding.id or "": binding.key for place in everywhere for binding in _with_id(place)}
     met: dict[str, str] = {}
     told: list[str] = []
     for identity, text in wishes.items():

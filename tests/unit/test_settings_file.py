@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -129,9 +130,12 @@ def test_a_broken_file_is_never_written(file: SettingsFile, text: str) -> None:
     content = file.read()
     assert content.unreadable.startswith(f"{file.path} cannot be read: ")
     assert not content.values
-    for change in (lambda: file.set("sampling.temp", 0.2), lambda: file.unset("sampling.temp"), file.clear):
-        with pytest.raises(SettingsError, match="cannot be read"):
-            change()
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.set("sampling.temp", 0.2)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.unset("sampling.temp")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.clear()
     assert file.path.read_text() == text
     away = file.move_away()
     assert away.read_text() == text
@@ -204,7 +208,7 @@ def test_no_file_is_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: 
         assert file.read().values["sampling.temp"] == 0.25
 
 
-def _dumps(table: dict[str, object]) -> bytes:
+def _dumps(table: Mapping[str, object]) -> bytes:
     """What of a table TOML can hold, as a file."""
 
     def without_none(value: object) -> object:

@@ -184,7 +184,9 @@ def test_a_name_is_found_by_all_its_spellings() -> None:
 
 
 def test_the_order_of_precedence() -> None:
-    layers = {origin: {"sampling.temp": float(n)} for n, origin in enumerate(Origin) if origin is not Origin.DEFAULT}
+    layers: dict[Origin, Layer] = {
+        o: {"sampling.temp": float(n)} for n, o in enumerate(Origin) if o is not Origin.DEFAULT
+    }
     for n, origin in enumerate(Origin):
         settings = Resolved(layers)
         assert settings.origin("sampling.temp") is origin
