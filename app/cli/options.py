@@ -13,6 +13,7 @@ from app.chat.message import Message, Role
 from app.cli.fitting import fitted
 from app.cli.flags import read_flags
 from app.cli.placement import Placement, read_placement
+from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
 from app.errors import ModelFileError, PairError, UsageError
 from app.hardware.cpu import default_threads
@@ -105,8 +106,10 @@ def refuse_problems(desk: Desk) -> None:
         raise UsageError(desk.content.unreadable, "Mend it, or move it away.")
     wrong = [problem for problem in desk.content.problems if not problem.name.startswith(_LOOKS)]
     if desk.file is not None and wrong:
-        more = f" tandem settings shows {len(wrong) - 1} more." if len(wrong) > 1 else ""
-        raise UsageError(desk.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset NAME.{more}")
+        more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
+        raise UsageError(
+            desk.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
+        )
     if desk.problems:
         raise UsageError(f"{settings_file()}: {desk.problems[0].text}", "Mend it there, or with: tandem settings")
 

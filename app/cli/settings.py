@@ -56,9 +56,8 @@ def _unset(file: SettingsFile, name: str) -> None:
         file.unset_key(rest)
     elif (known := find(name)) is not None:
         file.unset(known.name)
-    elif table == PRESETS and rest:
-        preset, setting = _named(name)
-        file.unset(setting.name, preset)
+    elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
+        file.unset(known.name, rest.partition(".")[0])
     else:
         # What this Tandem does not know may be the very thing to take out.
         file.unset(name)

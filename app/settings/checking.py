@@ -62,7 +62,7 @@ def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Proble
             problems.append(_problem(f"presets.{name}", f"presets.{name} must be a table with a name of its own."))
             continue
         presets[name], wrong = check(table, lambda setting: setting.in_preset)
-        problems += [Problem(f"presets.{one.name}", f"presets.{printable(name)}: {one.text}") for one in wrong]
+        problems += [Problem(f"presets.{name}.{one.name}", f"presets.{printable(name)}: {one.text}") for one in wrong]
     return presets, problems
 
 

@@ -162,7 +162,8 @@ def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.Captur
     file.write_text('odd = 1\n[sampling]\ntemp = "hot"\n[keys]\nchat.again = "f8"\n')
     assert main(["settings"]) == 0
     assert "odd is no setting." in capsys.readouterr().err
-    for name in ("odd", "temp", "keys.chat.again"):
+    file.write_text(f'{file.read_text()}[presets.x.sampling]\nhue = 1\ntemp = "hot"\n')
+    for name in ("odd", "temp", "keys.chat.again", "presets.x.sampling.hue", "presets.x.temp"):
         assert main(["settings", "unset", name]) == 0
     assert file.read_text() == ""
     file.write_text("[broken")
