@@ -10,6 +10,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     responder   one answer: conversation in, text events out, over whatever models stand behind the interfaces
     events      the frozen values that cross from the worker's thread
     catalog     models.toml: pairs by name          chat    conversations as values
+    settings    every setting once: its name, flag, range and text; settings.toml; who has the say
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
     gguf        the header of a model file          paths   where things live
     errors      every failure that a user can cause, with a sentence and a way out

@@ -2,6 +2,7 @@
 
 AppError                 message for people, hint what to do, exit code
 ├── UsageError           the command line or a request is wrong (exit code 2)
+├── SettingsError        the settings file cannot be read, or not written
 ├── CatalogError         a models.toml entry is wrong, or names no known pair
 ├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
 │   ├── WaitError        it asks for patience; the same request may succeed later
@@ -40,6 +41,10 @@ class UsageError(AppError):
     """The command line or a request asks for something that cannot be meant."""
 
     exit_code = 2
+
+
+class SettingsError(AppError):
+    """The settings file cannot be read, or cannot be written."""
 
 
 class CatalogError(AppError):

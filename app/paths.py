@@ -14,6 +14,11 @@ def config_dir() -> Path:
     return Path(_DIRS.user_config_dir)
 
 
+def settings_file() -> Path:
+    """The settings of all conversations."""
+    return config_dir() / "settings.toml"
+
+
 def cache_dir() -> Path:
     """What can be made again, such as the demo's draft model."""
     return Path(_DIRS.user_cache_dir)

@@ -248,7 +248,8 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
     if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
         drafter = pair.drafter if drafting.model else None
-        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None, clock)
+        index = LookupIndex(drafting.min_match) if drafting.lookup else None
+        return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
         return FixedDrafting(pair.drafter, drafting)
     return PlainDecoding()

@@ -25,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     _use_utf8()
-    args = build_parser().parse_args(argv)
     try:
+        args = build_parser().parse_args(argv)
         if args.command == "run":
             from app.cli.run import run
 
@@ -63,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from app.cli.import_ import import_
 
             return import_(args)
+        if args.command == "settings":
+            from app.cli.settings import settings
+
+            return settings(args)
         from app.cli.chat import chat
 
         return chat(args)

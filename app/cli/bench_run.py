@@ -56,7 +56,7 @@ _CHUNK = 1 << 24
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; see the module."""
-    options = read_options(args)
+    options = read_options(args, modes=("auto", "fixed"))
     fixed = fixed_params(args, options)
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None

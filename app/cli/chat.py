@@ -7,22 +7,22 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from app.catalog import Pair
+from app.cli.flags import read_flags
+from app.cli.opener import Opener
 from app.cli.options import (
     catalog,
+    choose_pair,
     demo_file,
     demo_is_installed,
-    options_for,
-    read_options,
+    open_desk,
     registry,
 )
-from app.cli.ways import chat_choice
 from app.errors import UsageError
 from app.llama.cancel import CancelFlag
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
-from app.registry import SetUp
-from app.ui.setups import Choice, PairService
+from app.ui.setups import PairService
+from app.ui.tuning import Tuning
 from app.worker import EngineWorker
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ _CHOOSING = ("pair", "target", "draft")
 
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
-    options = read_options(args)
+    pair, files = choose_pair(vars(args))
+    opener = Opener(open_desk(read_flags(args), pair), pair, files)
+    first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The chat needs a terminal, and this is not one.",
@@ -49,8 +51,7 @@ def chat(args: argparse.Namespace) -> int:
 
         return Store.open(conversations_file())
 
-    pairs = _pairs(args)
-    first = chat_choice(args, options)
+    pairs = _pairs(opener)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
         lambda emit: EngineWorker(emit, CancelFlag()),
@@ -59,6 +60,7 @@ def chat(args: argparse.Namespace) -> int:
         pairs=pairs,
         first_run=first_run,
         store=store,
+        tuning=Tuning(opener.desk, opener.again),
     )
     try:
         with guarded_stderr(log_file()):
@@ -75,8 +77,8 @@ def chat(args: argparse.Namespace) -> int:
     return code
 
 
-def _pairs(args: argparse.Namespace) -> PairService:
-    """The pairs to choose from, opened with the flags that the chat was started with."""
+def _pairs(opener: Opener) -> PairService:
+    """The pairs to choose from."""
     from app.ui.pairs_service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
@@ -85,9 +87,6 @@ def _pairs(args: argparse.Namespace) -> PairService:
         here = place()
         return here.line, here.room
 
-    def open_pair(pair: Pair, files: SetUp) -> Choice:
-        return chat_choice(args, options_for(args, pair, files))
-
     return Pairs(
         Surroundings(
             catalog=lambda: list(catalog().pairs.values()),
@@ -95,6 +94,6 @@ def _pairs(args: argparse.Namespace) -> PairService:
             machine=machine,
             demo_file=demo_file,
             demo_is_installed=demo_is_installed,
-            open_pair=open_pair,
+            open_pair=opener.open,
         )
     )

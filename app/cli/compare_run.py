@@ -38,7 +38,7 @@ Job = Callable[[NativePair, CancelFlag, StatusLine], int]
 
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; see the module."""
-    options = read_options(args)
+    options = read_options(args, modes=("auto", "fixed"))
     request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
     repeat = at_least_one(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)

@@ -1,55 +1,49 @@
-"""From flags and catalogue to what the worker is asked for."""
+"""From settings and catalogue to what the worker is asked for."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, cast
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
 from app.cli.fitting import fitted, memory_rooms
+from app.cli.flags import read_flags
 from app.cli.placement import Placement, read_placement
 from app.cli.scarcity import present, ran_out
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.text import printable
+from app.engine.types import Drafting, DraftParams
 from app.errors import ModelFileError, NoMemoryError, PairError, UsageError
 from app.hardware.cpu import default_threads, thread_candidates
-from app.paths import cache_dir, config_dir, memory_dir, pairs_file
+from app.paths import cache_dir, config_dir, memory_dir, pairs_file, settings_file
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
+from app.settings.build import drafting, of_pair, sampling
+from app.settings.desk import Desk
+from app.settings.file import SettingsFile
+from app.settings.layers import Layer, Origin, Resolved
+from app.settings.tree import MODES
 from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.worker import CancelSwitch, Loader, Progress
 
 if TYPE_CHECKING:
     from app.llama.pair import PairParams
 
-_SAMPLING_FLAGS = {
-    "temp": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "typical_p": "typical_p",
-    "repeat_penalty": "repeat_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "presence_penalty": "presence_penalty",
-    "repeat_last_n": "repeat_last_n",
-    "seed": "seed",
-}
-_DRAFT_FLAGS = {"draft_n_max": "n_max", "draft_n_min": "n_min", "draft_p_min": "p_min"}
 _FILES = "files"
+_LOOKS = ("appearance", "keys")
 DEFAULT_PAIR = "demo"
 """What is taken before any pair was set up."""
-
-T = TypeVar("T", SamplingParams, DraftParams)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the flags and the catalogue add up to.
+    """What the settings and the catalogue add up to.
 
     Attributes:
-        pair: The pair, with the flags' parameters over its own.
+        pair: The pair, with the settings over its own parameters.
         files: Where the files of a pair that was set up lie, or None.
         drafting: Automatic, fixed parameters, or None for plain decoding.
         n_ctx: Asked context length, or None.
@@ -77,40 +71,75 @@ class Options:
         return ((Message(Role.SYSTEM, self.system),) if self.system else ()) + messages
 
 
-def read_options(args: argparse.Namespace) -> Options:
-    """Put flags over the chosen pair.
+def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES) -> Options:
+    """Put flags, a preset and the settings file over the chosen pair.
+
+    Args:
+        args: The flags.
+        modes: The modes of drafting that the command can work with; automatic drafting takes the place of another one
+            that no flag asked for.
 
     Raises:
-        UsageError: Flags contradict each other or a value is out of range.
+        UsageError: Flags contradict each other, or something in the settings file is wrong: whoever runs a command in a
+            script must not get an answer made with other settings than were written down.
         CatalogError: The catalogue is wrong or does not know the pair.
     """
-    return options_for(args, *_choose_pair(vars(args)))
+    pair, files = choose_pair(vars(args))
+    flags = read_flags(args)
+    desk = open_desk(flags, pair)
+    refuse_problems(desk)
+    settings = desk.resolved()
+    if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
+        settings = open_desk({**flags, "draft.mode": "auto"}, pair).resolved()
+    return options_of(settings, pair, files)
 
 
-def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Options:
-    """Put flags over a pair that was chosen otherwise.
+def open_desk(flags: Layer, pair: Pair) -> Desk:
+    """The settings with the file of this machine's user.
 
     Raises:
-        UsageError: Flags contradict each other or a value is out of range.
+        UsageError: The flags contradict each other or the pair.
     """
-    given = vars(args)
-    sampling = _overlay(pair.sampling, given, _SAMPLING_FLAGS)
-    fixed = _overlay(pair.drafting or DraftParams(), given, _DRAFT_FLAGS)
-    drafting = _choose_drafting(given, pair, fixed)
-    for flag in ("ctx", "threads", "max_tokens"):
-        if given.get(flag, 1) < 1:
-            raise UsageError(f"--{flag.replace('_', '-')} must be at least 1.")
+    return Desk(SettingsFile(settings_file()), flags, of_pair(pair.sampling, pair.drafting))
+
+
+def refuse_problems(desk: Desk) -> None:
+    """Raise UsageError if the file holds anything wrong that concerns answers; looks and keys do not."""
+    if desk.content.unreadable:
+        raise UsageError(desk.content.unreadable, "Mend it, or move it away.")
+    wrong = [problem for problem in desk.content.problems if not problem.name.startswith(_LOOKS)]
+    if desk.file is not None and wrong:
+        more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
+        raise UsageError(
+            desk.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
+        )
+    if desk.problems:
+        raise UsageError(f"{settings_file()}: {desk.problems[0].text}", "Mend it there, or with: tandem settings")
+
+
+def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
+    """Put settings over a pair.
+
+    Raises:
+        UsageError: Two of them contradict each other, or the pair.
+    """
+    chosen = drafting(settings)
+    if isinstance(chosen, DraftParams) and pair.draft is None:
+        if settings.origin("draft.mode") is Origin.FLAG:
+            raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
+        # Written down for the pairs that have one.
+        chosen = None
     return Options(
-        pair=replace(pair, sampling=sampling, draft=None if drafting is None else pair.draft),
+        pair=replace(pair, sampling=sampling(settings), draft=None if chosen is None else pair.draft),
         files=files,
-        drafting=drafting,
-        n_ctx=given.get("ctx"),
-        n_threads=given.get("threads") or default_threads(),
-        system=given.get("system"),
-        max_tokens=given.get("max_tokens"),
-        stops=tuple(given.get("stop", ())),
-        placement=read_placement(given),
-        tuned_threads="threads" not in given,
+        drafting=chosen,
+        n_ctx=cast("int | None", settings["model.ctx"]),
+        n_threads=cast("int | None", settings["model.threads"]) or default_threads(),
+        system=cast("str | None", settings["answer.system"]),
+        max_tokens=cast("int | None", settings["answer.max_tokens"]),
+        stops=cast("tuple[str, ...]", settings["answer.stop"]),
+        placement=read_placement(settings),
+        tuned_threads=settings["model.threads"] is None,
     )
 
 
@@ -231,7 +260,7 @@ def _as_flags(pair: Pair) -> str:
     return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")
 
 
-def _choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
+def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     """The pair that the flags mean: a named one, two files, or the default."""
     target, draft = given.get("target"), given.get("draft")
     if target is None and draft is None:
@@ -264,24 +293,3 @@ def _named(name: str | None) -> tuple[Pair, SetUp | None]:
             f"The files of {name} are gone from {files.target.path.parent}.", f"Bring them back: tandem setup {name}"
         )
     return pair, files
-
-
-def _choose_drafting(given: dict[str, Any], pair: Pair, fixed: DraftParams) -> Drafting:
-    """Automatic unless numbers were given, by flag or by the pair, or drafting was turned off."""
-    numbers = any(flag in given for flag in _DRAFT_FLAGS)
-    mode = "off" if given.get("no_draft") else given.get("drafting")
-    if given.get("no_draft") and given.get("drafting", "off") != "off":
-        raise UsageError("--no-draft and --drafting exclude each other.")
-    if numbers and mode in ("off", "auto"):
-        raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
-    if mode is None:
-        mode = "fixed" if numbers or pair.drafting is not None else "auto"
-    if mode == "fixed":
-        if pair.draft is None:
-            raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
-        return fixed
-    return AutoDraft(lookup=not given.get("no_lookup", False)) if mode == "auto" else None
-
-
-def _overlay(params: T, given: dict[str, Any], flags: dict[str, str]) -> T:
-    return replace(params, **{field: given[flag] for flag, field in flags.items() if flag in given})

@@ -13,6 +13,7 @@ from app.cli.compare import EPILOG as COMPARE_EPILOG
 from app.cli.compare import add_arguments as add_compare_arguments
 from app.cli.doctor import add_arguments as add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
+from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
 
 _EPILOG = """examples:
   tandem                                     open the chat
@@ -53,6 +54,14 @@ _PAIRS_EPILOG = """examples:
 """
 
 
+_SETTINGS_EPILOG = """examples:
+  tandem settings                            every setting, its value, and where it comes from
+  tandem settings set sampling.temp 0.2      the name of a flag will do: set temp 0.2
+  tandem settings set presets.brief.answer.system "Answer in one sentence."
+  tandem settings unset temp
+"""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole program."""
     parser = argparse.ArgumentParser(
@@ -63,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tandem {__version__}")
     parser.set_defaults(command="chat")
     _add_pair_flags(parser)
-    _add_answer_flags(parser)
+    add_setting_flags(parser, ANSWERS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG))
     run.description = "Answer one prompt on standard output; numbers go to standard error."
@@ -73,7 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
-    _add_answer_flags(run)
+    add_setting_flags(run, ANSWERS)
     tune = commands.add_parser("tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG))
     tune.description = "Measure what batches and drafted tokens cost on this machine; automatic drafting goes by it."
     tune.set_defaults(command="tune")
@@ -91,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_pairs(commands)
     _add_export(commands)
     _add_comparisons(commands)
+    _add_settings(commands)
     return parser
 
 
@@ -152,7 +162,29 @@ def _add_comparisons(commands: Any) -> None:
     add_bench_arguments(bench)
     for parser in (compare, bench):
         _add_pair_flags(parser)
-        _add_answer_flags(parser)
+        add_setting_flags(parser, ANSWERS)
+
+
+def _add_settings(commands: Any) -> None:
+    settings = commands.add_parser("settings", help="show and change the settings", **_style(_SETTINGS_EPILOG))
+    settings.description = "Show and change the settings that hold for all commands and conversations."
+    settings.set_defaults(command="settings", action="show")
+    settings.add_argument("--json", action="store_true", help="print one JSON object")
+    actions = settings.add_subparsers(title="actions", metavar="ACTION")
+
+    def action(name: str, help_: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
+        made.set_defaults(command="settings", action=name)
+        return made
+
+    show = action("show", "Every setting, its value, and where it comes from.")
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    set_ = action("set", "Write a setting down.")
+    set_.add_argument("name", metavar="NAME", help="of the setting, with presets.PRESET. in front for one of a preset")
+    set_.add_argument("value", metavar="VALUE")
+    unset = action("unset", "Take a setting, a preset or a key out of the file.")
+    unset.add_argument("name", metavar="NAME")
+    action("path", "Where the file is.")
 
 
 def _add_export(commands: Any) -> None:
@@ -180,50 +212,4 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--pair", metavar="NAME", help="a pair by name (default: the one set up last, else demo)")
     group.add_argument("--target", metavar="MODEL", help="the model that answers: a GGUF file, or owner/repo:QUANT")
     group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
-    group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
-    group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as tuned, else physical cores)")
-    _add_placement_flags(parser)
-    group = parser.add_argument_group("drafting")
-    group.add_argument(
-        "--drafting",
-        choices=("auto", "fixed", "off"),
-        help="auto tunes itself and stays off where it cannot gain (default); fixed uses the numbers below",
-    )
-    group.add_argument("--no-draft", action="store_true", help="the same as --drafting off")
-    group.add_argument("--no-lookup", action="store_true", help="automatic drafting by the draft model only")
-    group.add_argument("--draft-n-max", type=int, metavar="N", help="most tokens drafted in a round; means fixed")
-    group.add_argument("--draft-n-min", type=int, metavar="N", help="shorter drafts are not submitted")
-    group.add_argument("--draft-p-min", type=float, metavar="P", help="less probable tokens are not drafted")
-
-
-def _add_placement_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("placement (everything is auto, which puts all layers where they are fastest)")
-    group.add_argument("--device", metavar="NAMES", help="where the target goes, such as CUDA0,CUDA1 or cpu")
-    group.add_argument("--draft-device", metavar="NAME", help="where the draft goes; it is never split")
-    group.add_argument("--gpu-layers", metavar="N", help="layers of the target on the device, the others on the CPU")
-    group.add_argument("--draft-gpu-layers", metavar="N", help="the same for the draft")
-    group.add_argument("--tensor-split", metavar="SHARES", help="share of the layers for each device, such as 3,1")
-    group.add_argument("--kv-type", metavar="TYPE", help="of the target's KV cache: f16 (auto), q8_0, q4_0 and others")
-    group.add_argument("--draft-kv-type", metavar="TYPE", help="of the draft's")
-    group.add_argument("--flash-attn", metavar="MODE", help="auto, on or off; a quantised KV cache needs it")
-    group.add_argument("--fit", metavar="MODE", help="off loads without counting the memory first (default: auto)")
-
-
-def _add_answer_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("answer")
-    group.add_argument("--system", metavar="TEXT", help="system prompt")
-    group.add_argument("--max-tokens", type=int, metavar="N", help="most tokens to generate")
-    group.add_argument("--stop", action="append", metavar="TEXT", help="end the answer before this text (repeatable)")
-    group = parser.add_argument_group(
-        "sampling (llama.cpp's chain and terms; defaults are the pair's, then llama.cpp's)"
-    )
-    group.add_argument("--temp", type=float, metavar="T", help="temperature; 0 always takes the most probable token")
-    group.add_argument("--top-k", type=int, metavar="K", help="keep the K most probable; 0 keeps all")
-    group.add_argument("--top-p", type=float, metavar="P", help="keep the smallest set with probability P")
-    group.add_argument("--min-p", type=float, metavar="P", help="keep what has P of the top token's probability")
-    group.add_argument("--typical-p", type=float, metavar="P", help="locally typical sampling; 1 keeps all")
-    group.add_argument("--repeat-penalty", type=float, metavar="X", help="divide the logits of recent tokens; 1 is off")
-    group.add_argument("--frequency-penalty", type=float, metavar="X", help="subtract per occurrence; 0 is off")
-    group.add_argument("--presence-penalty", type=float, metavar="X", help="subtract once per token; 0 is off")
-    group.add_argument("--repeat-last-n", type=int, metavar="N", help="how far back the penalties look")
-    group.add_argument("--seed", type=int, metavar="N", help="of the random draw; the same seed gives the same text")
+    add_setting_flags(parser, PAIRS)

@@ -1,21 +1,21 @@
-"""The flags that say where a pair goes, read into settings that llama.cpp survives."""
+"""The settings that say where a pair goes, made into parameters that llama.cpp survives."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
-from app.engine.text import printable
 from app.errors import UsageError
-from app.llama.params import ALL_LAYERS, CPU, FLASH_ATTENTION, KV_TYPES, ModelParams, needs_flash_attention
+from app.llama.params import ALL_LAYERS, ModelParams, needs_flash_attention
+from app.settings.kinds import Value
+from app.settings.layers import Resolved
 
 AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What the flags say about placement; the defaults leave it to the plan.
+    """What the settings say about placement; the defaults leave it to the plan.
 
     Attributes:
         model: Of the target.
@@ -36,77 +36,41 @@ class Placement:
     stored: bool = False
 
 
-def read_placement(given: dict[str, Any]) -> Placement:
-    """The flags' placement.
+def read_placement(settings: Resolved) -> Placement:
+    """Where the settings put a pair.
 
     Raises:
-        UsageError: A value cannot be meant, or two contradict each other.
+        UsageError: Two of them contradict each other.
     """
-    draft_devices = _devices(given.get("draft_device", AUTO))
-    if len(draft_devices) > 1:
-        raise UsageError(
-            "--draft-device takes one device: a draft that is split over several is slower than one that waits.",
-            f"For example: --draft-device {draft_devices[0]}",
-        )
-    kv_type, draft_kv_type = _kv_type(given, "kv_type"), _kv_type(given, "draft_kv_type")
-    flash_attention = given.get("flash_attn", AUTO)
-    if flash_attention not in FLASH_ATTENTION:
-        raise UsageError(f'--flash-attn is "{flash_attention}"; it must be one of {", ".join(FLASH_ATTENTION)}.')
+    kv_type, draft_kv_type = (_kv_type(settings[name]) for name in ("model.kv_type", "draft.kv_type"))
+    flash_attention = str(settings["model.flash_attn"])
     for flag, chosen in (("--kv-type", kv_type), ("--draft-kv-type", draft_kv_type)):
         if flash_attention == "off" and needs_flash_attention(chosen):
             raise UsageError(
                 f"{flag} {chosen} needs flash attention, which --flash-attn off turns off.",
                 "Leave --flash-attn out, or take the KV type f16.",
             )
-    fit = given.get("fit", AUTO)
-    if fit not in (AUTO, "off"):
-        raise UsageError(f'--fit is "{fit}"; it must be auto or off.')
     return Placement(
         model=ModelParams(
-            n_gpu_layers=_layers(given, "gpu_layers"),
-            devices=_devices(given.get("device", AUTO)),
-            tensor_split=_shares(given.get("tensor_split", AUTO)),
+            n_gpu_layers=_layers(settings["model.gpu_layers"]),
+            devices=cast("tuple[str, ...]", settings["model.device"] or ()),
+            tensor_split=cast("tuple[float, ...]", settings["model.tensor_split"] or ()),
         ),
-        draft_model=ModelParams(n_gpu_layers=_layers(given, "draft_gpu_layers"), devices=draft_devices, split=False),
+        draft_model=ModelParams(
+            n_gpu_layers=_layers(settings["draft.gpu_layers"]),
+            devices=cast("tuple[str, ...]", settings["draft.device"] or ()),
+            split=False,
+        ),
         kv_type=kv_type,
         draft_kv_type=draft_kv_type,
         flash_attention=flash_attention,
-        fit=fit == AUTO,
+        fit=settings["model.fit"] == AUTO,
     )
 
 
-def _devices(text: str) -> tuple[str, ...]:
-    if text.lower() == AUTO:
-        return ()
-    names = tuple(name.strip() for name in text.split(","))
-    return tuple(CPU if name.lower() == CPU else name for name in names)
+def _layers(value: Value) -> int:
+    return value if isinstance(value, int) else ALL_LAYERS
 
 
-def _layers(given: dict[str, Any], flag: str) -> int:
-    text = str(given.get(flag, AUTO)).lower()
-    if text in (AUTO, "all"):
-        return ALL_LAYERS
-    if not re.fullmatch(r"[0-9]{1,4}", text):
-        raise UsageError(f'--{flag.replace("_", "-")} is "{printable(text)}"; it must be a number of layers, or auto.')
-    return int(text)
-
-
-def _shares(text: str) -> tuple[float, ...]:
-    if text.lower() == AUTO:
-        return ()
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f'--tensor-split is "{printable(text)}"; it must be a share for each device, or auto.',
-            "For example: --tensor-split 3,1",
-        ) from None
-
-
-def _kv_type(given: dict[str, Any], flag: str) -> str:
-    text: str = given.get(flag, AUTO)
-    if text not in (AUTO, *KV_TYPES):
-        raise UsageError(
-            f'--{flag.replace("_", "-")} is "{printable(text)}"; it must be auto or one of {", ".join(KV_TYPES)}.'
-        )
-    return "f16" if text == AUTO else text
+def _kv_type(value: Value) -> str:
+    return "f16" if value == AUTO else str(value)

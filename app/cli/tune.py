@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair; see the module."""
-    options = read_options(args)
+    options = read_options(args, modes=("auto",))
     if not isinstance(options.drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
     status, cancel = StatusLine(sys.stderr), CancelFlag()

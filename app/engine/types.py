@@ -12,6 +12,8 @@ from app.errors import UsageError
 
 MAX_DRAFT = 64
 """Longest draft of one round; every verify batch is prepared for it."""
+MIN_MATCH = 3
+"""Tokens that must agree before a look-up is worth it; two agree by chance all the time."""
 
 
 class Origin(Enum):
@@ -67,10 +69,12 @@ class AutoDraft:
     Attributes:
         model: Whether a draft model may draft.
         lookup: Whether what was already said may.
+        min_match: Tokens that must agree before a look-up says how they went on.
     """
 
     model: bool = True
     lookup: bool = True
+    min_match: int = MIN_MATCH
 
 
 Drafting = AutoDraft | DraftParams | None
@@ -95,6 +99,19 @@ class DraftingStatus:
 
 
 _WHOLE = ("top_k", "repeat_last_n", "seed")
+SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
+    "temperature": (0.0, 100.0),
+    "top_k": (0, 1_000_000),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "typical_p": (0.0, 1.0),
+    "repeat_penalty": (0.01, 100.0),
+    "frequency_penalty": (-100.0, 100.0),
+    "presence_penalty": (-100.0, 100.0),
+    "repeat_last_n": (0, 65_536),
+    "seed": (0, 0xFFFFFFFE),
+}
+"""Smallest and largest value of each field of `SamplingParams`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +145,9 @@ class SamplingParams:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        bounds: dict[str, tuple[float, float]] = {
-            "temperature": (0.0, 100.0),
-            "top_k": (0, 1_000_000),
-            "top_p": (0.0, 1.0),
-            "min_p": (0.0, 1.0),
-            "typical_p": (0.0, 1.0),
-            "repeat_penalty": (0.01, 100.0),
-            "frequency_penalty": (-100.0, 100.0),
-            "presence_penalty": (-100.0, 100.0),
-            "repeat_last_n": (0, 65_536),
-            "seed": (0, 0xFFFFFFFE),
-        }
         for field in fields(self):
             value = getattr(self, field.name)
-            low, high = bounds[field.name]
+            low, high = SAMPLING_BOUNDS[field.name]
             if value is not None and not (math.isfinite(value) and low <= value <= high):
                 raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
             if field.name in _WHOLE and value is not None and value != int(value):

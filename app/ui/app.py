@@ -11,15 +11,18 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from app.errors import AppError
 from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
 from app.ui.conversation_commands import ConversationCommands
 from app.ui.keeping import Keeper, StoreOpener
+from app.ui.looks import keep_theme, take_keys, wear
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.themes import DARK, FALLBACKS, LIGHT
+from app.ui.tuning import Tuning
 from app.ui.widgets.hint import Hint
 from app.worker import Job, Loader
 
@@ -57,6 +60,7 @@ class TandemApp(App[None]):
         pairs: The pairs to choose from; None if there is no choice.
         first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
         store: Opens the conversations, after the first frame; None keeps nothing.
+        tuning: The settings; None leaves everything as it was started with.
     """
 
     TITLE = "Tandem"
@@ -79,9 +83,11 @@ class TandemApp(App[None]):
         pairs: PairService | None = None,
         first_run: bool = False,
         store: StoreOpener | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
+        self._tuning = tuning
         self._bridge = bridge
         self._loader = loader
         self._settings = settings
@@ -94,10 +100,18 @@ class TandemApp(App[None]):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
+        if tuning is not None:
+            self._told = wear(self, tuning.desk)
 
     def get_default_screen(self) -> ChatScreen:
         self._chat = ChatScreen(
-            self.engine, self._bridge, self._settings, self._keeper, self._pairs, loads=self._has_pair
+            self.engine,
+            self._bridge,
+            self._settings,
+            self._keeper,
+            self._pairs,
+            loads=self._has_pair,
+            desk=self._tuning.desk if self._tuning is not None else None,
         )
         return self._chat
 
@@ -119,6 +133,10 @@ class TandemApp(App[None]):
         self._keeper.open_store()
         self._chat.call_later(self._chat.sidebar.fill)
         import app.ui.widgets.markdown  # noqa: F401
+
+        if self._tuning is not None:
+            for sentence in [*self._told, *take_keys(self, self._tuning.desk)]:
+                self._keeper.say(sentence)
 
     @on(ChatScreen.PairsWanted)
     def _open_pairs(self) -> None:
@@ -157,6 +175,38 @@ class TandemApp(App[None]):
         places = [self.screen, *self.screen.walk_children(), self]
         self.push_screen(KeyListScreen(key_map(places, self._keymap)))
 
+    @on(ChatScreen.SettingsWanted)
+    def _open_settings(self) -> None:
+        """Let the user change the settings; what is going on goes on."""
+        if self._tuning is not None:
+            from app.ui.screens.settings import SettingsScreen
+
+            desk = self._tuning.desk
+            screen = SettingsScreen(
+                desk,
+                self._chat.session.effects.lines(),
+                sorted(self.available_themes),
+                on_change=lambda: wear(self, desk),
+            )
+            self.push_screen(screen, self._take_settings)
+
+    async def _take_settings(self, reload: bool | None) -> None:
+        self._chat.settings_changed()
+        if reload and self._tuning is not None:
+            try:
+                choice = self._tuning.reopen()
+            except AppError as error:
+                self._keeper.say(f"{error.message} {error.hint}")
+            else:
+                await self._chat.change_pair(choice)
+
+    def watch_theme(self, theme: str) -> None:
+        """A theme chosen among the commands is the one of the next start as well."""
+        if self._tuning is not None and self.is_running:
+            told = keep_theme(theme, self._tuning.desk)
+            if told:
+                self._keeper.say(told)
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
         if screen is self._chat:
@@ -164,6 +214,8 @@ class TandemApp(App[None]):
         if self._keeper.keeps and screen is self._chat:
             yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
             yield from ConversationCommands(self._chat, self._keeper)
+        if self._tuning is not None and screen is self._chat:
+            yield SystemCommand("Settings", "See and change every setting", self._chat.action_settings)
         if self._pairs is not None and screen is self._chat:
             yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
 
@@ -200,7 +252,8 @@ def make_app(
     pairs: PairService | None = None,
     first_run: bool = False,
     store: StoreOpener | None = None,
+    tuning: Tuning | None = None,
 ) -> TandemApp:
     """The one way to build the chat, for the command line and for tests; see `TandemApp`."""
     bridge = EventBridge()
-    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run, store)
+    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run, store, tuning)

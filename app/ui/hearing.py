@@ -94,6 +94,7 @@ class Hearing:
     async def _on_finished(self, event: Finished) -> None:
         self._keeper.finish(event, **self._models)
         screen = self._screen
+        self._session.effects.observe(event)
         screen.status.measured(event.stats, event.drafting, live=False)
         screen.sidebar.look_again()
         if screen.messages.answer is not None:

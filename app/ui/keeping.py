@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -199,7 +199,7 @@ class Keeper(Shelf):
         if found is None:
             return None
         self.leave(draft)
-        self._place = place_in(conversation, found.tree, found.draft)
+        self._place = place_in(conversation, found.tree, found.draft, found.settings)
         return self._place.opened()
 
     def draft(self, text: str) -> None:
@@ -208,6 +208,14 @@ class Keeper(Shelf):
         if place.conversation is not None and text != place.draft:
             self._do(lambda store: store.set_draft(place.conversation or 0, text))
             place.draft = text
+
+    def keep_settings(self, settings: Mapping[str, Any]) -> None:
+        """Keep the conversation's own settings; before anything was said in it, until something is."""
+        place = self._place
+        if settings != place.settings:
+            place.settings = settings
+            if place.conversation is not None:
+                self._do(lambda store: store.set_settings(place.conversation or 0, settings))
 
     # Its branches
 
@@ -220,7 +228,7 @@ class Keeper(Shelf):
         if tree.leaf is not None:
             leaf = tree.leaf
             self._do(lambda store: store.switch(number, leaf))
-        self._place = place_in(number, tree, place.draft)
+        self._place = place_in(number, tree, place.draft, place.settings)
         return self._place.opened()
 
     def go_before(self, prompt: int) -> Opened | None:
@@ -243,7 +251,7 @@ class Keeper(Shelf):
         node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
         if node is None:
             return None
-        self._place = place_in(number, place.tree.with_node(node), place.draft)
+        self._place = place_in(number, place.tree.with_node(node), place.draft, place.settings)
         return self._place.opened()
 
     # Behind it
@@ -251,10 +259,10 @@ class Keeper(Shelf):
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         place = self._place
         if place.conversation is None:
-            conversation, tree = store.create(), Tree()
+            conversation, tree = store.create(place.settings), Tree()
             for message in before:
                 tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
-            self._place = place = Place(conversation, tree, tree.leaf)
+            self._place = place = Place(conversation, tree, tree.leaf, settings=place.settings)
             self._empty_draft = ""
         number = place.conversation
         assert number is not None

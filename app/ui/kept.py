@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.chat.message import Begun, Message, Role
-from app.chat.tree import Node, State, Tree, said
+from app.chat.tree import Document, Node, State, Tree, said
 from app.events import Finished
 
 COUNTS = (State.COMPLETE, State.STOPPED, State.CUT)
@@ -24,6 +24,7 @@ class Opened:
         asked: The last prompt, which can be answered again; None if there is none.
         draft: What was typed and not sent.
         begun: The answer to that prompt that is to go on; None unless one is.
+        settings: The conversation's own settings, as they are kept; whoever reads them checks them.
     """
 
     path: tuple[Node, ...] = ()
@@ -31,6 +32,7 @@ class Opened:
     asked: str | None = None
     draft: str = ""
     begun: Begun | None = None
+    settings: Document = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Place:
         answered: The last answer to it; None if nothing came of it.
         draft: The unsent text that is kept.
         again: Where it stood before another answer was asked for, or more of one; None unless that is so.
+        settings: The conversation's own settings.
     """
 
     conversation: int | None = None
@@ -54,19 +57,21 @@ class Place:
     answered: int | None = None
     draft: str = ""
     again: Place | None = None
+    settings: Document = field(default_factory=dict)
 
     def opened(self) -> Opened:
         """What to go on with from here."""
         heard = said(self.tree.path_to(self.replied_to))
-        return Opened(self.tree.path, heard, self.asked.text if self.asked is not None else None, self.draft)
+        asked = self.asked.text if self.asked is not None else None
+        return Opened(self.tree.path, heard, asked, self.draft, settings=self.settings)
 
 
-def place_in(conversation: int, tree: Tree, draft: str) -> Place:
+def place_in(conversation: int, tree: Tree, draft: str, settings: Document) -> Place:
     """The place at the end of the active branch."""
     replied_to, asked = _end_of(tree.path)
     last = tree.path[-1] if tree.path else None
     answered = last.id if last is not None and last.role is Role.ASSISTANT else None
-    return Place(conversation, tree, replied_to, asked, answered, draft)
+    return Place(conversation, tree, replied_to, asked, answered, draft, settings=settings)
 
 
 def _end_of(path: Sequence[Node]) -> tuple[int | None, Node | None]:

@@ -8,7 +8,9 @@ from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.responder import AnswerRequest
-from app.ui.settings import ChatSettings
+from app.settings.desk import Desk
+from app.ui.effects import Effects
+from app.ui.settings import ChatSettings, applied
 
 
 class Phase(Enum):
@@ -26,14 +28,22 @@ class ChatSession:
 
     An exchange enters the conversation when its answer has text. One that failed, or was stopped before the first
     word, leaves the conversation as it was.
+
+    Args:
+        settings: What the chat was started with.
+        desk: What answers are asked with from then on; None leaves that as it is.
     """
 
-    def __init__(self, settings: ChatSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: ChatSettings, desk: Desk | None = None) -> None:
+        self._desk = desk
+        self._opened_with = settings
+        self.effects = Effects()
+        """What was measured with the pair since it was loaded."""
         self.phase = Phase.LOADING
         self.pair: PairInfo | None = None
         self.drafting = settings.drafting is not None
         """Whether the next answer is drafted."""
+        self._mode = settings.drafting
         self.waiting: str | None = None
         """A prompt sent while the models load."""
         self.request: int | None = None
@@ -42,6 +52,16 @@ class ChatSession:
         """The last prompt that an answer was asked for."""
         self._said: tuple[Message, ...] = ()
         self._fallback: tuple[tuple[Message, ...], str | None] | None = None
+
+    @property
+    def settings(self) -> ChatSettings:
+        """How the next answer is asked for."""
+        return applied(self._opened_with, self._desk.resolved()) if self._desk is not None else self._opened_with
+
+    @settings.setter
+    def settings(self, settings: ChatSettings) -> None:
+        """Another pair was chosen."""
+        self._opened_with, self.effects, self._mode = settings, Effects(), settings.drafting
 
     @property
     def refusal(self) -> str | None:
@@ -138,6 +158,12 @@ class ChatSession:
         self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip()))
         return True
 
+    def settings_changed(self) -> None:
+        """Another way of drafting turns drafting on or off; until then the user's key for it counts."""
+        mode = self.settings.drafting
+        if mode != self._mode:
+            self._mode, self.drafting = mode, mode is not None
+
     def restart(self, said: tuple[Message, ...] = (), asked: str | None = None) -> None:
         """Forget what was said; a running answer belongs to nobody from here on.
 
@@ -155,6 +181,7 @@ class ChatSession:
         # A conversation from a file may begin with a system message of its own; templates take one, in front.
         own = said[:1] if said and said[0].role is Role.SYSTEM else ()
         system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+        system = own if own and settings.system_yields else system
         turns = (message for message in said if message.role is not Role.SYSTEM)
         return AnswerRequest(
             messages=(*system, *turns, Message(Role.USER, prompt)),

@@ -1,10 +1,13 @@
-"""What the chat is started with."""
+"""How answers are asked for, from what the chat was started with and from the settings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from app.engine.types import Drafting, SamplingParams
+from app.settings.build import drafting, sampling
+from app.settings.layers import Origin, Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class ChatSettings:
         system: System message, or None.
         max_tokens: Most tokens of an answer, or None.
         stops: Strings that end an answer.
+        system_yields: Whether a system message in the conversation itself goes before `system`.
     """
 
     title: str
@@ -26,3 +30,17 @@ class ChatSettings:
     system: str | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    system_yields: bool = False
+
+
+def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
+    """The same pair, asked as the settings say."""
+    return replace(
+        base,
+        sampling=sampling(now),
+        drafting=drafting(now),
+        system=cast("str | None", now["answer.system"]),
+        max_tokens=cast("int | None", now["answer.max_tokens"]),
+        stops=cast("tuple[str, ...]", now["answer.stop"]),
+        system_yields=now.origin("answer.system") not in (Origin.FLAG, Origin.CONVERSATION),
+    )

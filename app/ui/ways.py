@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.errors import PairError
@@ -16,14 +17,14 @@ class Way:
         what: What would be done, as a phrase.
         gain: What it frees, and whether that is enough.
         cost: What it costs.
-        choice: The pair, loaded that way; None where something must be downloaded first.
+        take: Chooses it and gives the pair, to be loaded that way; None where something must be downloaded first.
         command: What brings that.
     """
 
     what: str
     gain: str
     cost: str
-    choice: Choice | None = None
+    take: Callable[[], Choice] | None = None
     command: str = ""
 
 

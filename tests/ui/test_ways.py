@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from app.engine.types import DraftParams
@@ -14,8 +16,8 @@ from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import no_loader
 
 
-def choice(title: str) -> Choice:
-    return Choice(no_loader, ChatSettings(title, drafting=DraftParams()))
+def choice(title: str) -> Callable[[], Choice]:
+    return lambda: Choice(no_loader, ChatSettings(title, drafting=DraftParams()))
 
 
 WAYS = (

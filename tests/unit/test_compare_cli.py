@@ -55,7 +55,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     return run
 
 
-def read_options(args: argparse.Namespace) -> Options:
+def read_options(args: argparse.Namespace, modes: object) -> Options:
     from dataclasses import replace
 
     from app.catalog import Pair

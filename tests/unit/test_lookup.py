@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, MIN_MATCH, LookupIndex
+from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, LookupIndex
+from app.engine.types import MIN_MATCH
 
 TOKENS = st.lists(st.integers(0, 3), max_size=60)
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from app.cli.flags import read_flags
 from app.cli.parser import build_parser
 from app.cli.placement import Placement, read_placement
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import UsageError
 from app.llama.params import ModelParams
+from app.settings.layers import Origin, Resolved
 
 
 @pytest.mark.parametrize(
@@ -97,15 +99,16 @@ def test_model_params_that_can_be_meant() -> None:
 
 
 def placement(*flags: str) -> Placement:
-    return read_placement(vars(build_parser().parse_args(["run", *flags, "Hi"])))
+    given = read_flags(build_parser().parse_args(["run", *flags, "Hi"]))
+    return read_placement(Resolved({Origin.FLAG: given}))
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--device", "CUDA0,"], "is not the name of a device"),
+        (["--device", "CUDA0,"], '--device is "CUDA0,"; it must be names of devices'),
         (["--device", "cpu,CUDA0"], "stands alone"),
-        (["--draft-device", "CUDA0,CUDA1"], "--draft-device takes one device"),
+        (["--draft-device", "CUDA0,CUDA1"], '--draft-device is "CUDA0,CUDA1"; it must be the name of one device'),
         (["--gpu-layers", "many"], '--gpu-layers is "many"'),
         (["--draft-gpu-layers", "-1"], '--draft-gpu-layers is "-1"'),
         (["--tensor-split", "3:1"], '--tensor-split is "3:1"'),

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.engine.cache import common_prefix
+from app.engine.types import MIN_MATCH
 
-MIN_MATCH = 3
-"""Tokens that must agree before a continuation is worth a look; two agree by chance all the time."""
 MAX_MATCH = 64
 """A longer common past says nothing more."""
 MAX_CANDIDATES = 16
@@ -29,7 +28,7 @@ class Continuation:
 
     Attributes:
         tokens: The tokens that followed there.
-        match_length: How many tokens before them agree, `MIN_MATCH` to `MAX_MATCH`.
+        match_length: How many tokens before them agree, at most `MAX_MATCH`.
     """
 
     tokens: tuple[int, ...]
@@ -40,9 +39,14 @@ NOTHING = Continuation((), 0)
 
 
 class LookupIndex:
-    """Every place of a growing token sequence, findable by the tokens before it."""
+    """Every place of a growing token sequence, findable by the tokens before it.
 
-    def __init__(self) -> None:
+    Args:
+        min_match: Tokens that must agree.
+    """
+
+    def __init__(self, min_match: int = MIN_MATCH) -> None:
+        self._min_match = min_match
         self._tokens: list[int] = []
         self._latest: dict[tuple[int, ...], int] = {}
         # Per place: the previous place behind the same key.
@@ -75,9 +79,9 @@ class LookupIndex:
         tokens = self._tokens
         n_ahead = min(len(ahead), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_ahead) :], *ahead[len(ahead) - n_ahead :]]
-        if len(past) < MIN_MATCH or limit <= 0:
+        if len(past) < self._min_match or limit <= 0:
             return NOTHING
-        place = self._latest.get(tuple(past[-MIN_MATCH:]), _NONE)
+        place = self._latest.get(tuple(past[-self._min_match :]), _NONE)
         best, best_length = _NONE, 0
         for _ in range(MAX_CANDIDATES):
             # The key's own end is where the search stands; nothing follows it yet.
@@ -96,7 +100,7 @@ class LookupIndex:
 
     def _common_past(self, place: int, past: Sequence[int]) -> int:
         """How many tokens before `place` agree with the end of `past`; the key's own agree already."""
-        tokens, n = self._tokens, MIN_MATCH
+        tokens, n = self._tokens, self._min_match
         longest = min(place, len(past))
         while n < longest and tokens[place - 1 - n] == past[-1 - n]:
             n += 1
@@ -106,8 +110,8 @@ class LookupIndex:
         tokens = self._tokens
         tokens.append(token)
         earlier = _NONE
-        if len(tokens) >= MIN_MATCH:
-            key = tuple(tokens[-MIN_MATCH:])
+        if len(tokens) >= self._min_match:
+            key = tuple(tokens[-self._min_match :])
             earlier = self._latest.get(key, _NONE)
             self._latest[key] = len(tokens)
         self._earlier.append(earlier)
@@ -116,8 +120,8 @@ class LookupIndex:
         tokens = self._tokens
         while len(tokens) > length:
             earlier = self._earlier.pop()
-            if len(tokens) >= MIN_MATCH:
-                key = tuple(tokens[-MIN_MATCH:])
+            if len(tokens) >= self._min_match:
+                key = tuple(tokens[-self._min_match :])
                 if earlier == _NONE:
                     del self._latest[key]
                 else:

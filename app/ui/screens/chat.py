@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +17,7 @@ from textual.widgets import Static
 
 from app.errors import UsageError
 from app.responder import AnswerRequest
+from app.settings.desk import Desk
 from app.ui.bridge import EventBridge
 from app.ui.comparable import Comparable, comparable
 from app.ui.hearing import Hearing
@@ -62,6 +64,7 @@ class ChatScreen(Screen[None]):
         keeper: Keeps what is said.
         pairs: The pairs to choose from, or None.
         loads: Whether a pair is being loaded already.
+        desk: The settings, or None.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -91,6 +94,9 @@ class ChatScreen(Screen[None]):
 
         what: Comparable
 
+    class SettingsWanted(Message):
+        """The user wants to see the settings."""
+
     def __init__(
         self,
         engine: Engine,
@@ -100,9 +106,11 @@ class ChatScreen(Screen[None]):
         pairs: PairService | None = None,
         *,
         loads: bool = True,
+        desk: Desk | None = None,
     ) -> None:
         super().__init__()
-        self.session = ChatSession(settings)
+        self.session = ChatSession(settings, desk)
+        self._desk = desk
         self.status = Readouts()
         self._pairs = pairs
         self._engine = engine
@@ -237,6 +245,7 @@ class ChatScreen(Screen[None]):
         self.prompt.put(opened.draft)
         await self.messages.show(opened.path)
         self.messages.mark(self._keeper.tree)
+        await self._take_settings(opened.settings)
         self.hint.unseen(False)
         await self.load_next()
         if self.session.phase is Phase.READY:
@@ -299,6 +308,28 @@ class ChatScreen(Screen[None]):
         for line in self.query(DownloadLine):
             line.stop()
         self.post_message(self.PairsWanted())
+
+    def action_settings(self) -> None:
+        self.post_message(self.SettingsWanted())
+
+    def settings_changed(self) -> None:
+        """Ask the next answer as the settings say now, and keep what is the conversation's own."""
+        if self._desk is None:
+            return
+        self._keeper.keep_settings(self._desk.document)
+        self.session.settings_changed()
+        if self.session.phase is not Phase.LOADING:
+            self.show_source()
+        self.refresh_bindings()
+
+    async def _take_settings(self, settings: Mapping[str, object]) -> None:
+        """Go on with a conversation's own settings; what in them does not count is said."""
+        if self._desk is not None:
+            for problem in self._desk.enter(settings):
+                await self.messages.notice(f"This conversation's settings: {problem.text}")
+            self.session.settings_changed()
+            if self.session.phase is not Phase.LOADING:
+                self.show_source()
 
     async def change_pair(self, choice: Choice) -> None:
         """Load another pair; a running answer is stopped first, and the conversation stays."""
@@ -392,6 +423,8 @@ class ChatScreen(Screen[None]):
             return self._pairs is not None
         if action in ("conversations", "toggle_sidebar"):
             return self._keeper.keeps
+        if action == "settings":
+            return self._desk is not None
         return True
 
     # What the engine says is told to `app.ui.hearing`

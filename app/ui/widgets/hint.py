@@ -44,6 +44,13 @@ class Hint(Static):
         self._kept = text
         self._draw()
 
+    def ask(self, text: str) -> None:
+        """Show a line until something else is said or `forget` is called."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._said = text
+        self._draw()
+
     def unseen(self, unseen: bool) -> None:
         """Whether there is new text below what can be seen."""
         if unseen != self._unseen:

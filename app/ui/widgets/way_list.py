@@ -41,8 +41,8 @@ class WayLine(HorizontalGroup):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        if self._way.choice is not None:
-            self.post_message(WayList.Taken(self._way, self._way.choice))
+        if self._way.take is not None:
+            self.post_message(WayList.Taken(self._way, self._way.take()))
 
 
 class WayList(VerticalGroup, can_focus=True):
@@ -64,20 +64,21 @@ class WayList(VerticalGroup, can_focus=True):
     def __init__(self, ways: Sequence[Way]) -> None:
         super().__init__()
         self._ways = ways
-        takeable = [(way, way.choice) for way in ways if way.choice is not None]
+        takeable = [(way, way.take) for way in ways if way.take is not None]
         self._choices = dict(zip(_KEYS, takeable, strict=False))
 
     def compose(self) -> ComposeResult:
         keys = iter(self._choices)
         for way in self._ways:
-            yield WayLine(way, next(keys, "") if way.choice is not None else "")
+            yield WayLine(way, next(keys, "") if way.take is not None else "")
         if n := len(self._choices):
             which = {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
             yield Static(f"{which}, or a click, takes one; esc goes back to the prompt", classes="keys")
 
     def on_key(self, event: events.Key) -> None:
         if event.key in self._choices:
-            self.post_message(self.Taken(*self._choices[event.key]))
+            way, take = self._choices[event.key]
+            self.post_message(self.Taken(way, take()))
         elif event.key == "escape":
             self.post_message(self.Left(""))
         elif event.character is not None and event.is_printable:

@@ -1,0 +1,106 @@
+"""The flags of the settings, from the one list of them, and what was given of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.engine.text import printable
+from app.errors import UsageError
+from app.settings.kinds import Choice, Number, Switch, Texts, Value
+from app.settings.layers import Layer
+from app.settings.tree import NUMBERS, SETTINGS, TABLES, Setting
+
+_SHORTCUTS = {
+    "draft": (
+        ("--no-draft", "the same as --drafting off"),
+        ("--no-lookup", "automatic drafting by the draft model only"),
+    )
+}
+_NOTES = {"sampling": "llama.cpp's chain and terms; what a pair says goes before these defaults"}
+
+
+PAIRS = ("model", "draft")
+ANSWERS = ("sampling", "answer", "")
+"""Tables whose flags belong to a pair, and to an answer."""
+
+
+def add_setting_flags(parser: argparse.ArgumentParser, tables: Sequence[str]) -> None:
+    """Give a command the settings of these tables."""
+    for table in tables:
+        settings = [setting for setting in SETTINGS if setting.table == table and setting.flags]
+        note = f" ({_NOTES[table]})" if table in _NOTES else ""
+        group = parser.add_argument_group(f"{TABLES[table].lower()}{note}")
+        for setting in settings:
+            more: dict[str, Any] = {"action": "append"} if isinstance(setting.kind, Texts) else {}
+            group.add_argument(
+                *setting.flags,
+                dest=setting.dest,
+                type=_reader(setting),
+                metavar=_metavar(setting),
+                help=_help(setting),
+                **more,
+            )
+        for flag, text in _SHORTCUTS.get(table, ()):
+            group.add_argument(flag, action="store_true", help=text)
+
+
+def read_flags(args: argparse.Namespace) -> Layer:
+    """The settings that were given by flags.
+
+    Raises:
+        UsageError: Flags contradict each other.
+    """
+    given = vars(args)
+    layer: dict[str, Value] = {
+        setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
+    }
+    if "answer.stop" in layer:
+        layer["answer.stop"] = tuple(given["stop"])
+    mode = layer.get("draft.mode")
+    if given.get("no_draft"):
+        if mode not in (None, "off"):
+            raise UsageError("--no-draft and --drafting exclude each other.")
+        mode = layer["draft.mode"] = "off"
+    if mode in ("off", "auto") and any(name in layer for name in NUMBERS):
+        raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
+    if given.get("no_lookup"):
+        if layer.get("draft.source", "model") != "model":
+            raise UsageError(f"--no-lookup and --draft-source {layer['draft.source']} exclude each other.")
+        layer["draft.source"] = "model"
+    return layer
+
+
+def _reader(setting: Setting) -> Callable[[str], Value]:
+    def read(text: str) -> Value:
+        try:
+            return text if isinstance(setting.kind, Texts) else setting.kind.parse(text)
+        except (ValueError, OverflowError):
+            raise UsageError(setting.wrong(_spelling(setting), printable(text))) from None
+
+    return read
+
+
+def _spelling(setting: Setting) -> str:
+    """The flag as people know it: --drafting was there before its table."""
+    return setting.flags[-1]
+
+
+def _metavar(setting: Setting) -> str:
+    if setting.metavar:
+        return setting.metavar
+    return f"{{{','.join(setting.kind.options)}}}" if isinstance(setting.kind, Choice) else "VALUE"
+
+
+def _help(setting: Setting) -> str:
+    """What it does, its range and its default."""
+    kind, notes = setting.kind, []
+    if isinstance(kind, Number):
+        notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}")
+    elif isinstance(kind, Choice) and setting.metavar:
+        notes.append(", ".join(kind.options))
+    elif isinstance(kind, Switch):
+        notes.append(kind.allowed)
+    notes.append(f"default: {setting.shown_default}")
+    return f"{setting.text} ({'; '.join(notes)})".replace("%", "%%")

@@ -1,0 +1,117 @@
+"""Pairs for the chat, loaded as the settings are then, with the ways out where one does not fit."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from app.catalog import Pair
+from app.cli.fitting import DoesNotFitError
+from app.cli.flags import read_flags
+from app.cli.options import Options, choose_pair, loader, options_of
+from app.cli.parser import build_parser
+from app.errors import AppError, UsageError
+from app.hardware.offers import Offer
+from app.registry import SetUp
+from app.responder import LoadedPair
+from app.settings.build import of_pair
+from app.settings.desk import Desk
+from app.settings.layers import Layer
+from app.sizes import gigabytes
+from app.source import HubModel
+from app.ui.settings import ChatSettings, applied
+from app.ui.setups import Choice
+from app.ui.ways import NoRoomError, Way
+from app.worker import CancelSwitch, Loader, Progress
+
+_MODELS = ("pair", "target", "draft")
+
+
+class Opener:
+    """Opens pairs with the settings as they are then.
+
+    Args:
+        desk: The settings.
+        pair: What is opened first.
+        files: Where its files are, or None.
+    """
+
+    def __init__(self, desk: Desk, pair: Pair, files: SetUp | None) -> None:
+        self.desk = desk
+        self._pair = pair
+        self._files = files
+
+    def open(self, pair: Pair, files: SetUp | None) -> Choice:
+        """Take another pair from here on."""
+        self._pair, self._files = pair, files
+        self.desk.pair = of_pair(pair.sampling, pair.drafting)
+        return self.again()
+
+    def again(self) -> Choice:
+        """The same pair, as the settings are now; what in the file cannot be meant together does not count.
+
+        Raises:
+            UsageError: The flags contradict each other.
+        """
+        try:
+            options = options_of(self.desk.resolved(), self._pair, self._files)
+        except UsageError as error:
+            self.desk.leave_placement_out(error.message)
+            options = options_of(self.desk.resolved(), self._pair, self._files)
+        self.desk.loading()
+        return Choice(self._with_ways(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
+
+    def with_flags(self, flags: Sequence[str]) -> Options:
+        """What these flags would mean behind those that are given; flags that name models take the place of the pair.
+
+        Raises:
+            AppError: They cannot be meant together, or the models are not known.
+        """
+        layer, pair, files = self._meant(flags)
+        return options_of(self.desk.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
+
+    def take(self, flags: Sequence[str]) -> Choice:
+        """Take these flags as well, from here on; see `with_flags`."""
+        layer, pair, files = self._meant(flags)
+        self.desk.give(layer)
+        return self.open(pair, files)
+
+    def _meant(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
+        given: dict[str, Any] = vars(build_parser().parse_args(list(flags)))
+        layer = read_flags(argparse.Namespace(**given))
+        if any(name in given for name in _MODELS):
+            return layer, *choose_pair(given)
+        return layer, self._pair, self._files
+
+    def _with_ways(self, options: Options) -> Loader:
+        load = loader(options)
+
+        def run(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            try:
+                return load(cancel, progress)
+            except DoesNotFitError as error:
+                ways = tuple(self.way(offer) for offer in error.offers)
+                raise NoRoomError(error.message, ways, "" if ways else "f6 chooses another pair.") from error
+
+        return run
+
+    def way(self, offer: Offer) -> Way:
+        """An offer as the chat shows it."""
+        gain = f"frees about {gigabytes(offer.gain_bytes)}" + ("" if offer.suffices else ", not enough alone")
+        try:
+            taken = self.with_flags(offer.flags) if offer.flags else None
+        except AppError:
+            # Such as a pair whose files have gone since.
+            taken = None
+        if taken is None:
+            return Way(offer.what, gain, offer.cost)
+        if not _is_here(taken):
+            named = f"--target {taken.pair.target}" + (f" --draft {taken.pair.draft}" if taken.pair.draft else "")
+            command = f"tandem setup {taken.pair.name if '--pair' in offer.flags else named}"
+            return Way(offer.what, gain, offer.cost, command=command)
+        return Way(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
+
+
+def _is_here(options: Options) -> bool:
+    return options.files is not None or not any(isinstance(source, HubModel) for source in options.pair.sources)

@@ -1,0 +1,116 @@
+"""`tandem settings`: show, set and unset what holds for all commands and conversations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from app.engine.text import printable
+from app.errors import UsageError
+from app.paths import settings_file
+from app.settings.desk import Desk
+from app.settings.file import KEYS, PRESETS, SettingsFile
+from app.settings.layers import Origin
+from app.settings.presets import BUILT_IN
+from app.settings.tree import SETTINGS, Setting, find, nearest
+
+_WIDEST = 32
+
+
+def settings(args: argparse.Namespace) -> int:
+    """Do what was asked for; see the module."""
+    file = SettingsFile(settings_file())
+    if args.action == "path":
+        _out(str(file.path))
+    elif args.action == "set":
+        _set(file, args.name, args.value)
+    elif args.action == "unset":
+        _unset(file, args.name)
+    else:
+        desk = Desk(file)
+        _out(json.dumps(_as_json(desk), ensure_ascii=False) if "json" in args else "\n".join(_lines(desk)))
+        for sentence in desk.sentences():
+            print(f"tandem: {sentence}", file=sys.stderr)  # noqa: T201
+    return 0
+
+
+def _set(file: SettingsFile, name: str, text: str) -> None:
+    preset, setting = _named(name)
+    try:
+        value = setting.kind.parse(text)
+    except (ValueError, OverflowError):
+        raise UsageError(setting.wrong(name, printable(text))) from None
+    if preset and not setting.in_preset:
+        raise UsageError(f"{setting.name} cannot be part of a preset.")
+    if not preset and (refusal := Desk(file).refusal(setting.name, value)):
+        raise UsageError(refusal)
+    file.set(setting.name, value, preset)
+
+
+def _unset(file: SettingsFile, name: str) -> None:
+    table, _, rest = name.partition(".")
+    if table == PRESETS and rest and "." not in rest:
+        file.remove_preset(rest)
+    elif table == KEYS and rest:
+        file.unset_key(rest)
+    elif (known := find(name)) is not None:
+        file.unset(known.name)
+    elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
+        file.unset(known.name, rest.partition(".")[0])
+    else:
+        # What this Tandem does not know may be the very thing to take out.
+        file.unset(name)
+
+
+def _named(name: str) -> tuple[str, Setting]:
+    """The preset, or "", and the setting that a name means."""
+    preset, rest = "", name
+    if name.startswith(f"{PRESETS}."):
+        preset, _, rest = name.removeprefix(f"{PRESETS}.").partition(".")
+    setting = find(rest)
+    if setting is None:
+        raise UsageError(
+            f'There is no setting "{printable(rest)}".{nearest(rest)}', "tandem settings lists all of them."
+        )
+    return preset, setting
+
+
+def _lines(desk: Desk) -> list[str]:
+    now = desk.resolved()
+    lines = []
+    for setting in SETTINGS:
+        shown = setting.kind.show(now[setting.name]) or setting.unset
+        shown = " ".join(printable(shown).split())
+        shown = shown if len(shown) <= _WIDEST else shown[: _WIDEST - 1] + "…"
+        origin = now.origin(setting.name)
+        whence = "" if origin is Origin.DEFAULT else origin.value
+        lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {whence}".rstrip())
+    own = [name for name in desk.presets if name not in BUILT_IN]
+    return [*lines, "", f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
+
+
+def _as_json(desk: Desk) -> dict[str, object]:
+    now = desk.resolved()
+    return {
+        "file": str(settings_file()),
+        "settings": {
+            setting.name: {
+                "value": now[setting.name],
+                "from": now.origin(setting.name).value,
+                "default": setting.default,
+                "text": setting.text,
+                "allowed": setting.kind.allowed,
+                "flag": setting.flags[0] if setting.flags else None,
+                "needs_reload": setting.needs_reload,
+            }
+            for setting in SETTINGS
+        },
+        "presets": {name: dict(values) for name, values in desk.presets.items()},
+        "keys": dict(desk.content.keys),
+        "problems": list(desk.sentences()),
+    }
+
+
+def _out(text: str) -> None:
+    print(text)  # noqa: T201

@@ -1,0 +1,11 @@
+"""Every setting once: name, flag, range, default and what it does; and where a value comes from.
+
+kinds      what a value may be: read from TOML, from a flag, from a field; shown and written again
+tree       the list of settings
+layers     who has the say: flag, conversation, preset, file, pair, built-in default
+checking   a table from a file that nobody vouches for, setting by setting
+file       settings.toml: read, changed in one step, never lost
+presets    named partial settings that come with Tandem
+build      from settings to what the engine is asked for
+desk       all of it for one running program, as the chat changes it
+"""

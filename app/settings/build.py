@@ -1,0 +1,54 @@
+"""From settings to what the engine is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.settings.kinds import Value
+from app.settings.layers import Layer, Resolved
+
+_SAMPLING = {"temperature": "temp"}
+_DRAFT = ("n_max", "n_min", "p_min")
+
+
+def sampling(settings: Resolved) -> SamplingParams:
+    """The sampler chain.
+
+    Raises:
+        UsageError: It cannot be meant.
+    """
+    fields: dict[str, Any] = {
+        field: settings[f"sampling.{_SAMPLING.get(field, field)}"] for field in SamplingParams.__dataclass_fields__
+    }
+    return SamplingParams(**fields)
+
+
+def drafting(settings: Resolved) -> Drafting:
+    """Automatic, fixed, or none.
+
+    Raises:
+        UsageError: The fixed numbers contradict each other.
+    """
+    mode, source = settings["draft.mode"], settings["draft.source"]
+    # Also where they do not count: a number that is wrong is told when it is given.
+    numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
+    fixed = DraftParams(**numbers)
+    if mode == "fixed":
+        return fixed
+    match = settings["draft.lookup_min_match"]
+    assert isinstance(match, int)
+    return AutoDraft(source != "lookup", source != "model", match) if mode == "auto" else None
+
+
+def of_pair(chain: SamplingParams, fixed: DraftParams | None) -> Layer:
+    """What a pair says itself."""
+    default = SamplingParams()
+    layer: dict[str, Value] = {
+        f"sampling.{_SAMPLING.get(field, field)}": getattr(chain, field)
+        for field in SamplingParams.__dataclass_fields__
+        if getattr(chain, field) != getattr(default, field)
+    }
+    if fixed is not None:
+        layer |= {f"draft.{field}": getattr(fixed, field) for field in _DRAFT}
+    return layer

@@ -1,0 +1,133 @@
+"""Settings from a file or a conversation: each is checked, and one that is wrong costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from app.engine.text import printable
+from app.settings.kinds import Value
+from app.settings.tree import BY_NAME, TABLES, Setting, nearest
+
+_MOST_PRESETS = 200
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file that does not count.
+
+    Attributes:
+        name: The setting or table it is about.
+        text: What is wrong and what is allowed, as a sentence without the file's name; printable.
+    """
+
+    name: str
+    text: str
+
+
+def check(
+    table: Mapping[str, object], accepts: Callable[[Setting], bool] = lambda setting: True
+) -> tuple[dict[str, Value], list[Problem]]:
+    """The settings of a table with tables, and what in it does not count.
+
+    Args:
+        table: As TOML or JSON has it.
+        accepts: Which settings may stand here.
+    """
+    values: dict[str, Value] = {}
+    problems: list[Problem] = []
+    for name, raw in _entries(table, problems):
+        setting = BY_NAME.get(name)
+        if setting is None:
+            problems.append(_problem(name, f"{name} is no setting.{nearest(name)}"))
+        elif not accepts(setting):
+            problems.append(_problem(name, f"{name} cannot be set here."))
+        else:
+            try:
+                values[name] = setting.kind.read(raw)
+            except (ValueError, OverflowError):
+                problems.append(_problem(name, setting.wrong(name, _said(raw))))
+    return values, problems
+
+
+def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Problem]]:
+    """The named partial settings of a table, and what in it does not count."""
+    if not isinstance(raw, Mapping):
+        return {}, [_problem("presets", "presets must be a table; write [presets.NAME].")]
+    presets: dict[str, dict[str, Value]] = {}
+    problems: list[Problem] = []
+    for name, table in list(raw.items())[:_MOST_PRESETS]:
+        if not isinstance(table, Mapping) or not name.isprintable() or name.lower() in ("", "none"):
+            problems.append(_problem(f"presets.{name}", f"presets.{name} must be a table with a name of its own."))
+            continue
+        presets[name], wrong = check(table, lambda setting: setting.in_preset)
+        problems += [Problem(f"presets.{name}.{one.name}", f"presets.{printable(name)}: {one.text}") for one in wrong]
+    return presets, problems
+
+
+def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
+    """The keys of a table from binding ids to keys, as texts; which ids and keys there are is not known here."""
+    if not isinstance(raw, Mapping):
+        return {}, [_problem("keys", 'keys must be a table; write [keys] and lines such as "chat.again" = "f8".')]
+    keys: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, key in _flat(raw):
+        if isinstance(key, str):
+            keys[name] = key
+        else:
+            problems.append(_problem(f"keys.{name}", f'keys.{name} must be a text such as "ctrl+k".'))
+    return keys, problems
+
+
+def nested(values: Mapping[str, object]) -> dict[str, object]:
+    """Values by dotted names as a table with tables."""
+    table: dict[str, object] = {}
+    for name, value in values.items():
+        head, _, key = name.rpartition(".")
+        if head:
+            inner = table.setdefault(head, {})
+            assert isinstance(inner, dict)
+            inner[key] = value
+        else:
+            table[key] = value
+    return table
+
+
+def _entries(table: Mapping[str, object], problems: list[Problem]) -> Iterator[tuple[str, object]]:
+    for key, raw in table.items():
+        if key in TABLES:
+            if isinstance(raw, Mapping):
+                yield from ((f"{key}.{name}", value) for name, value in raw.items())
+            else:
+                problems.append(_problem(key, f"{key} must be a table; write [{key}]."))
+        else:
+            yield key, raw
+
+
+def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, object]]:
+    """An id without quotes, as in chat.again = "f8", makes a table in TOML; it means the same."""
+    for key, value in table.items():
+        if isinstance(value, Mapping) and not head:
+            yield from _flat(value, f"{key}.")
+        else:
+            yield f"{head}{key}", value
+
+
+def _problem(name: str, text: str) -> Problem:
+    # A name may be as long as the file, and from JSON it may hold half a character.
+    line = " ".join(printable(text).encode("utf-8", "replace").decode().split())
+    return Problem(name, line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…")
+
+
+def _said(raw: object) -> str:
+    """A value in a sentence; whatever it is, it is short."""
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, Mapping | list | tuple):
+        return "a table" if isinstance(raw, Mapping) else "a list"
+    try:
+        return str(raw)
+    except ValueError:
+        # Python does not write whole numbers of more than 4,300 digits.
+        return "a very long number"

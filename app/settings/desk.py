@@ -1,0 +1,277 @@
+"""The settings of one running program: every layer, what they add up to, and how they are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from app.engine.text import printable
+from app.errors import SettingsError, UsageError
+from app.settings.build import drafting, sampling
+from app.settings.checking import Problem, check, nested
+from app.settings.file import Content, SettingsFile
+from app.settings.kinds import Value
+from app.settings.layers import Layer, Origin, Resolved
+from app.settings.presets import BUILT_IN
+from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting, nearest
+
+_RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
+
+
+class Scope(Enum):
+    """What a change is for."""
+
+    ALL = "all conversations"
+    CONVERSATION = "this conversation"
+
+
+class Desk:
+    """The one home of the settings.
+
+    A change that is for all goes into the file, and the flag or the conversation that said otherwise gives way: what
+    was changed last is meant.
+
+    Args:
+        file: The settings file; None keeps changes for this program only.
+        flags: What the command line says.
+        pair: What the pair says; to be set anew with each pair.
+    """
+
+    def __init__(self, file: SettingsFile | None = None, flags: Layer | None = None, pair: Layer | None = None) -> None:
+        self.file = file
+        self.pair: Layer = pair or {}
+        self.problems: tuple[Problem, ...] = ()
+        """What does not count of the conversation, or of the choice of a preset."""
+        self._flags = dict(flags or {})
+        self._conversation: dict[str, Value] = {}
+        self._content = file.read() if file is not None else Content()
+        self._loaded: dict[str, Value] | None = None
+        self._ignored: set[str] = set()
+        self._mend()
+
+    # What counts
+
+    @property
+    def content(self) -> Content:
+        """What the file said when it was last looked at."""
+        return self._content
+
+    @property
+    def presets(self) -> Mapping[str, Layer]:
+        """All presets by name."""
+        return {**BUILT_IN, **self._content.presets}
+
+    @property
+    def preset(self) -> str | None:
+        """The preset that is in force."""
+        name = self._resolve({})["preset"]
+        return name if isinstance(name, str) and name in self.presets else None
+
+    def resolved(self) -> Resolved:
+        """All settings as they count."""
+        return self._resolve(self.presets.get(self.preset or "", {}))
+
+    def _resolve(self, preset: Layer) -> Resolved:
+        return Resolved(
+            {
+                Origin.FLAG: self._flags,
+                Origin.CONVERSATION: self._counting(self._conversation),
+                Origin.PRESET: self._counting(preset),
+                Origin.FILE: self._counting(self._content.values),
+                Origin.PAIR: self.pair,
+            }
+        )
+
+    def _counting(self, layer: Layer) -> Layer:
+        return {name: value for name, value in layer.items() if name not in self._ignored}
+
+    def _mend(self) -> None:
+        """Leave a preset that is not there, and numbers that contradict each other, out."""
+        self._ignored, self.problems = set(), ()
+        name, settings = self._resolve({})["preset"], self._resolve({})
+        if name is not None and name not in self.presets:
+            if settings.origin("preset") is Origin.FLAG:
+                raise unknown_preset(str(name), self.presets)
+            self.problems = (Problem("preset", unknown_preset(str(name), self.presets).message),)
+        try:
+            drafting(self.resolved())
+            sampling(self.resolved())
+        except UsageError as error:
+            self._ignored = set(NUMBERS)
+            self.problems += (Problem("draft", f"draft: {error.message}"),)
+            drafting(self.resolved())
+
+    def given(self, flags: Layer, pair: Layer) -> Resolved:
+        """What it would add up to with more flags and with this pair; nothing is changed."""
+        trial = Desk(None, {**self._flags, **flags}, pair)
+        trial._conversation, trial._content = self._conversation, self._content
+        trial._mend()
+        return trial.resolved()
+
+    def give(self, flags: Layer) -> None:
+        """Take more flags, as if they had been typed behind the others."""
+        self._flags.update(flags)
+        self._mend()
+
+    # What is loaded
+
+    def loading(self) -> None:
+        """The models are being loaded as everything stands now."""
+        now = self.resolved()
+        self._loaded = {name: now[name] for name in (*_RELOADED, "draft.mode")}
+
+    @property
+    def waiting(self) -> tuple[Setting, ...]:
+        """What counts only when the models are loaded anew."""
+        if self._loaded is None:
+            return ()
+        now, loaded = self.resolved(), self._loaded
+        changed = [name for name in _RELOADED if now[name] != loaded[name]]
+        # A draft that is loaded can rest; one that is not must be fetched.
+        if loaded["draft.mode"] == "off" and now["draft.mode"] != "off":
+            changed.append("draft.mode")
+        return tuple(BY_NAME[name] for name in changed)
+
+    def leave_placement_out(self, why: str) -> None:
+        """What preset and file say about models and memory cannot be meant together; until the next change."""
+        self._ignored |= set(_RELOADED)
+        self.problems += (Problem("model", f"model: {why} What it says about models and memory does not count."),)
+
+    # What is changed
+
+    def refusal(self, name: str, value: Value, scope: Scope = Scope.ALL) -> str:
+        """Why a value cannot be taken along with the others, as a sentence; "" if it can."""
+        setting = BY_NAME[name]
+        if scope is Scope.CONVERSATION and not setting.in_conversation:
+            return f"{name} counts for all conversations; tab changes what a change is for."
+        if name == "preset" and value is not None and value not in self.presets:
+            return unknown_preset(str(value), self.presets).message
+        trial = Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: self.resolved()[n] for n in BY_NAME}})
+        try:
+            drafting(trial)
+            sampling(trial)
+        except UsageError as error:
+            return error.message
+        if trial["model.flash_attn"] == "off" and {trial["model.kv_type"], trial["draft.kv_type"]} & _QUANTISED:
+            return "A quantised KV cache needs flash attention."
+        return ""
+
+    def set(self, name: str, value: Value, scope: Scope = Scope.ALL) -> None:
+        """Change a setting.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        if scope is Scope.CONVERSATION:
+            self._conversation[name] = value
+        else:
+            self._keep(name, value)
+            self._conversation.pop(name, None)
+        self._flags.pop(name, None)
+        self._mend()
+
+    def reset(self, name: str) -> None:
+        """Let what is under the present value count: the one of the preset, the file, the pair, or the default.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        match self.resolved().origin(name):
+            case Origin.FLAG:
+                self._flags.pop(name, None)
+            case Origin.CONVERSATION:
+                self._conversation.pop(name, None)
+            case Origin.FILE:
+                self._drop(name)
+        self._mend()
+
+    def reset_all(self) -> None:
+        """Let nothing count but pair and defaults; presets and keys stay.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        if self.file is not None:
+            self.file.clear()
+            self._content = self.file.read()
+        else:
+            self._content = Content(presets=self._content.presets, keys=self._content.keys)
+        self._flags, self._conversation = {}, {}
+        self._mend()
+
+    def save_preset(self, name: str) -> None:
+        """Keep what differs from pair and defaults under a name.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        now = self.resolved()
+        own = {
+            setting.name: now[setting.name]
+            for setting in SETTINGS
+            if setting.in_preset and now.origin(setting.name) not in (Origin.PAIR, Origin.DEFAULT)
+        }
+        if self.file is None:
+            raise SettingsError("There is no settings file to keep a preset in.")
+        self.file.save_preset(name, own)
+        self._content = self.file.read()
+
+    def move_file_away(self) -> str:
+        """Rename a file that cannot be read; returns its new name.
+
+        Raises:
+            SettingsError: It cannot be renamed.
+        """
+        assert self.file is not None
+        away = self.file.move_away()
+        self._content = self.file.read()
+        self._mend()
+        return str(away)
+
+    # A conversation's own
+
+    def enter(self, document: Mapping[str, object]) -> Sequence[Problem]:
+        """Go on in a conversation; returns what in its document, which may come from anywhere, does not count."""
+        values, problems = check(document, lambda setting: setting.in_conversation)
+        self._conversation = values
+        if (name := values.get("preset")) is not None and name not in self.presets:
+            problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
+        self._mend()
+        return [*problems, *(problem for problem in self.problems if any(n in values for n in NUMBERS))]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What the conversation keeps of its own."""
+        return nested({name: BY_NAME[name].kind.write(value) for name, value in self._conversation.items()})
+
+    def sentences(self) -> Sequence[str]:
+        """What does not count and should be known."""
+        if self._content.unreadable:
+            return (f"{self._content.unreadable} Its settings do not count, and nothing is written into it.",)
+        named = [self.file.sentence(problem) for problem in self._content.problems] if self.file is not None else []
+        return (*named, *(printable(problem.text) for problem in self.problems))
+
+    def _keep(self, name: str, value: Value) -> None:
+        if self.file is not None:
+            self.file.set(name, value)
+            self._content = self.file.read()
+        else:
+            self._content = Content({**self._content.values, name: value}, self._content.presets, self._content.keys)
+
+    def _drop(self, name: str) -> None:
+        if self.file is not None:
+            self.file.unset(name)
+            self._content = self.file.read()
+        else:
+            values = {key: value for key, value in self._content.values.items() if key != name}
+            self._content = Content(values, self._content.presets, self._content.keys)
+
+
+_QUANTISED = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1"}
+
+
+def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
+    """There is no preset of that name; the sentence names the nearest."""
+    return UsageError(
+        f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
+    )

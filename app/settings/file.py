@@ -1,0 +1,226 @@
+"""settings.toml: read as it is, changed in one step, and never written while it cannot be read.
+
+Whatever it holds that this Tandem does not know stays. Comments do not: the file before the first change that would
+lose one is kept beside it, with .bak behind its name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.engine.text import printable
+from app.errors import SettingsError
+from app.settings.checking import Problem, check, check_keys, check_presets
+from app.settings.kinds import Value
+from app.settings.layers import Layer
+from app.settings.tree import BY_NAME
+
+PRESETS = "presets"
+KEYS = "keys"
+_LOCK_S = 5.0
+_LARGEST = 1 << 20
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the file says.
+
+    Attributes:
+        values: Settings by name.
+        presets: Named partial settings.
+        keys: Keys by the ids of their bindings.
+        problems: What in it does not count.
+        unreadable: Why nothing in it counts; "" unless that is so.
+    """
+
+    values: Layer = field(default_factory=dict)
+    presets: Mapping[str, Layer] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    unreadable: str = ""
+
+
+class SettingsFile:
+    """The settings of all conversations.
+
+    Args:
+        path: Where the file is, or will be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Content:
+        """What it says; nothing if it is not there."""
+        try:
+            table = self._table()
+        except SettingsError as error:
+            return Content(unreadable=error.message)
+        presets, wrong_presets = check_presets(table.pop(PRESETS, {}))
+        keys, wrong_keys = check_keys(table.pop(KEYS, {}))
+        values, wrong = check(table)
+        return Content(values, presets, keys, (*wrong, *wrong_presets, *wrong_keys))
+
+    def sentence(self, problem: Problem) -> str:
+        """A problem with the file's name in front."""
+        return f"{self.path}: {problem.text}"
+
+    def set(self, name: str, value: Value, preset: str = "") -> None:
+        """Write a setting down, for a preset if one is named.
+
+        Raises:
+            SettingsError: The file cannot be read, or not written; it is as it was.
+        """
+        self._change(lambda table: _put(table, _path(name, preset), BY_NAME[name].kind.write(value)))
+
+    def unset(self, name: str, preset: str = "") -> None:
+        """Take a setting out, so that its default counts again; also one that this Tandem does not know.
+
+        Raises:
+            SettingsError: As for `set`.
+        """
+        self._change(lambda table: _take(table, _path(name, preset)))
+
+    def clear(self) -> None:
+        """Take out every setting; presets, keys and what this Tandem does not know stay."""
+
+        def change(table: Table) -> None:
+            for name in BY_NAME:
+                _take(table, name.split("."))
+
+        self._change(change)
+
+    def save_preset(self, name: str, values: Layer) -> None:
+        """Write a preset down, in place of one of the same name."""
+
+        def change(table: Table) -> None:
+            _take(table, [PRESETS, name])
+            for setting, value in values.items():
+                _put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
+
+        self._change(change)
+
+    def remove_preset(self, name: str) -> None:
+        """Take a preset out."""
+        self._change(lambda table: _take(table, [PRESETS, name]))
+
+    def unset_key(self, binding: str) -> None:
+        """Give a binding its own key back, however its id is written."""
+
+        def change(table: Table) -> None:
+            _take(table, [KEYS, binding])
+            _take(table, [KEYS, *binding.split(".")])
+
+        self._change(change)
+
+    def move_away(self) -> Path:
+        """Rename the file, so that a new one can be written; returns its new path.
+
+        Raises:
+            SettingsError: It cannot be renamed.
+        """
+        number = 1
+        while (away := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
+            number += 1
+        try:
+            self.path.rename(away)
+        except OSError as error:
+            raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error
+        return away
+
+    def _table(self) -> Table:
+        try:
+            if self.path.stat().st_size > _LARGEST:
+                raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
+            return tomllib.loads(self.path.read_text(encoding="utf-8-sig"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            reason = error.strerror or str(error)
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        except (RecursionError, ValueError):
+            # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
+            reason = "something in it is too long"
+        raise SettingsError(
+            f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", "Mend it, or move it away."
+        )
+
+    def _change(self, change: Callable[[Table], None]) -> None:
+        from filelock import FileLock, Timeout
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path.with_suffix(".lock"), timeout=_LOCK_S):
+                # Read anew, so that two programs do not undo each other.
+                table = self._table()
+                before = repr(table)
+                change(table)
+                if repr(table) != before:
+                    self._write(table)
+        except Timeout:
+            raise SettingsError(f"{self.path} is held by another program.", "Wait until it is done.") from None
+        except OSError as error:
+            raise SettingsError(
+                f"{self.path} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
+            ) from error
+
+    def _write(self, table: Table) -> None:
+        import tomli_w
+
+        # The file may be a link into somebody's collection of such files, and stays one.
+        path = self.path.resolve()
+        exists = path.exists()
+        if exists and "#" in path.read_text(encoding="utf-8-sig"):
+            shutil.copy2(path, path.with_name(f"{path.name}.bak"))
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".settings-", suffix=".partial")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.write(tomli_w.dumps(table))
+                file.flush()
+                os.fsync(file.fileno())
+            if exists:
+                shutil.copymode(path, name)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+def _path(name: str, preset: str) -> list[str]:
+    return [*([PRESETS, preset] if preset else []), *name.split(".")]
+
+
+def _put(table: Table, path: list[str], value: object) -> None:
+    *tables, key = path
+    for name in tables:
+        inner = table.get(name)
+        if not isinstance(inner, dict):
+            # Something else stands where a table belongs; it did not count, and says so until now.
+            inner = table[name] = {}
+        table = inner
+    table[key] = value
+
+
+def _take(table: Table, path: list[str]) -> None:
+    """Take an entry out, and the tables that are empty after it."""
+    head, *rest = path
+    if head not in table:
+        return
+    if not rest:
+        del table[head]
+    elif isinstance(table[head], dict):
+        _take(table[head], rest)
+        if not table[head]:
+            del table[head]

@@ -1,0 +1,298 @@
+"""What the value of a setting may be. Each kind reads TOML and text, and says in words what it takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
+"""A checked value; None is what a kind's own word stands for, such as "auto"."""
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+LONGEST_TEXT = 32_000
+"""Characters of a text; a conversation's document of settings holds 65,536."""
+
+
+class Kind(Protocol):
+    """What a setting takes. `read` and `parse` raise ValueError for anything else."""
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, to follow "it must be"."""
+
+    def read(self, raw: object) -> Value:
+        """A value as TOML or JSON has it."""
+
+    def parse(self, text: str) -> Value:
+        """A value as a person types it, in a field or behind a flag."""
+
+    def show(self, value: Value) -> str:
+        """The text that `parse` makes the value of."""
+
+    def write(self, value: Value) -> object:
+        """The TOML that `read` makes the value of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in a range.
+
+    Attributes:
+        low: Smallest.
+        high: Largest.
+        whole: Whether it must be whole.
+        word: Stands for None; "" if there must be a number.
+        also: Other words for it.
+        step: What one key more or less changes.
+    """
+
+    low: float
+    high: float
+    whole: bool = False
+    word: str = ""
+    also: tuple[str, ...] = ()
+    step: float = 1
+
+    @property
+    def allowed(self) -> str:
+        number = "a whole number" if self.whole else "a number"
+        return f"{number} between {_plain(self.low)} and {_plain(self.high)}" + (f", or {self.word}" * bool(self.word))
+
+    def read(self, raw: object) -> Value:
+        if isinstance(raw, str) and self.word and raw.strip().lower() in (self.word, *self.also):
+            return None
+        if isinstance(raw, bool) or not isinstance(raw, int | float):
+            raise ValueError(raw)  # noqa: TRY004 - one exception for whatever is wrong with a value
+        # Checked before anything is made of it: a whole number of a thousand digits is no float.
+        if not self.low <= raw <= self.high or not math.isfinite(raw) or (self.whole and raw != int(raw)):
+            raise ValueError(raw)
+        return int(raw) if self.whole else float(raw)
+
+    def parse(self, text: str) -> Value:
+        text = text.strip()
+        if self.word and text.lower() in (self.word, *self.also):
+            return None
+        if self.whole and not _WHOLE.fullmatch(text):
+            raise ValueError(text)
+        return self.read(int(text) if self.whole else float(text))
+
+    def show(self, value: Value) -> str:
+        if value is None:
+            return self.word
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    def write(self, value: Value) -> object:
+        return self.word if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    options: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        first, *others = self.options
+        return f"auto or one of {', '.join(others)}" if first == "auto" else f"one of {', '.join(self.options)}"
+
+    def read(self, raw: object) -> Value:
+        return self.parse(_text(raw))
+
+    def parse(self, text: str) -> Value:
+        word = text.strip().lower()
+        if word not in self.options:
+            raise ValueError(text)
+        return word
+
+    def show(self, value: Value) -> str:
+        return str(value)
+
+    def write(self, value: Value) -> object:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """On or off."""
+
+    allowed: str = "on or off"
+
+    def read(self, raw: object) -> Value:
+        return raw if isinstance(raw, bool) else self.parse(_text(raw))
+
+    def parse(self, text: str) -> Value:
+        word = text.strip().lower()
+        if word not in _SWITCH:
+            raise ValueError(text)
+        return _SWITCH[word]
+
+    def show(self, value: Value) -> str:
+        return "on" if value else "off"
+
+    def write(self, value: Value) -> object:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of something that only the running program knows, such as a theme.
+
+    Attributes:
+        what: It, with its article.
+        word: Stands for None; "" if there must be one.
+    """
+
+    what: str
+    word: str = ""
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.what}, or {self.word}" if self.word else self.what
+
+    def read(self, raw: object) -> Value:
+        return self.parse(_text(raw))
+
+    def parse(self, text: str) -> Value:
+        name = text.strip()
+        if self.word and name.lower() == self.word:
+            return None
+        if not 0 < len(name) <= 64 or not name.isprintable():
+            raise ValueError(text)
+        return name
+
+    def show(self, value: Value) -> str:
+        return self.word if value is None else str(value)
+
+    def write(self, value: Value) -> object:
+        return self.show(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text; none is None."""
+
+    allowed: str = f"a text of at most {LONGEST_TEXT:,} characters"
+
+    def read(self, raw: object) -> Value:
+        return _checked(_text(raw)) or None
+
+    def parse(self, text: str) -> Value:
+        return self.read(text)
+
+    def show(self, value: Value) -> str:
+        return "" if value is None else str(value)
+
+    def write(self, value: Value) -> object:
+        return self.show(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A few texts. As one text they stand between bars, with \\n for a new line and \\| for a bar."""
+
+    most: int = 16
+
+    @property
+    def allowed(self) -> str:
+        return f"at most {self.most} texts, separated by |"
+
+    def read(self, raw: object) -> Value:
+        items = [raw] if isinstance(raw, str) else raw
+        if not isinstance(items, list | tuple) or len(items) > self.most:
+            raise ValueError(raw)
+        return tuple(checked for item in items if (checked := _checked(_text(item))))
+
+    def parse(self, text: str) -> Value:
+        # A bar counts unless a backslash stands before it; a backslash before anything else keeps it.
+        parts = re.findall(r"(?:[^\\|]|\\.|\\$)+", text, re.DOTALL)
+        return self.read([_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), part) for part in parts])
+
+    def show(self, value: Value) -> str:
+        assert isinstance(value, tuple)
+        back = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
+        return "|".join("".join(back.get(character, character) for character in str(item)) for item in value)
+
+    def write(self, value: Value) -> object:
+        assert isinstance(value, tuple)
+        return list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Names or numbers between commas, or the word auto for None.
+
+    Attributes:
+        allowed: What each is.
+        make: One of them from its text; raises ValueError.
+        most: How many there may be.
+    """
+
+    allowed: str
+    make: Callable[[str], str | float]
+    most: int = 16
+
+    def read(self, raw: object) -> Value:
+        return self.parse(raw if isinstance(raw, str) else ",".join(_items(raw)))
+
+    def parse(self, text: str) -> Value:
+        if text.strip().lower() == "auto":
+            return None
+        items = tuple(self.make(part.strip()) for part in text.split(","))
+        if len(items) > self.most:
+            raise ValueError(text)
+        return items  # type: ignore[return-value] # one function makes either names or numbers
+
+    def show(self, value: Value) -> str:
+        if value is None:
+            return "auto"
+        assert isinstance(value, tuple)
+        return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
+
+    def write(self, value: Value) -> object:
+        return self.show(value)
+
+
+def device(text: str) -> str:
+    """The name of a device, as llama.cpp writes it; cpu in any case is the processor."""
+    if not 0 < len(text) <= 64 or not text.isprintable():
+        raise ValueError(text)
+    return "cpu" if text.lower() == "cpu" else text
+
+
+def share(text: str) -> float:
+    """A share of something."""
+    number = float(text)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(text)
+    return number
+
+
+def _items(raw: object) -> Sequence[str]:
+    if not isinstance(raw, list | tuple) or any(isinstance(item, bool) for item in raw):
+        raise ValueError(raw)
+    return [item if isinstance(item, str) else repr(item) for item in raw]
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise ValueError(raw)  # noqa: TRY004
+    return raw
+
+
+def _checked(text: str) -> str:
+    if len(text) > LONGEST_TEXT or "\0" in text:
+        raise ValueError(text)
+    # Half a character, as JSON may hold it, is refused by the encoder; that too is a ValueError.
+    text.encode()
+    return text
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.10g}"

@@ -1,0 +1,55 @@
+"""Who has the say over a setting: the first of flag, conversation, preset, file and pair that knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from app.settings.kinds import Value
+from app.settings.tree import BY_NAME, NUMBERS
+
+Layer = Mapping[str, Value]
+"""Checked values by the names of their settings."""
+
+
+class Origin(Enum):
+    """Where a value comes from, the strongest first."""
+
+    FLAG = "flag"
+    CONVERSATION = "this conversation"
+    PRESET = "preset"
+    FILE = "settings file"
+    PAIR = "pair"
+    DEFAULT = "default"
+
+
+class Resolved:
+    """All settings as they count.
+
+    Args:
+        layers: What each origin says; those that say nothing may be missing.
+    """
+
+    def __init__(self, layers: Mapping[Origin, Layer]) -> None:
+        self._layers = {origin: _with_mode(layers.get(origin, {})) for origin in Origin}
+
+    def __getitem__(self, name: str) -> Value:
+        """The value of a setting."""
+        return self._layers[self.origin(name)].get(name, BY_NAME[name].default)
+
+    def origin(self, name: str) -> Origin:
+        """Where its value comes from."""
+        return next((origin for origin in Origin if name in self._layers[origin]), Origin.DEFAULT)
+
+    def over(self, name: str) -> tuple[Value, Origin]:
+        """What would count if its present origin said nothing, and whose that is."""
+        later = list(Origin)[list(Origin).index(self.origin(name)) + 1 :]
+        origin = next((origin for origin in later if name in self._layers[origin]), Origin.DEFAULT)
+        return self._layers[origin].get(name, BY_NAME[name].default), origin
+
+
+def _with_mode(layer: Layer) -> Layer:
+    """Whoever gives numbers and no mode means fixed drafting, as on the command line."""
+    if "draft.mode" not in layer and any(name in layer for name in NUMBERS):
+        return {**layer, "draft.mode": "fixed"}
+    return layer

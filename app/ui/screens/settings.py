@@ -1,0 +1,311 @@
+"""The settings: what each does, what it is and why, and how to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from app.engine.text import printable
+from app.errors import AppError
+from app.settings.desk import Desk, Scope
+from app.settings.kinds import Text, Value
+from app.settings.layers import Origin
+from app.settings.tree import Setting
+from app.ui.keys import in_order
+from app.ui.setting_rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.widgets.filter_input import FilterInput
+from app.ui.widgets.header import HeaderLine
+from app.ui.widgets.hint import Hint
+from app.ui.widgets.setting_inputs import SettingFilter, TextInput
+from app.ui.widgets.setting_line import Shown
+from app.ui.widgets.setting_list import SettingList
+
+_PAGE = 8
+_KEYS = (
+    "settings.change",
+    "value.keep",
+    "text.keep",
+    "text.break_line",
+    "settings.leave",
+    "settings.scope",
+    "settings.reset",
+    "settings.reset_all",
+    "settings.save",
+    "settings.move",
+    "app.quit",
+)
+
+
+class SettingsScreen(Screen[bool]):
+    """See and change the settings; the result is whether the models are to be loaded anew.
+
+    Args:
+        desk: The settings.
+        measured: What drafting has brought so far, a line for each way of drafting.
+        themes: The names of the themes there are.
+        on_change: Called after every change.
+    """
+
+    AUTO_FOCUS = "SettingFilter"
+    CSS_PATH = "settings.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
+        Binding("tab", "scope", "for whom", id="settings.scope", tooltip="For all, or for this one", priority=True),
+        Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Back to what is under it", priority=True),
+        Binding("ctrl+l", "reset_all", "all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
+        Binding("ctrl+s", "save", "preset", id="settings.save", tooltip="Keep them under a name", priority=True),
+        Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
+    ]
+
+    filter_input = query_one(SettingFilter)
+    settings = query_one(SettingList)
+    scope_line = query_one("#scope", Static)
+    trouble = query_one("#trouble", Static)
+    hint = query_one(Hint)
+
+    def __init__(
+        self,
+        desk: Desk,
+        measured: Sequence[str] = (),
+        themes: Sequence[str] = (),
+        on_change: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self._desk = desk
+        self._measured = measured
+        self._themes = themes
+        self._on_change = on_change
+        self._scope = Scope.ALL
+        self._waited = desk.waiting
+        self._asked = ""
+        """What a second press of the same key confirms."""
+        self._edited = ""
+        self._naming = False
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine("Settings")
+        yield Static(id="trouble")
+        with Horizontal(id="search"):
+            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", classes="mark")
+            yield SettingFilter("type to filter")
+            yield Static(id="scope")
+        yield SettingList(self._all())
+        yield Hint()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._show()
+
+    # What the user does
+
+    @on(Input.Changed, "SettingFilter")
+    def _filter(self, event: Input.Changed) -> None:
+        self.settings.filter(event.value)
+
+    @on(FilterInput.Pressed)
+    async def _press(self, event: FilterInput.Pressed) -> None:
+        steps = {"up": -1, "down": 1, "pageup": -_PAGE, "pagedown": _PAGE}
+        if event.key in steps:
+            self.settings.move(steps[event.key])
+        elif event.key in ("left", "right"):
+            self._step(-1 if event.key == "left" else 1)
+        elif self._asked == "load":
+            self.dismiss(True)
+        else:
+            await self._take()
+
+    @on(SettingList.Taken)
+    async def _take(self) -> None:
+        shown = self.settings.shown
+        if shown is None or self.settings.editor is not None:
+            return
+        if shown.options:
+            self._step(1)
+        elif refusal := not_here(shown.setting, self._scope):
+            self.hint.say(refusal)
+        else:
+            kind = shown.setting.kind
+            self._edited = shown.setting.name
+            await self.settings.edit(kind.show(shown.value), several_lines=isinstance(kind, Text))
+
+    @on(SettingList.Changed)
+    async def _on_changed(self) -> None:
+        self._asked = ""
+        shown = self.settings.shown
+        # The list may say so after the key that opened the field.
+        if self.settings.editor is not None and (shown is None or shown.setting.name != self._edited):
+            self._naming = False
+            await self._settle()
+        self.refresh_bindings()
+
+    @on(events.Click, "#scope")
+    def _on_scope_clicked(self) -> None:
+        self.action_scope()
+
+    @on(Input.Changed, "ValueInput")
+    def _on_typed(self, event: Input.Changed) -> None:
+        self.settings.wrong(self._judge(event.value)[1])
+
+    @on(TextInput.Changed)
+    def _on_written(self, event: TextInput.Changed) -> None:
+        self.settings.wrong(self._judge(event.text_area.text)[1])
+
+    @on(Input.Submitted, "ValueInput")
+    async def _on_submitted(self, event: Input.Submitted) -> None:
+        # Not the text that the message carries: a quick typist's last characters come behind it.
+        await self._submit(event.input.value)
+
+    @on(TextInput.Submitted)
+    async def _on_text(self, event: TextInput.Submitted) -> None:
+        await self._submit(event.value)
+
+    async def _submit(self, text: str) -> None:
+        shown = self.settings.shown
+        value, wrong = self._judge(text)
+        if wrong or shown is None:
+            self.settings.wrong(wrong)
+            return
+        await self._settle()
+        if self._naming:
+            self._naming = False
+            self._do(lambda: self._desk.save_preset(text.strip()))
+            self.hint.say(f"The preset {printable(text.strip())} is kept.")
+        else:
+            self._set(shown.setting, value)
+
+    async def action_leave(self) -> None:
+        if self.settings.editor is not None:
+            self._naming = False
+            await self._settle()
+        elif self._asked == "load":
+            self.dismiss(False)
+        elif self._desk.waiting and self._desk.waiting != self._waited:
+            self._asked = "load"
+            names = ", ".join(setting.name for setting in self._desk.waiting)
+            self.hint.ask(f"{names}: enter loads the models anew, now; esc leaves that for later.")
+        else:
+            self.dismiss(False)
+
+    def action_scope(self) -> None:
+        self._scope = Scope.CONVERSATION if self._scope is Scope.ALL else Scope.ALL
+        self._show()
+
+    def action_reset(self) -> None:
+        shown = self.settings.shown
+        if shown is not None:
+            self._do(lambda: self._desk.reset(shown.setting.name))
+
+    def action_reset_all(self) -> None:
+        if self._asked != "reset":
+            self._asked = "reset"
+            self.hint.ask("ctrl+l again sets everything back, for all conversations; presets stay.")
+            return
+        self._asked = ""
+        self.hint.forget()
+        self._do(self._desk.reset_all)
+
+    async def action_save(self) -> None:
+        if self.settings.editor is None:
+            self.settings.choose(PRESET)
+            self._edited, self._naming = PRESET, True
+            await self.settings.edit("", several_lines=False)
+            self.hint.say("A name for the settings as they are now.")
+
+    def action_move(self) -> None:
+        try:
+            away = self._desk.move_file_away()
+        except AppError as error:
+            self.hint.say(printable(error.message))
+        else:
+            self.hint.say(f"The file is {printable(away)} now.")
+            self._changed()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim the keys that would do nothing."""
+        editing = self.is_mounted and self.settings.editor is not None
+        if action == "move":
+            return bool(self._desk.content.unreadable)
+        if action in ("scope", "save", "reset_all"):
+            return not editing
+        if action == "reset":
+            shown = self.settings.shown if self.is_mounted else None
+            may = shown is not None and shown.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
+            return False if editing else may or None
+        return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, _KEYS)
+
+    # What comes of it
+
+    def _step(self, by: int) -> None:
+        """One more or less."""
+        shown = self.settings.shown
+        if shown is not None:
+            value = stepped(shown, by)
+            if value is None:
+                self.hint.say("Enter changes it.")
+            else:
+                self._set(shown.setting, value[0])
+
+    def _set(self, setting: Setting, value: Value) -> None:
+        if refusal := not_here(setting, self._scope) or self._desk.refusal(setting.name, value, self._scope):
+            self.hint.say(printable(refusal))
+            return
+        self._do(lambda: self._desk.set(setting.name, value, self._scope))
+        now = self._desk.resolved()
+        if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
+            self.hint.say(f"It is kept; the preset {self._desk.preset} goes before it.")
+
+    def _do(self, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except AppError as error:
+            self.hint.say(printable(f"{error.message} {error.hint}"))
+        self._asked = ""
+        self._changed()
+
+    def _changed(self) -> None:
+        self._on_change()
+        self._show()
+
+    def _judge(self, text: str) -> tuple[Value, str]:
+        """What is typed as a value, and why it cannot be taken."""
+        shown = self.settings.shown
+        if shown is None:
+            return None, "Nothing is chosen."
+        if self._naming:
+            good = 0 < len(text.strip()) <= 64 and text.isprintable() and text.strip().lower() != "none"
+            return text.strip(), "" if good else "It must be a name, and not none."
+        setting = shown.setting
+        try:
+            value = setting.kind.parse(text)
+        except (ValueError, OverflowError):
+            return None, f"It must be {setting.kind.allowed}."
+        return value, printable(self._desk.refusal(setting.name, value, self._scope))
+
+    async def _settle(self) -> None:
+        await self.settings.settle()
+        self.filter_input.focus()
+        self.refresh_bindings()
+
+    def _all(self) -> list[Shown]:
+        return rows(self._desk, self._scope, self._themes)
+
+    def _show(self) -> None:
+        self.settings.show(self._all(), self._measured)
+        self.scope_line.update(Content.styled(f"for {self._scope.value} ", "$quiet"))
+        told = troubles(self._desk)
+        self.trouble.update(Content("\n".join(told)))
+        self.trouble.display = bool(told)
+        self.refresh_bindings()

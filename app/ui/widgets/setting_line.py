@@ -1,0 +1,165 @@
+"""A setting as one line of a list, and what more there is to say about the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from app.engine.text import printable
+from app.settings.kinds import Value
+from app.settings.layers import Origin
+from app.settings.tree import Setting
+
+_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_MARGIN = 3
+_NAME = 19
+_GAP = 2
+_WIDE = 110
+"""From this width on there is room to say what each does."""
+_VALUE, _WHENCE = 28, 17
+_RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
+"""Behind what counts only when the models are loaded anew."""
+_COLOURS = {"draft": "$draft", "model": "$target"}
+"""What is set for one of the two models wears its colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A setting as it stands.
+
+    Attributes:
+        setting: Which one.
+        value: What counts.
+        origin: Where it comes from.
+        below: What would count otherwise, if that is worth a word.
+        idle: Whether it does not matter at the moment, or cannot be changed here.
+        waits: Whether it counts only when the models are loaded anew.
+        options: What can be chosen; empty for what is typed.
+    """
+
+    setting: Setting
+    value: Value
+    origin: Origin
+    below: tuple[Value, Origin] | None = None
+    idle: bool = False
+    waits: bool = False
+    options: tuple[str, ...] = ()
+
+
+class SettingLine(Widget):
+    """One setting in one line.
+
+    Args:
+        shown: The setting.
+    """
+
+    chosen: reactive[bool] = reactive(False, toggle_class="-chosen")
+
+    @dataclass
+    class Clicked(Message):
+        """The line was clicked."""
+
+        setting: str
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__()
+        self.shown = shown
+
+    def show(self, shown: Shown) -> None:
+        """Say something else, if it is something else."""
+        if shown != self.shown:
+            self.shown = shown
+            self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked(self.shown.setting.name))
+
+    def render(self) -> Content:
+        shown, width = self.shown, self.size.width
+        setting, gap = shown.setting, " " * _GAP
+        mark = f" {_MARK} " if self.chosen else " " * _MARGIN
+        key = f"{setting.key} {_RELOAD}" if setting.needs_reload else setting.key
+        name = Content.styled(f"{key:<{_NAME}}", "bold" if self.chosen else "")
+        words = ["not loaded yet"] if shown.waits else []
+        words += [shown.origin.value] if shown.origin is not Origin.DEFAULT else []
+        whence = gap.join(words)
+        value = Content(value_text(setting, shown.value))
+        if shown.origin in (Origin.DEFAULT, Origin.PAIR):
+            value = value.stylize("$quiet")
+        else:
+            value = value.stylize(_COLOURS.get(setting.table, "$foreground"))
+        if width >= _WIDE:
+            text = "" if self.chosen else _capital(setting.text)
+            about = Content.styled(f"{whence:<{_WHENCE}}{gap}{text}", "$quiet")
+            line = Content.assemble(mark, name, gap, _cell(value, _VALUE), gap, about).truncate(width, ellipsis=True)
+        else:
+            room = max(0, width - _MARGIN - _NAME - 2 * _GAP - len(whence) - 1)
+            line = Content.assemble(mark, name, gap, _cell(value, room), gap, (whence, "$quiet"))
+        return line.stylize("$quiet") if shown.idle else line
+
+
+def _cell(content: Content, cells: int) -> Content:
+    content = content.truncate(cells, ellipsis=True)
+    return content.pad_right(max(0, cells - content.cell_length))
+
+
+def value_text(setting: Setting, value: Value) -> str:
+    """A value in one line."""
+    if value == setting.default and setting.unset and isinstance(value, str | tuple | None):
+        return setting.unset
+    return " ".join(printable(setting.kind.show(value)).split()) or "none"
+
+
+def details(shown: Shown, measured: Sequence[str]) -> Content:
+    """What it does, what it takes, where it comes from, and what was measured."""
+    setting = shown.setting
+    lines = [Content(f"{_capital(setting.text)}.")]
+    if shown.options:
+        default = setting.kind.show(setting.default)
+        lines.append(Content("  ").join(_option(option, shown, default) for option in shown.options))
+    else:
+        lines.append(Content.styled(f"{_capital(setting.kind.allowed)}. Default: {setting.shown_default}.", "$quiet"))
+    flag = f", {setting.flags[-1]}" if setting.flags else ""
+    lines.append(Content.styled(f"{setting.name} in settings.toml{flag}{_whence(shown)}", "$quiet"))
+    if setting.needs_reload:
+        lines.append(Content.styled(f"{_RELOAD} It counts when the models are loaded anew.", "$quiet"))
+    if measured and setting.table == "draft" and not setting.needs_reload:
+        lines += [Content.styled("Measured since the models were loaded:", "$quiet")]
+        lines += [Content.styled(f"  {line}", "$quiet") for line in measured]
+    return Content("\n").join(lines)
+
+
+def _option(option: str, shown: Shown, default: str) -> Content:
+    is_it = option == shown.setting.kind.show(shown.value)
+    name = printable(option) + (" (default)" if option == default else "")
+    return Content.styled(name, "bold $foreground" if is_it else "$quiet")
+
+
+def _whence(shown: Shown) -> str:
+    if shown.origin is Origin.DEFAULT:
+        return ""
+    said = f"; from {_ARTICLES.get(shown.origin, shown.origin.value)}"
+    if shown.below is None:
+        return said
+    value, origin = shown.below
+    whose = "" if origin is Origin.DEFAULT else f" of {_ARTICLES.get(origin, origin.value)}"
+    return f"{said}, over {value_text(shown.setting, value)[:24]}{whose}"
+
+
+_ARTICLES = {
+    Origin.FLAG: "the command line",
+    Origin.PRESET: "the preset",
+    Origin.FILE: "the settings file",
+    Origin.PAIR: "the pair",
+}
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

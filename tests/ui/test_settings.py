@@ -1,0 +1,416 @@
+"""The settings panel over a real settings file and a scripted engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.chat.store import Store
+from app.engine.types import AutoDraft, DraftParams
+from app.errors import SettingsError
+from app.events import Event
+from app.settings.desk import Desk
+from app.settings.file import SettingsFile
+from app.settings.layers import Layer
+from app.ui.app import make_app
+from app.ui.keeping import StoreOpener
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.settings import SettingsScreen
+from app.ui.settings import ChatSettings
+from app.ui.setups import Choice
+from app.ui.tuning import Tuning
+from app.ui.widgets.setting_line import SettingLine
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import FakeEngine, no_loader
+
+MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+
+
+@dataclass
+class Panel:
+    """The program with its settings."""
+
+    chat: Chat
+    desk: Desk
+
+    @property
+    def screen(self) -> SettingsScreen:
+        screen = self.chat.pilot.app.screen
+        assert isinstance(screen, SettingsScreen)
+        return screen
+
+    @property
+    def chosen(self) -> str:
+        shown = self.screen.settings.shown
+        return shown.setting.name if shown is not None else ""
+
+    async def press(self, *keys: str) -> None:
+        await self.chat.pilot.press(*keys)
+        await self.chat.pilot.pause()
+
+    async def open(self) -> None:
+        await self.press("f4")
+        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, SettingsScreen))
+        await self.chat.pilot.pause()
+
+    async def close(self) -> None:
+        await self.press("escape")
+        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
+
+    async def find(self, words: str) -> None:
+        """Filter, so that the first setting found is the chosen one."""
+        self.screen.filter_input.value = words
+        await self.chat.pilot.pause()
+
+    async def exchange(self, prompt: str, answer: str) -> None:
+        await self.chat.send(prompt)
+        self.chat.engine.says(answer)
+        self.chat.engine.finishes()
+        await self.chat.ready()
+
+
+@asynccontextmanager
+async def open_panel(
+    file: Path,
+    *,
+    flags: Layer | None = None,
+    pair: Layer | None = None,
+    size: tuple[int, int] = (100, 30),
+    store: StoreOpener | None = None,
+    opened: bool = True,
+) -> AsyncIterator[Panel]:
+    """Run the program, with the panel open."""
+    desk = Desk(SettingsFile(file), flags, pair)
+    engines: list[FakeEngine] = []
+
+    def factory(emit: Callable[[Event], None]) -> FakeEngine:
+        engines.append(FakeEngine(emit))
+        return engines[0]
+
+    def reopen() -> Choice:
+        desk.loading()
+        return Choice(no_loader, ChatSettings("Anew"))
+
+    desk.loading()
+    app = make_app(
+        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(desk, reopen)
+    )
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ChatScreen)
+        panel = Panel(Chat(pilot, screen, engines[0]), desk)
+        await panel.chat.until(lambda: engines[0].loads)
+        await panel.chat.load()
+        if opened:
+            await panel.open()
+        yield panel
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
+    file.write_text("[sampling]\ntop_k = 7")
+    async with open_panel(file, flags={"sampling.temp": 0.2}, pair={"sampling.top_p": 0.9}) as panel:
+        for words, line in (
+            ("temp", "temp 0.2 flag"),
+            ("top_k", "top_k 7 settings file"),
+            ("top_p", "top_p 0.9 pair"),
+            ("min_p", "min_p 0.05"),
+            ("ctx", "ctx ↻ 8192 at most"),
+        ):
+            await panel.find(words)
+            assert any(" ".join(row.replace(MARK, "").split()) == line for row in panel.chat.rows), panel.chat.text
+        await panel.find("top_k")
+        await panel.chat.shows("Keep the K most probable; 0 keeps all.")
+        assert "A whole number between 0 and 1,000,000. Default: 40." in panel.chat.text
+        assert "sampling.top_k in settings.toml, --top-k; from the settings file, over 40" in panel.chat.text
+
+
+async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("top_k")
+        await panel.press("enter", "x")
+        await panel.chat.shows("It must be a whole number between 0 and 1,000,000.")
+        await panel.press("enter")
+        assert not file.exists()
+        await panel.press("backspace", "1", "enter")
+        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 401)
+        assert "top_k = 401" in file.read_text()
+        await panel.close()
+        await panel.chat.send("hello")
+        assert panel.chat.engine.requests[0].sampling.top_k == 401
+
+
+async def test_numbers_are_held_together(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("n_min")
+        await panel.press("enter", "9")
+        await panel.chat.shows("n_min is 9; it must lie between 0 and n_max (7).")
+        await panel.press("escape")
+        assert isinstance(panel.chat.pilot.app.screen, SettingsScreen)
+        assert not file.exists()
+
+
+async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("draft.mode")
+        await panel.press("right")
+        assert panel.desk.resolved()["draft.mode"] == "fixed"
+        await panel.press("left", "left")
+        assert panel.desk.resolved()["draft.mode"] == "off"
+        await panel.find("sampling.temp")
+        await panel.press("right")
+        assert panel.desk.resolved()["sampling.temp"] == 0.9
+        await panel.close()
+        await panel.chat.send("hello")
+        assert panel.chat.engine.requests[0].drafting is None
+        assert panel.chat.engine.loads == 1
+
+
+async def test_drafting_acts_on_the_next_answer_without_loading(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await panel.exchange("one", "first")
+        assert panel.chat.engine.requests[0].drafting == AutoDraft()
+        await panel.open()
+        await panel.find("n_max")
+        await panel.press("right")
+        await panel.close()
+        await panel.chat.send("two")
+        assert panel.chat.engine.requests[1].drafting == DraftParams(n_max=8)
+        assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
+        assert panel.chat.engine.loads == 1
+
+
+async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conversation_stays(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await panel.exchange("one", "first")
+        await panel.open()
+        await panel.find("model.kv_type")
+        await panel.press("right")
+        await panel.chat.shows("not loaded yet")
+        await panel.press("escape")
+        await panel.chat.shows("model.kv_type: enter loads the models anew, now; esc leaves that for later.")
+        await panel.press("enter")
+        await panel.chat.until(lambda: panel.chat.engine.loads == 2)
+        assert panel.desk.waiting == ()
+        await panel.chat.load()
+        await panel.chat.shows("first")
+        await panel.chat.send("two")
+        assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
+
+
+async def test_loading_can_wait(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("model.ctx")
+        await panel.press("enter")
+        panel.screen.settings.editor.value = "4096"  # type: ignore[union-attr]
+        await panel.press("enter")
+        await panel.chat.until(lambda: panel.desk.waiting)
+        await panel.press("escape")
+        await panel.close()
+        assert panel.chat.engine.loads == 1
+        await panel.open()
+        await panel.close()
+        assert "ctx = 4096" in file.read_text()
+
+
+async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path) -> None:
+    database = tmp_path / "conversations.db"
+    async with open_panel(file, store=lambda: Store.open(database)) as panel:
+        await panel.press("tab")
+        await panel.chat.shows("for this conversation")
+        await panel.find("answer.system")
+        await panel.press("enter", *"Be", "ctrl+j", *"brief.", "enter")
+        await panel.chat.until(lambda: panel.desk.resolved()["answer.system"] == "Be\nbrief.")
+        await panel.close()
+        await panel.exchange("one", "first")
+        assert panel.chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
+        await panel.press("ctrl+n")
+        await panel.chat.until(lambda: panel.chat.screen.session.settings.system is None)
+        await panel.exchange("two", "second")
+        assert panel.chat.engine.requests[1].messages[0].role is Role.USER
+        await panel.chat.screen.open_conversation(1)
+        await panel.chat.send("three")
+        assert panel.chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
+    assert not file.exists()
+    store = Store.open(database)
+    assert store.load(1).settings == {"answer": {"system": "Be\nbrief."}}
+    assert store.load(2).settings == {}
+    store.close()
+
+
+async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_path: Path) -> None:
+    database = tmp_path / "conversations.db"
+    store = Store.open(database)
+    number = store.create({"sampling": {"temp": "hot", "top_k": 3}, "model": {"ctx": 8}, "answer": "\x1b[2J"})
+    store.add(number, Role.USER, "one", parent=None)
+    store.close()
+    async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
+        await panel.chat.until(lambda: panel.chat.screen._keeper.is_open)
+        await panel.chat.screen.open_conversation(1)
+        await panel.chat.shows('sampling.temp is "hot"; it must be a number between 0 and 100.')
+        assert "model.ctx cannot be set here." in panel.chat.text
+        settings = panel.chat.screen.session.settings
+        assert (settings.sampling.top_k, settings.sampling.temperature) == (3, 0.8)
+        assert panel.chat.engine.loads == 1
+
+
+async def test_models_and_memory_are_for_all(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.press("tab")
+        await panel.find("model.ctx")
+        await panel.press("enter")
+        await panel.chat.shows("model.ctx counts for all conversations; tab changes for whom.")
+        await panel.find("model.fit")
+        await panel.press("right")
+        assert panel.desk.resolved()["model.fit"] == "auto"
+
+
+async def test_reset_of_one_and_of_all(file: Path) -> None:
+    file.write_text("[sampling]\ntemp = 0.3\ntop_k = 7\nmin_p = 0.2")
+    async with open_panel(file) as panel:
+        await panel.find("sampling.temp")
+        await panel.press("ctrl+x")
+        assert "temp" not in file.read_text()
+        assert panel.desk.resolved()["sampling.temp"] == 0.8
+        await panel.press("ctrl+l")
+        await panel.chat.shows("ctrl+l again")
+        assert "top_k = 7" in file.read_text()
+        await panel.press("ctrl+l")
+        assert file.read_text() == ""
+
+
+async def test_presets_are_chosen_and_made(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.press("right")
+        assert panel.desk.preset == "precise"
+        await panel.find("sampling.temp")
+        await panel.chat.shows("preset")
+        await panel.press("enter")
+        panel.screen.settings.editor.value = "0.4"  # type: ignore[union-attr]
+        await panel.press("enter")
+        await panel.chat.shows("It is kept; the preset precise goes before it.")
+        await panel.find("")
+        await panel.press("ctrl+s", *"none", "enter")
+        await panel.chat.shows("It must be a name, and not none.")
+        await panel.press(*"x", "enter")
+        await panel.chat.until(lambda: "nonex" in panel.desk.presets)
+        assert panel.desk.presets["nonex"] == {"sampling.temp": 0.0}
+
+
+async def test_a_broken_file_is_left_alone_until_the_user_moves_it(file: Path) -> None:
+    file.write_text("[sampling\ntemp = 1")
+    async with open_panel(file) as panel:
+        await panel.chat.shows("cannot be read")
+        await panel.find("sampling.temp")
+        await panel.press("right")
+        assert file.read_text() == "[sampling\ntemp = 1"
+        await panel.press("ctrl+o")
+        await panel.chat.until(lambda: not file.exists())
+        assert file.with_name("settings.toml.broken-1").read_text() == "[sampling\ntemp = 1"
+        await panel.press("right")
+        assert "temp = 0.9" in file.read_text()
+
+
+async def test_what_is_wrong_in_the_file_is_told_in_the_chat(file: Path) -> None:
+    file.write_text('[sampling]\ntemp = 200\n[keys]\n"chat.again" = "f4"\n[appearance]\ntheme = "[red]"')
+    async with open_panel(file, opened=False, size=(140, 40)) as panel:
+        await panel.chat.shows('"200"; it must be a number between 0 and 100.')
+        assert "keys.chat.again is f4, which is taken by chat.settings; chat.again keeps ctrl+r." in panel.chat.text
+        assert 'There is no theme "[red]".' in panel.chat.text
+
+
+async def test_a_disk_that_refuses_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise SettingsError("settings.toml cannot be written: No space left on device.", "Check the disk.")
+
+    async with open_panel(file) as panel:
+        monkeypatch.setattr(SettingsFile, "set", refuse)
+        await panel.find("sampling.temp")
+        await panel.press("right")
+        await panel.chat.shows("No space left on device. Check the disk.")
+        assert panel.desk.resolved()["sampling.temp"] == 0.8
+
+
+async def test_theme_and_motion_act_at_once_and_are_kept(file: Path) -> None:
+    async with open_panel(file) as panel:
+        app = panel.chat.pilot.app
+        await panel.find("appearance.theme")
+        await panel.press("right")
+        assert app.theme == "tandem-light"
+        await panel.find("reduced_motion")
+        await panel.press("right")
+        assert app.animation_level == "full"
+        app.theme = "nord"
+        await panel.chat.until(lambda: 'theme = "nord"' in file.read_text())
+    async with open_panel(file, opened=False) as panel:
+        assert panel.chat.pilot.app.theme == "nord"
+        assert panel.chat.pilot.app.animation_level == "full"
+
+
+async def test_keys_of_the_users_own(file: Path) -> None:
+    file.write_text('[keys]\n"chat.settings" = "f9"\nchat.again = "f4"')
+    async with open_panel(file, opened=False) as panel:
+        await panel.chat.pilot.pause()
+        await panel.press("f4")
+        assert isinstance(panel.chat.pilot.app.screen, ChatScreen)
+        await panel.press("f9")
+        await panel.chat.until(lambda: isinstance(panel.chat.pilot.app.screen, SettingsScreen))
+
+
+async def test_the_mouse_chooses_and_changes(file: Path) -> None:
+    async with open_panel(file) as panel:
+        line = next(line for line in panel.screen.query(SettingLine) if line.shown.setting.name == "draft.source")
+        await panel.chat.pilot.click(line)
+        assert panel.chosen == "draft.source"
+        await panel.chat.pilot.click(line)
+        await panel.chat.until(lambda: panel.desk.resolved()["draft.source"] == "model")
+        await panel.chat.pilot.click("#scope")
+        await panel.chat.shows("for this conversation")
+
+
+async def test_only_what_was_measured_is_shown(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("draft.mode")
+        assert "Measured" not in panel.chat.text
+        await panel.close()
+        await panel.exchange("one", "first")
+        await panel.open()
+        await panel.find("draft.mode")
+        await panel.chat.shows("Measured since the models were loaded:")
+        assert "fixed, n_max 7, n_min 0, p_min 0.6: 106.9 t/s, accepted 78 %, 1 answer" in panel.chat.text
+        await panel.find("sampling.temp")
+        assert "Measured" not in panel.chat.text
+
+
+async def test_a_filter_without_a_match_does_nothing(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("zzz")
+        await panel.press("enter", "right", "down", "ctrl+x")
+        assert not file.exists()
+        await panel.find("")
+        assert panel.chosen == "preset"
+
+
+async def test_ctrl_d_stays_the_users_until_the_mode_changes(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await panel.press("ctrl+d")
+        assert not panel.chat.screen.session.drafting
+        await panel.open()
+        await panel.find("sampling.temp")
+        await panel.press("right")
+        await panel.close()
+        assert not panel.chat.screen.session.drafting
+        await panel.open()
+        await panel.find("draft.source")
+        await panel.press("right")
+        await panel.close()
+        assert panel.chat.screen.session.drafting

@@ -1,0 +1,69 @@
+"""What the settings look like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from app.engine.types import AutoDraft
+from app.settings.desk import Desk
+from app.settings.file import SettingsFile
+from app.ui.app import make_app
+from app.ui.settings import ChatSettings
+from app.ui.tuning import Tuning
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.test_snapshots import SnapCompare
+
+FILE = 'preset = "coder"\n[draft]\nn_max = 12\n[sampling]\ntop_k = 20\n[model]\nctx = 4096\n'
+
+
+@pytest.fixture(autouse=True)
+def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The fixture that compares wants a loop of its own."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+@pytest.mark.parametrize(
+    ("size", "theme", "keys"),
+    [
+        ((60, 20), "tandem-dark", ["tab", *["down"] * 3]),
+        ((80, 24), "tandem-light", [*"n_min", "enter", "9"]),
+        ((120, 40), "tandem-dark", ["down", "down", "down"]),
+        ((200, 60), "tandem-light", []),
+    ],
+    ids=["60x20", "80x24", "120x40", "200x60"],
+)
+def test_settings(
+    snap_compare: SnapCompare, tmp_path: Path, size: tuple[int, int], theme: str, keys: list[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f'{FILE}[appearance]\ntheme = "{theme}"\n')
+    desk = Desk(SettingsFile(file), flags={"sampling.temp": 0.3}, pair={"sampling.min_p": 0.1})
+    engines: list[FakeEngine] = []
+
+    def factory(emit):  # type: ignore[no-untyped-def]
+        engines.append(FakeEngine(emit))
+        return engines[0]
+
+    def reopen():  # type: ignore[no-untyped-def]
+        raise AssertionError("nothing is loaded anew here")
+
+    app = make_app(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(desk, reopen))
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]
+        await chat.until(lambda: engines[0].loads)
+        await chat.load()
+        await pilot.press("f4")
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

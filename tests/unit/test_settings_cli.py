@@ -1,0 +1,172 @@
+"""The settings file and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.cli.options import Options, read_options
+from app.cli.parser import build_parser
+from app.engine.types import AutoDraft, DraftParams
+from app.errors import UsageError
+from app.paths import settings_file
+
+PLAIN = "--target x.gguf "
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("platformdirs.unix.Unix.user_config_dir", property(lambda self: str(tmp_path)))
+    return settings_file()
+
+
+def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> Options:
+    return read_options(build_parser().parse_args(["run", *command.split(), "Hi"]), modes)
+
+
+EVERYTHING = [
+    ('[draft]\nmode = "off"', "--drafting off"),
+    ('[draft]\nmode = "off"', "--no-draft"),
+    ('[draft]\nsource = "model"', "--no-lookup"),
+    ("[draft]\nn_max = 3\np_min = 0.5", "--draft-n-max 3 --draft-p-min 0.5"),
+    ("[sampling]\ntemp = 0\nseed = 7\ntop_k = 3", "--temp 0 --seed 7 --top-k 3"),
+    (
+        '[answer]\nsystem = "Short."\nstop = ["END", "a"]\nmax_tokens = 9',
+        "--system Short. --stop END --stop a --max-tokens 9",
+    ),
+    (
+        '[model]\nctx = 512\nthreads = 2\nflash_attn = "on"\ndevice = "cpu"\nfit = "off"',
+        "--ctx 512 --threads 2 --flash-attn on --device CPU --fit off",
+    ),
+    (
+        '[draft]\nkv_type = "q4_0"\n[model]\ntensor_split = "3,1"\ngpu_layers = 9\nkv_type = "q8_0"',
+        "--tensor-split 3,1 --gpu-layers 9 --kv-type q8_0 --draft-kv-type q4_0",
+    ),
+    ('preset = "precise"', "--preset precise"),
+]
+
+
+@pytest.mark.parametrize(("text", "flags"), EVERYTHING, ids=[flags for _, flags in EVERYTHING])
+def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str) -> None:
+    draft = "--draft y.gguf "
+    by_flags = options(PLAIN + draft + flags)
+    assert by_flags != options(PLAIN + draft)
+    file.write_text(text)
+    assert options(PLAIN + draft) == by_flags
+
+
+def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
+    assert options("--pair demo").pair.sampling.temperature == 0.2
+    file.write_text("[sampling]\ntemp = 0.5\ntop_k = 7")
+    assert options("--pair demo").pair.sampling.temperature == 0.5
+    assert options("--pair demo --preset precise").pair.sampling.temperature == 0
+    assert options("--pair demo --preset precise --temp 0.9").pair.sampling.temperature == 0.9
+    assert options("--pair demo --preset precise").pair.sampling.top_k == 7
+
+
+def test_fixed_drafting_that_is_written_down_is_for_pairs_with_a_draft(file: Path) -> None:
+    file.write_text('[draft]\nmode = "fixed"')
+    assert options(PLAIN).drafting is None
+    assert options(PLAIN + "--draft y.gguf").drafting == DraftParams()
+    with pytest.raises(UsageError, match="needs a draft model"):
+        options(PLAIN + "--drafting fixed")
+
+
+def test_commands_about_drafting_do_not_take_its_absence_from_the_file(file: Path) -> None:
+    file.write_text('[draft]\nmode = "off"')
+    assert options(PLAIN).drafting is None
+    assert options(PLAIN, ("auto", "fixed")).drafting == AutoDraft()
+    assert options(PLAIN + "--no-draft", ("auto", "fixed")).drafting is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[sampling]\ntemp = 200", 'sampling.temp is "200"; it must be a number between 0 and 100.'),
+        ("[sampling]\ntmep = 1", 'sampling.tmep is no setting. Did you mean "sampling.temp"?'),
+        ("[sampling\n", "cannot be read: "),
+        ('preset = "codr"', 'There is no preset "codr". Did you mean "coder"?'),
+        ("[draft]\nn_max = 3\nn_min = 4", "n_min is 4; it must lie between 0 and n_max (3)."),
+    ],
+)
+def test_a_command_does_not_answer_with_a_file_that_is_wrong(
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file.write_text(text)
+    assert main(["run", "--target", "x.gguf", "Hi"]) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert str(file) in shown
+    assert "Traceback" not in shown
+
+
+def test_looks_and_keys_do_not_concern_a_command(file: Path) -> None:
+    file.write_text("[appearance]\ntheme = 3\nfont = 1\n[keys]\nx = 3")
+    options(PLAIN)
+
+
+def test_a_wrong_flag_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--top-k", "many", "Hi"]) == 2
+    assert capsys.readouterr().err == (
+        'tandem: --top-k is "many"; it must be a whole number between 0 and 1,000,000.\n'
+    )
+
+
+def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "path"]) == 0
+    assert capsys.readouterr().out == f"{file}\n"
+    for name, value in (
+        ("temp", "0.2"),
+        ("top-k", "7"),
+        ("presets.brief.answer.system", "Short."),
+        ("preset", "coder"),
+    ):
+        assert main(["settings", "set", name, value]) == 0
+    assert main(["settings", "show", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["settings"]["sampling.temp"]["value"] == 0.2
+    assert shown["settings"]["sampling.temp"]["from"] == "preset"
+    assert shown["settings"]["sampling.top_k"]["from"] == "settings file"
+    assert shown["presets"]["brief"] == {"answer.system": "Short."}
+    for name in ("preset", "temp", "top_k", "presets.brief"):
+        assert main(["settings", "unset", name]) == 0
+    assert file.read_text() == ""
+    assert main(["settings"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "sampling.temp              0.8" in lines
+    assert lines[-1] == "presets: precise, creative, coder"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("tmep", "1", 'There is no setting "tmep". Did you mean'),
+        ("temp", "warm", 'temp is "warm"; it must be a number between 0 and 100.'),
+        ("preset", "codr", 'There is no preset "codr"'),
+        ("draft.n_min", "9", "n_min is 9; it must lie between 0 and n_max (7)."),
+        ("presets.x.appearance.theme", "nord", "cannot be part of a preset"),
+        ("presets.x.nothing", "1", 'There is no setting "nothing"'),
+    ],
+)
+def test_what_cannot_be_set(file: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str) -> None:
+    assert main(["settings", "set", name, value]) == 2
+    assert said in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text('odd = 1\n[sampling]\ntemp = "hot"\n[keys]\nchat.again = "f8"\n')
+    assert main(["settings"]) == 0
+    assert "odd is no setting." in capsys.readouterr().err
+    file.write_text(f'{file.read_text()}[presets.x.sampling]\nhue = 1\ntemp = "hot"\n')
+    for name in ("odd", "temp", "keys.chat.again", "presets.x.sampling.hue", "presets.x.temp"):
+        assert main(["settings", "unset", name]) == 0
+    assert file.read_text() == ""
+    file.write_text("[broken")
+    assert main(["settings", "set", "temp", "0.2"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert file.read_text() == "[broken"

@@ -1,0 +1,40 @@
+"""How the settings reach an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.chat.message import Message, Role
+from app.engine.types import AutoDraft
+from app.settings.desk import Desk, Scope
+from app.settings.file import SettingsFile
+from app.ui.session import ChatSession
+from app.ui.settings import ChatSettings
+
+OWN = Message(Role.SYSTEM, "Own.")
+
+
+def first(session: ChatSession) -> Message:
+    session.restart((OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
+    return session.ask("c").messages[0]
+
+
+def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_flag_and_conversation(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(SettingsFile(tmp_path / "settings.toml"))
+    session = ChatSession(ChatSettings("A pair", drafting=AutoDraft()), desk)
+    assert first(session) == OWN
+    desk.set("answer.system", "For all.")
+    assert first(session) == OWN
+    session.restart()
+    assert session.ask("c").messages[0].content == "For all."
+    desk.set("answer.system", "Here.", Scope.CONVERSATION)
+    assert first(session).content == "Here."
+    flagged = Desk(flags={"answer.system": "Flag."})
+    assert first(ChatSession(ChatSettings("A pair"), flagged)).content == "Flag."
+
+
+def test_without_a_desk_it_is_as_it_was_started() -> None:
+    session = ChatSession(ChatSettings("A pair", system="Started."))
+    assert first(session).content == "Started."
