@@ -44,6 +44,7 @@ def chat(args: argparse.Namespace) -> int:
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
     from app.ui.app import make_app
+    from app.ui.paste_parser import take_pastes_whole
     from app.ui.stderr_guard import guarded_stderr
 
     def store() -> Store:
@@ -61,6 +62,7 @@ def chat(args: argparse.Namespace) -> int:
         first_run=first_run,
         store=store,
     )
+    take_pastes_whole()
     try:
         with guarded_stderr(log_file()):
             app.run()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.chat.message import Message, Role
-from app.chat.tree import Node, State, Summary, said
+from app.chat.tree import Document, Node, State, Summary, said
 from app.engine.text import Segment
 from app.engine.types import FinishReason
 from app.errors import StoreError
@@ -63,6 +63,7 @@ class _Place:
         active: The active leaf.
         draft: The unsent text that is kept.
         again: The active leaf before another answer was asked for; None unless that is so.
+        settings: The conversation's own.
     """
 
     conversation: int | None = None
@@ -71,6 +72,7 @@ class _Place:
     active: int | None = None
     draft: str = ""
     again: int | None = None
+    settings: Document = field(default_factory=dict)
 
 
 class Keeper:
@@ -225,7 +227,7 @@ class Keeper:
         path = found.tree.path
         replied_to, asked = _end_of(path)
         leaf = path[-1].id if path else None
-        self._place = _Place(conversation, replied_to, asked, leaf, found.draft)
+        self._place = _Place(conversation, replied_to, asked, leaf, found.draft, settings=found.settings)
         heard = said(found.tree.path_to(replied_to))
         return Opened(path, heard, asked.text if asked is not None else None, found.draft)
 
@@ -235,6 +237,26 @@ class Keeper:
         if place.conversation is not None and text != place.draft:
             self._do(lambda store: store.set_draft(place.conversation or 0, text))
             place.draft = text
+
+    @property
+    def settings(self) -> Document:
+        """What the conversation was given of its own."""
+        return self._place.settings
+
+    def set_setting(self, key: str, value: object) -> None:
+        """Keep something with the conversation, once anything was said in it; None takes it away."""
+        place = self._place
+        place.settings = {name: kept for name, kept in {**place.settings, key: value}.items() if kept is not None}
+        self.with_conversation(lambda store, number: store.set_settings(number, place.settings))
+
+    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
+        """What the store does with the conversation; None while nothing was said in it, or if the disk refuses."""
+        number = self._place.conversation
+        return None if number is None else self._do(lambda store: action(store, number))
+
+    def with_store(self, action: Callable[[Store], _T]) -> _T | None:
+        """What the store finds over all conversations; None without one, or if the disk refuses."""
+        return self._do(action)
 
     # All of them
 
@@ -276,10 +298,10 @@ class Keeper:
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         place = self._place
         if place.conversation is None:
-            conversation, leaf = store.create(), None
+            conversation, leaf = store.create(place.settings), None
             for message in before:
                 leaf = store.add(conversation, message.role, message.content, parent=leaf).id
-            self._place = place = _Place(conversation, leaf)
+            self._place = place = _Place(conversation, leaf, settings=place.settings)
             self._empty_draft = ""
         number = place.conversation
         assert number is not None

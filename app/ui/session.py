@@ -40,6 +40,8 @@ class ChatSession:
         """The number of the running answer."""
         self.asked: str | None = None
         """The last prompt that an answer was asked for."""
+        self.system: str | None = None
+        """The conversation's own system prompt."""
         self._said: tuple[Message, ...] = ()
         self._replaced: tuple[Message, ...] = ()
 
@@ -125,7 +127,8 @@ class ChatSession:
         settings = self.settings
         # A conversation from a file may begin with a system message of its own; templates take one, in front.
         own = self._said[:1] if self._said and self._said[0].role is Role.SYSTEM else ()
-        system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+        chosen = self.system or settings.system
+        system = (Message(Role.SYSTEM, chosen),) if chosen else own
         said = (message for message in self._said if message.role is not Role.SYSTEM)
         return AnswerRequest(
             messages=(*system, *said, Message(Role.USER, prompt)),

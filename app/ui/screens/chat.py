@@ -13,23 +13,31 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
+from app.chat.attached import question_of
+from app.chat.message import Role
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.commands import is_command
+from app.ui.conversation_facts import past_prompts, system_of
 from app.ui.hearing import Hearing
 from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
 from app.ui.listener import Listener
+from app.ui.notify import Attention
 from app.ui.pair_changes import PairChanges
+from app.ui.sending import Sending
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.included import IncludedLine
 from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
 from app.ui.widgets.status import StatusLine
+from app.ui.widgets.suggestions import Suggestions
 
 if TYPE_CHECKING:
     from app.ui.app import Engine
@@ -52,12 +60,15 @@ class ChatScreen(Screen[None]):
 
     AUTO_FOCUS = "PromptInput"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
+    # Rows are for the conversation where there are few.
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
     hint = query_one(Hint)
     status = query_one(StatusLine)
     prompt = query_one(PromptInput)
+    included = query_one(IncludedLine)
 
     class EventsArrived(Message):
         """The engine has said something that should not wait."""
@@ -83,7 +94,8 @@ class ChatScreen(Screen[None]):
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
-        self._keeper = keeper
+        self._keeper = self.keeper = keeper
+        self._sending = Sending(self)
         self._changes = PairChanges(engine, self.session, loads=loads)
         self._listener = Listener(bridge, Hearing(self, keeper, self._changes), self.set_timer)
         self._draft_waits = False
@@ -95,14 +107,18 @@ class ChatScreen(Screen[None]):
         if self._pairs is not None:
             yield DownloadLine(self._pairs)
         yield StatusLine()
+        yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
-            yield PromptInput()
+            yield PromptInput(menu)
+        yield IncludedLine()
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
+        self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
         self._keeper.say = lambda text: self.call_later(self.messages.notice, text)
+        self.prompt.past.source = lambda: past_prompts(self._keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
@@ -114,13 +130,18 @@ class ChatScreen(Screen[None]):
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
-        text = event.text.strip()
+        if is_command(event.text):
+            await self._sending.do(event.text)
+            return
         if refusal := self.session.refusal:
             self.prompt.restore(event.text)
             unloaded = self.session.phase is Phase.UNLOADED and self._pairs is not None
             self.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
             return
-        # Asked before anything is awaited, so that no key in between can ask for something else.
+        text = await self._sending.message(event.text)
+        if text is None:
+            return
+        # Asked before anything else is awaited, so that no key in between can ask for something else.
         loading = self.session.phase is Phase.LOADING
         if loading:
             self.session.waiting = text
@@ -153,7 +174,7 @@ class ChatScreen(Screen[None]):
     async def _again(self) -> None:
         if not self.session.can_ask_again:
             return
-        if self.prompt.text.strip() == self.session.asked:
+        if self.prompt.text.strip() == question_of(self.session.asked or ""):
             self.prompt.clear()
         request = self.session.ask_again()
         self._keeper.again()
@@ -163,13 +184,13 @@ class ChatScreen(Screen[None]):
 
     async def _restart(self) -> None:
         await self.take_back()
-        await self._go_to(self._keeper.leave(self.prompt.text))
+        await self._go_to(self._keeper.leave(self.prompt.whole))
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         if conversation is not None and conversation != self._keeper.conversation:
             await self.take_back()
-            if opened := self._keeper.open(conversation, self.prompt.text):
+            if opened := self._keeper.open(conversation, self.prompt.whole):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             await self._restart()
@@ -178,6 +199,7 @@ class ChatScreen(Screen[None]):
         if self.session.phase is Phase.ANSWERING:
             self._engine.cancel()
         self.session.restart(opened.said, opened.asked)
+        self.session.system = system_of(self._keeper.settings)
         self.prompt.put(opened.draft)
         await self.messages.show(opened.path)
         self.hint.unseen(False)
@@ -186,8 +208,20 @@ class ChatScreen(Screen[None]):
             self.show_ready()
         self.refresh_bindings()
 
+    @on(Suggestions.Clicked)
+    def _choose(self, event: Suggestions.Clicked) -> None:
+        self.prompt.choose(event.suggestion)
+
+    async def action_copy_answer(self) -> None:
+        await self._sending.do("/copy", give_back=False)
+
+    async def action_copy_code(self) -> None:
+        await self._sending.do("/copy code", give_back=False)
+
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
+        pair = self.session.pair
+        self.included.look(self.prompt.text, self.prompt.pastes, pair.n_ctx if pair is not None else None)
         if not self._draft_waits:
             self._draft_waits = True
             self.set_timer(_DRAFT_S, self._keep_draft)
@@ -199,7 +233,14 @@ class ChatScreen(Screen[None]):
     @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
-        return self.session.waiting or self.prompt.text
+        return self.session.waiting or self.prompt.whole
+
+    @property
+    def last_answer(self) -> str:
+        """The newest answer, as far as it is there; empty without one."""
+        shown = self.messages.answer.text.strip() if self.messages.answer is not None else ""
+        said = (message.content for message in reversed(self.session.said) if message.role is Role.ASSISTANT)
+        return shown or next(said, "")
 
     def action_toggle_drafting(self) -> None:
         session = self.session
@@ -298,6 +339,7 @@ class ChatScreen(Screen[None]):
     def _start(self, request: AnswerRequest) -> None:
         self.hint.forget()
         self.status.begin()
+        self.attention.begin()
         self.session.started(self._engine.answer(request))
         self._listener.begin()
         self.refresh_bindings()

@@ -13,8 +13,10 @@ from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from app.chat.attached import split
 from app.engine.text import Segment, printable
 from app.errors import AppError
+from app.ui.widgets.folded import FoldedText
 
 if TYPE_CHECKING:
     from app.ui.widgets.markdown import ModelMarkdown
@@ -24,17 +26,20 @@ class UserMessage(VerticalGroup):
     """What the user asked, exactly as typed.
 
     Args:
-        text: The prompt.
+        text: The prompt; what it includes is folded.
         label: Who speaks.
     """
 
     def __init__(self, text: str, label: str = "You") -> None:
         super().__init__()
-        self._text = printable(text)
+        question, self._attachments = split(text)
+        self._text = printable(question)
         self._label = label
 
     def compose(self) -> ComposeResult:
         yield Static(self._label, classes="label")
+        for attachment in self._attachments:
+            yield FoldedText(attachment)
         yield Static(Content(self._text), classes="said")
 
 
@@ -93,6 +98,8 @@ class AnswerMessage(VerticalGroup):
 
     def __init__(self) -> None:
         super().__init__()
+        self.text = ""
+        """What was put so far, as the model wrote it."""
         self._begun = False
         self._markdown: ModelMarkdown | None = None
 
@@ -120,6 +127,7 @@ class AnswerMessage(VerticalGroup):
         text = text if self._begun else text.lstrip()
         if text and self._markdown is not None:
             self._begun = True
+            self.text += text
             await self._markdown.append(printable(text))
 
     def note(self, text: str) -> None:
