@@ -83,12 +83,16 @@ class Completion:
             case Kind.CHOICE:
                 assert site.command is not None
                 return [Suggestion(each, each) for each in site.command.choices if each.startswith(site.typed)]
-            case Kind.PATH:
-                return [Suggestion(path, path, whole=False) for path in self._paths.matching(site.typed)]
-            case Kind.REFERENCE:
-                return [Suggestion(path, completed(path), whole=False) for path in self._paths.matching(site.typed)]
+            case Kind.PATH | Kind.REFERENCE:
+                put = completed if site.kind is Kind.REFERENCE else str
+                return [Suggestion(_last(path), put(path), whole=False) for path in self._paths.matching(site.typed)]
 
 
 def _suggestion(command: Command) -> Suggestion:
     space = " " if command.argument else ""
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
+
+
+def _last(path: str) -> str:
+    """The last part of a path, which is what differs from line to line."""
+    return path[path.rstrip("/").rfind("/") + 1 :]

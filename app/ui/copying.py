@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
     if text:
         # Half a character, as a selection may cut it, is none in any encoding.
         whole = text.encode("utf-8", "replace").decode()
-        app.run_worker(_copy(app, whole, what or f"{len(text):,} characters"), group="copy", exclusive=True)
+        length = f"{len(text):,} character{'s' * (len(text) != 1)}"
+        app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:

@@ -74,24 +74,29 @@ def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int
     Returns:
         The line; what cannot be included is said in it. Empty if there is nothing to say.
     """
-    parts, total = [], 0
+    parts, problems, total = [], [], 0
     for reference in references(question):
         try:
             named = _find(reference, base)
-        except AppError as error:
-            parts.append(error.message.rstrip("."))
+        except MissingFile as error:
+            # Half a path, while it is typed, is no mistake.
+            if reference.end < len(question):
+                problems.append(error.message.rstrip("."))
             continue
-        text = f"{named.name} {size(named.bytes)}" if named is not None else ""
+        except AppError as error:
+            problems.append(error.message.rstrip("."))
+            continue
+        text = f"{named.path.name} {size(named.bytes)}" if named is not None else ""
         if named is not None and text not in parts:
             parts.append(text)
             total += named.bytes
     for paste in pastes:
         parts.append(paste.name)
         total += paste.size
-    if not total:
-        return "; ".join(parts)
-    line = f"{'; '.join(parts)}, about {rough_tokens(total):,} tokens"
-    return f"{line}; {_share(rough_tokens(total), n_ctx)}" if n_ctx else line
+    if total:
+        about = rough_tokens(total)
+        parts = [f"{', '.join(parts)}, about {about:,} tokens", *([_share(about, n_ctx)] if n_ctx else [])]
+    return "; ".join([*parts, *dict.fromkeys(problems)])
 
 
 def _share(count: int, n_ctx: int) -> str:

@@ -22,7 +22,7 @@ class Pastes:
 
     def fold(self, text: str) -> str:
         """What to put into the prompt for a paste: the text, or the mark that stands for it."""
-        lines = text.count("\n") + 1
+        lines = text.count("\n") + (not text.endswith("\n"))
         if len(text) <= LONGEST and lines <= MOST_LINES:
             return text
         many = f"{lines:,} line{'s' * (lines != 1)}"

@@ -37,7 +37,7 @@ def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: 
     terminal.until(lambda s: "116 B, about 29 tokens" in s.replace("\n", ""))
     terminal.type("What is the zebra called?")
     terminal.press("Enter")
-    terminal.until(lambda s: "zebra notes.md  116 B" in re.sub(r"\n +", "", s))
+    terminal.until(lambda s: "116 B" in s and "Answer" in s)
     terminal.until(lambda s: " t/s" in s)
     terminal.press("C-q")
     assert terminal.exit_code() == 0
@@ -98,7 +98,8 @@ def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, dem
     )
     os.close(child)
     shown = b""
-    while b"ask anything" not in shown:
+    # The cursor stands on the first letter.
+    while b"sk anything" not in shown:
         shown += os.read(parent, 4096)
     os.close(parent)
     program.send_signal(signal.SIGHUP)

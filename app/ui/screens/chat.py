@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from app.chat.attached import question_of
 from app.chat.message import Role
@@ -33,6 +33,7 @@ from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.included import IncludedLine
+from app.ui.widgets.key_line import KeyLine
 from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
@@ -61,7 +62,7 @@ class ChatScreen(Screen[None]):
     AUTO_FOCUS = "PromptInput"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
     # Rows are for the conversation where there are few.
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
@@ -112,7 +113,7 @@ class ChatScreen(Screen[None]):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
             yield PromptInput(menu)
         yield IncludedLine()
-        yield Footer(show_command_palette=False)
+        yield KeyLine(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.attention = Attention(self.app)

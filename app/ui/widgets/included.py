@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from textual.content import Content
@@ -31,7 +32,7 @@ class IncludedLine(Static):
             n_ctx: Tokens that the context holds, if that is known.
         """
         if "@" in question or pastes:
-            self.run_worker(self._look(question, pastes, n_ctx), group="included", exclusive=True)
+            self.run_worker(partial(self._look, question, pastes, n_ctx), group="included", exclusive=True)
         else:
             self.workers.cancel_group(self, "included")
             self.say("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -168,7 +169,7 @@ class PromptInput(TextArea):
             return
         self._site = site
         if site is not None and site.reads_disk:
-            self.run_worker(self._look_at_disk(site), group="paths", exclusive=True)
+            self.run_worker(partial(self._look_at_disk, site), group="paths", exclusive=True)
         else:
             self._offer(site, self._completion.offer(site) if site else ())
 
