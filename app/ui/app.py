@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
@@ -62,8 +61,6 @@ class TandemApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
     ]
-    if sys.platform != "win32":
-        BINDINGS += [Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False, priority=True)]
 
     def __init__(
         self,

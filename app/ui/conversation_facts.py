@@ -33,9 +33,9 @@ def rename(keeper: Keeper, title: str) -> str | None:
     return keeper.with_conversation(lambda store, number: store.rename(number, title))
 
 
-def past_prompts(keeper: Keeper) -> Iterable[str]:
-    """What the user said in any conversation, newest first."""
-    return keeper.with_store(lambda store: store.prompts(_MOST_PROMPTS)) or ()
+def past_prompts(keeper: Keeper) -> Iterable[str] | None:
+    """What the user said in any conversation, newest first; None before the store is open."""
+    return keeper.with_store(lambda store: store.prompts(_MOST_PROMPTS))
 
 
 def save(keeper: Keeper, name: str) -> Path:

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,11 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
         # Half a character, as a selection may cut it, is none in any encoding.
         whole = text.encode("utf-8", "replace").decode()
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
-        app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)
+
+        async def copy() -> None:
+            await _copy(app, whole, what or length)
+
+        app.run_worker(copy, group="copy", exclusive=True)
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
@@ -68,7 +71,7 @@ def _give(text: str) -> bool:
             # Some stay in the background to hold the text, with the pipes they were given.
             subprocess.run(
                 command,
-                input=text.encode("utf-16-le" if command[0] == "clip" else "utf-8"),
+                input=text.encode("utf-16" if command[0] == "clip" else "utf-8"),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 timeout=_PATIENCE_S,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from textual.binding import ActiveBinding, Binding, BindingType
 
 KEYS: list[BindingType] = [
@@ -33,6 +35,9 @@ KEYS: list[BindingType] = [
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
+# In a list it brings back what was deleted; Windows has no suspending.
+if sys.platform != "win32":
+    KEYS.append(Binding("ctrl+z", "app.suspend_process", "suspend", id="chat.suspend", show=False, priority=True))
 
 _FIRST = (
     "chat.stop",

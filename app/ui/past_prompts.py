@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from app.chat.attached import split
 
-Source = Callable[[], Iterable[str]]
-"""Gives the messages of the user that are kept, newest first."""
+Source = Callable[[], Iterable[str] | None]
+"""Gives the messages of the user that are kept, newest first; None while they cannot be told."""
 
 
 class PastPrompts:
     """The prompts of this session before those of earlier ones, each once.
 
     Args:
-        source: Asked when they are needed first, and after `forget`.
+        source: Asked when they are needed first.
     """
 
     def __init__(self, source: Source = tuple) -> None:
@@ -31,14 +31,17 @@ class PastPrompts:
     def newest(self) -> Sequence[tuple[str, str]]:
         """Every prompt as the message it was and the question in it."""
         if self._all is None:
-            if self._kept is None:
-                self._kept = tuple(self.source())
+            if self._kept is None and (found := self.source()) is not None:
+                self._kept = tuple(found)
             questions: dict[str, str] = {}
-            for message in (*reversed(self._new), *self._kept):
+            for message in (*reversed(self._new), *(self._kept or ())):
                 question = split(message)[0].strip()
                 if question:
                     questions.setdefault(question, message)
-            self._all = tuple((message, question) for question, message in questions.items())
+            known = tuple((message, question) for question, message in questions.items())
+            if self._kept is None:
+                return known
+            self._all = known
         return self._all
 
     def search(self, query: str, most: int) -> Sequence[tuple[str, str]]:

@@ -24,6 +24,14 @@ def test_each_prompt_is_there_once_newest_first() -> None:
     assert [question for _, question in past.search("", 2)] == ["d", "a"]
 
 
+def test_a_store_that_opens_later_is_asked_again() -> None:
+    kept: list[str] | None = None
+    past = PastPrompts(lambda: kept)
+    assert past.newest() == ()
+    kept = ["from before"]
+    assert past.newest() == (("from before", "from before"),)
+
+
 def test_every_word_is_looked_for_in_what_was_typed() -> None:
     message = compose("Why this @a.py Error?", [Attachment("a.py", "needle")])
     past = PastPrompts(lambda: ("the error", message, "other"))

@@ -17,6 +17,7 @@ from app.ui.completion import Completion, Kind
 from app.ui.including import estimate, gather
 from app.ui.path_completion import MOST, PathCompletion
 from app.ui.references import completed, reference_at, references
+from app.ui.text import size
 
 
 @pytest.mark.parametrize(
@@ -144,6 +145,14 @@ def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
     (tree / "big.txt").write_text("x" * 900)
     with pytest.raises(AppError, match=r"big\.txt is about 220 tokens, and the context holds 100"):
         gather("@big.txt", (), tree, 100)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (999_400, "999 KB"), (999_500, "1.0 MB"), (12_300_000, "12 MB")],
+)
+def test_sizes_are_short(count: int, shown: str) -> None:
+    assert size(count) == shown
 
 
 def test_what_it_costs_is_estimated(tree: Path) -> None:

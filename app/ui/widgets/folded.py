@@ -56,12 +56,7 @@ class FoldedText(VerticalGroup):
             self.query_one(".contents", Static).update(Content(self._beginning()))
 
     def _beginning(self) -> str:
-        lines = iter(attachment_lines(self._attachment.text))
+        lines = iter(printable(self._attachment.text).split("\n"))
         shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
         rest = sum(1 for _ in lines)
         return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
-
-
-def attachment_lines(text: str) -> list[str]:
-    """The lines of a text as they can be shown."""
-    return printable(text).split("\n")

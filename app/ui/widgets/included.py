@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from textual.content import Content
@@ -31,14 +30,15 @@ class IncludedLine(Static):
             pastes: What was pasted into it.
             n_ctx: Tokens that the context holds, if that is known.
         """
+
+        async def look() -> None:
+            self.say(await aside(lambda: estimate(question, pastes, Path(), n_ctx)))
+
         if "@" in question or pastes:
-            self.run_worker(partial(self._look, question, pastes, n_ctx), group="included", exclusive=True)
+            self.run_worker(look, group="included", exclusive=True)
         else:
             self.workers.cancel_group(self, "included")
             self.say("")
-
-    async def _look(self, question: str, pastes: Sequence[Attachment], n_ctx: int | None) -> None:
-        self.say(await aside(lambda: estimate(question, pastes, Path(), n_ctx)))
 
     def say(self, text: str) -> None:
         """Show a line; nothing takes it away."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
-from textual.document._document import Document
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import Document
 
 from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
@@ -168,10 +167,14 @@ class PromptInput(TextArea):
         if site == self._site:
             return
         self._site = site
-        if site is not None and site.reads_disk:
-            self.run_worker(partial(self._look_at_disk, site), group="paths", exclusive=True)
-        else:
+        if site is None or not site.reads_disk:
             self._offer(site, self._completion.offer(site) if site else ())
+            return
+
+        async def look() -> None:
+            await self._look_at_disk(site)
+
+        self.run_worker(look, group="paths", exclusive=True)
 
     async def _look_at_disk(self, site: Site) -> None:
         found = await aside(lambda: self._completion.offer(site))
