@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from textual.dom import DOMNode
 
 _T = TypeVar("_T")
+
+
+def run_latest(node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+    """Run something between the messages of a widget or the app; what still runs of its group is given up.
+
+    A function and not its coroutine: one that is given up before it begins would complain that nobody awaited it.
+    """
+    # Textual asks for a coroutine that is sent None, which no async function promises.
+    node.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
 
 
 async def aside(work: Callable[[], _T]) -> _T:

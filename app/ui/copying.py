@@ -16,7 +16,7 @@ from typing import Any
 from textual.app import App
 
 from app.paths import copied_file
-from app.ui.aside import aside
+from app.ui.aside import aside, run_latest
 from app.ui.terminal import send
 from app.ui.widgets.hint import Hint
 
@@ -41,7 +41,7 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
         async def copy() -> None:
             await _copy(app, whole, what or length)
 
-        app.run_worker(copy, group="copy", exclusive=True)
+        run_latest(app, copy, "copy")
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from app.chat.attached import Attachment
 from app.engine.text import printable
-from app.ui.aside import aside
+from app.ui.aside import aside, run_latest
 from app.ui.including import estimate
 
 
@@ -35,7 +35,7 @@ class IncludedLine(Static):
             self.say(await aside(lambda: estimate(question, pastes, Path(), n_ctx)))
 
         if "@" in question or pastes:
-            self.run_worker(look, group="included", exclusive=True)
+            run_latest(self, look, "included")
         else:
             self.workers.cancel_group(self, "included")
             self.say("")

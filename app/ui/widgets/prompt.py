@@ -14,7 +14,7 @@ from textual.widgets.text_area import Document
 
 from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
-from app.ui.aside import aside
+from app.ui.aside import aside, run_latest
 from app.ui.command_table import COMMANDS
 from app.ui.completion import Completion, Site
 from app.ui.past_prompts import PastPrompts
@@ -174,7 +174,7 @@ class PromptInput(TextArea):
         async def look() -> None:
             await self._look_at_disk(site)
 
-        self.run_worker(look, group="paths", exclusive=True)
+        run_latest(self, look, "paths")
 
     async def _look_at_disk(self, site: Site) -> None:
         found = await aside(lambda: self._completion.offer(site))
