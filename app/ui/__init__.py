@@ -5,6 +5,9 @@ screens/       one screen a file, its style sheet beside it
 widgets/       what the screens are made of; they show state and ask for changes
 session        what is being talked about and what may be asked next: plain values, no widgets
 bridge         worker events, from the worker's thread to the screen's
+sending        from what was typed to the message that is sent: files read, commands done (command_table lists them)
+completion     what the text at the cursor could become; references, path_completion and past_prompts are its sources
+copying, notify, terminal, signals, paste_parser      the manners towards the terminal and the system
 stderr_guard   keeps what native code prints off the screen
 text, names    from model output, numbers and model files to what is shown
 """
