@@ -42,3 +42,8 @@ def conversations_file() -> Path:
 def log_file() -> Path:
     """Where the full-screen program writes what would spoil the screen."""
     return Path(_DIRS.user_log_dir) / "tandem.log"
+
+
+def copied_file() -> Path:
+    """What was copied last, for where the terminal's clipboard is out of reach."""
+    return Path(_DIRS.user_data_dir) / "copied.txt"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.titles import make_title
 from app.chat.tree import Document, Node, State, Summary, Transcript
@@ -59,7 +60,7 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
         known = db.execute("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation))
         if known.fetchone() is None:
             raise gone()
-    title = make_title(node.text) if node.role is Role.USER else ""
+    title = make_title(question_of(node.text)) if node.role is Role.USER else ""
     changed = db.execute(
         "UPDATE conversations SET updated = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
         (node.created, title, conversation),

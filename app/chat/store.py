@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.chat.answers import Answers
+from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.journal import Journal
 from app.chat.message import Role
@@ -132,7 +133,7 @@ class Store:
                 "SELECT text FROM messages WHERE conversation = ? AND role = 'user' ORDER BY id LIMIT 1",
                 (conversation,),
             )
-            made = make_title(first[0][0]) if first else ""
+            made = make_title(question_of(first[0][0])) if first else ""
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
 
@@ -193,6 +194,15 @@ class Store:
     def find(self, conversation: int, query: str, limit: int = 1000) -> tuple[Hit, ...]:
         """Messages of one conversation that hold every word of the query."""
         return self._search.messages(conversation, query, limit)
+
+    def prompts(self, limit: int) -> tuple[str, ...]:
+        """What the user said in all conversations that are not deleted, newest first."""
+        rows = self._rows(
+            "SELECT m.text FROM messages m JOIN conversations c ON c.id = m.conversation "
+            "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
+            (limit,),
+        )
+        return tuple(text for (text,) in rows)
 
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""

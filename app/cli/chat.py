@@ -44,6 +44,7 @@ def chat(args: argparse.Namespace) -> int:
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
     from app.ui.app import make_app
+    from app.ui.paste_parser import take_pastes_whole
     from app.ui.stderr_guard import guarded_stderr
 
     def store() -> Store:
@@ -62,6 +63,7 @@ def chat(args: argparse.Namespace) -> int:
         store=store,
         tuning=Tuning(opener.desk, opener.again),
     )
+    take_pastes_whole()
     try:
         with guarded_stderr(log_file()):
             app.run()

@@ -24,6 +24,7 @@ _EPILOG = """examples:
 _RUN_EPILOG = """examples:
   tandem run "Write a quicksort in Python."
   tandem run --temp 0 --max-tokens 200 --json "Name three rivers." > answer.json
+  tandem run --file notes.md "Sum this up."
   git diff | tandem run --system "Write a commit message." -
 """
 
@@ -80,6 +81,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from standard input")
     run.add_argument("--prompt-file", type=Path, metavar="FILE", help="read the prompt from a file")
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
+    run.add_argument(
+        "--file", type=Path, action="append", metavar="FILE", help="a text file to put before the prompt (repeatable)"
+    )
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
     add_setting_flags(run, ANSWERS)

@@ -6,9 +6,12 @@ import argparse
 import json
 import queue
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
+from app.chat.textfile import read_text
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
@@ -41,7 +44,7 @@ _BROKEN_PIPE = 1
 def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
     options = read_options(args)
-    prompt = _read_prompt(args)
+    prompt = _with_files(_read_prompt(args), getattr(args, "file", ()))
     prefill: str = getattr(args, "prefill", "")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = EngineWorker(events.put, CancelFlag())
@@ -124,6 +127,11 @@ class _Listener:
             self._printer.end()
         self._status.say(summary(event, self._pair))
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
+
+
+def _with_files(prompt: str, files: Sequence[Path]) -> str:
+    """The prompt with the text of files in front. Raises AppError where one is not to be read as text."""
+    return compose(prompt, [Attachment(str(file), read_text(file, str(file)).text) for file in files])
 
 
 def _read_prompt(args: argparse.Namespace) -> str:

@@ -170,6 +170,15 @@ class Desk:
         self._flags.pop(name, None)
         self._mend()
 
+    def set_own(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation; None lets what is under it count."""
+        if value is None:
+            self._conversation.pop(name, None)
+        else:
+            self._conversation[name] = value
+        self._flags.pop(name, None)
+        self._mend()
+
     def reset(self, name: str) -> None:
         """Let what is under the present value count: the one of the preset, the file, the pair, or the default.
 

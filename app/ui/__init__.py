@@ -7,6 +7,9 @@ session        what is being talked about and what may be asked next: plain valu
 bridge         worker events, from the worker's thread to the screen's
 shared_ears    lets a screen on top of the chat hear what the engine says about its own requests
 comparing      a comparison as the screen goes through it
+sending        from what was typed to the message that is sent: files read, commands done (command_table lists them)
+completion     what the text at the cursor could become; references, path_completion and past_prompts are its sources
+copying, notify, terminal, signals, paste_parser      the manners towards the terminal and the system
 stderr_guard   keeps what native code prints off the screen
 text, names    from model output, numbers and model files to what is shown
 """

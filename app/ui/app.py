@@ -16,11 +16,13 @@ from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
 from app.ui.conversation_commands import ConversationCommands
+from app.ui.copying import copy_text
 from app.ui.keeping import Keeper, StoreOpener
 from app.ui.looks import keep_theme, take_keys, wear
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
+from app.ui.signals import end_politely
 from app.ui.themes import DARK, FALLBACKS, LIGHT
 from app.ui.tuning import Tuning
 from app.ui.widgets.hint import Hint
@@ -122,6 +124,8 @@ class TandemApp(App[None]):
         return binding.key_display or binding.key
 
     def on_mount(self) -> None:
+        if not self.is_headless:
+            end_politely(self._leave)
         if not self._has_pair:
             self._open_pairs()
         self.call_after_refresh(self._after_first_frame)
@@ -236,13 +240,18 @@ class TandemApp(App[None]):
         for hint in self.screen.query(Hint):
             hint.say("ctrl+c again quits")
 
-    def _leave(self) -> None:
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text, as far as the terminal lets us; see `app.ui.copying`."""
+        self._clipboard = text
+        copy_text(self, text)
+
+    def _leave(self, code: int = 0) -> None:
         self._bridge.close()
         self.engine.cancel()
         self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
         if self._pairs is not None:
             self._pairs.close(0.0)
-        self.exit()
+        self.exit(return_code=code)
 
 
 def make_app(

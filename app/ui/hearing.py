@@ -121,6 +121,7 @@ class Hearing:
 
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked
+        screen.attention.end()
         counts = self._session.ended(text)
         screen.hint.forget()
         restored = await screen.messages.settle(counts=counts)

@@ -217,6 +217,15 @@ class Keeper(Shelf):
             if place.conversation is not None:
                 self._do(lambda store: store.set_settings(place.conversation or 0, settings))
 
+    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
+        """What the store does with the conversation; None while nothing was said in it, or if the disk refuses."""
+        number = self._place.conversation
+        return None if number is None else self._do(lambda store: action(store, number))
+
+    def with_store(self, action: Callable[[Store], _T]) -> _T | None:
+        """What the store finds over all conversations; None without one, or if the disk refuses."""
+        return self._do(action)
+
     # Its branches
 
     def switch(self, message: int) -> Opened | None:

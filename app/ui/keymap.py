@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 
 from app.engine.text import printable
 from app.settings.tree import nearest
@@ -21,15 +22,26 @@ def places() -> Places:
     from app.ui.app import TandemApp
     from app.ui.screens.add_pair import AddPairScreen
     from app.ui.screens.chat import ChatScreen
+    from app.ui.screens.compare import CompareScreen
     from app.ui.screens.conversations import ConversationsScreen
+    from app.ui.screens.key_list import KeyListScreen
     from app.ui.screens.settings import SettingsScreen
     from app.ui.screens.setup import SetupScreen
+    from app.ui.widgets.conversation_picker import ConversationPicker
     from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
     from app.ui.widgets.prompt import PromptInput
     from app.ui.widgets.setting_inputs import SettingFilter
+    from app.ui.widgets.sidebar import Sidebar
+    from app.ui.widgets.speech import Speech
+    from app.ui.widgets.title_input import TitleInput
 
-    screens = (
+    screens: tuple[tuple[type[DOMNode], ...], ...] = (
         (ChatScreen, PromptInput),
+        (ChatScreen, Speech),
+        (ChatScreen, Sidebar, ConversationPicker, SearchInput),
+        (ChatScreen, Sidebar, ConversationPicker, TitleInput),
+        (CompareScreen,),
+        (KeyListScreen,),
         (SetupScreen, FilterInput),
         (ConversationsScreen, SearchInput),
         (AddPairScreen, QuietInput),
@@ -59,7 +71,7 @@ def keymap(wishes: Mapping[str, str], everywhere: Places) -> tuple[dict[str, str
             met[identity] = ",".join(keys)
     # One wish may free the key of another; so all are granted before it is asked who is in whose way.
     for identity in list(met):
-        clash = _clash(identity, {**known, **met}, everywhere)
+        clash = _clash(identity, {**known, **met}, known, everywhere)
         if clash is not None:
             key, other = clash
             told.append(f"keys.{identity} is {key}, which is taken by {other}; {identity} keeps {known[identity]}.")
@@ -67,8 +79,10 @@ def keymap(wishes: Mapping[str, str], everywhere: Places) -> tuple[dict[str, str
     return met, told
 
 
-def _clash(identity: str, keys: Mapping[str, str], everywhere: Places) -> tuple[str, str] | None:
-    """The key that a binding shares with another of the same screen, and whose it is."""
+def _clash(
+    identity: str, keys: Mapping[str, str], shipped: Mapping[str, str], everywhere: Places
+) -> tuple[str, str] | None:
+    """The key that a binding shares with another of the same screen, and whose it is; some share one by design."""
     wanted = keys[identity].split(",")
     for place in everywhere:
         bindings = list(_with_id(place))
@@ -77,7 +91,8 @@ def _clash(identity: str, keys: Mapping[str, str], everywhere: Places) -> tuple[
         for other in bindings:
             if other.id != identity and other.id is not None:
                 for key in keys[other.id].split(","):
-                    if key.strip() in wanted:
+                    by_design = key in shipped[identity].split(",") and key in shipped[other.id].split(",")
+                    if key.strip() in wanted and not by_design:
                         return key.strip(), other.id
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from textual.binding import ActiveBinding, Binding, BindingType
 
 KEYS: list[BindingType] = [
@@ -40,10 +42,23 @@ KEYS: list[BindingType] = [
     Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
     Binding("left", "round(-1)", "earlier round", id="chat.earlier_round", show=False, priority=True),
     Binding("right", "round(1)", "later round", id="chat.later_round", show=False, priority=True),
+    Binding("f8", "copy_answer", "copy", id="chat.copy", tooltip="Copy the answer", show=False, priority=True),
+    Binding(
+        "ctrl+b",
+        "copy_code",
+        "copy code",
+        id="chat.copy_code",
+        tooltip="Copy the last code of the answer",
+        show=False,
+        priority=True,
+    ),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
+# In a list it brings back what was deleted; Windows has no suspending.
+if sys.platform != "win32":
+    KEYS.append(Binding("ctrl+z", "app.suspend_process", "suspend", id="chat.suspend", show=False, priority=True))
 
 _FIRST = (
     "message.leave",

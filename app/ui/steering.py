@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.responder import AnswerRequest
@@ -98,7 +99,7 @@ class Steering:
             done: Told the text that was sent.
         """
         self.leave()
-        self._begin(_Task(hint, self._screen.prompt.text, done), text)
+        self._begin(_Task(hint, self._screen.prompt.whole, done), text)
 
     def _begin(self, task: _Task, text: str) -> None:
         screen, self._task = self._screen, task
@@ -148,7 +149,7 @@ class Steering:
             self._begin(self._editing(node, speech), node.text)
 
     def _editing(self, node: Node, speech: Speech) -> _Task:
-        unsent = self._screen.prompt.text
+        unsent = self._screen.prompt.whole
         if node.role is Role.USER:
             hint = "Editing: enter asks it as a branch, esc leaves it as it was."
             return _Task(hint, unsent, lambda text: self._ask_instead(node.id, text), speech, self._refusal)
@@ -157,15 +158,16 @@ class Steering:
 
     async def _ask_instead(self, prompt: int, text: str) -> None:
         screen = self._screen
-        opened = self._keeper.go_before(prompt)
-        if opened is None:
+        message = await screen.compose_message(text)
+        opened = self._keeper.go_before(prompt) if message is not None else None
+        if message is None or opened is None:
             return
         self._session.restart(opened.said)
-        screen.ask(text.strip())
+        screen.ask(message)
         speech = screen.messages.find(prompt)
         if speech is not None:
             await screen.messages.cut(speech)
-        await screen.messages.ask(text.strip())
+        await screen.messages.ask(message)
         screen.hint.unseen(False)
 
     async def _say_instead(self, answer: Node, text: str) -> None:
@@ -211,7 +213,7 @@ class Steering:
             self._screen.hint.say("This answer cannot be continued.")
             return
         self._screen.prompt.focus()
-        if self._screen.prompt.text.strip() == opened.asked:
+        if self._screen.prompt.text.strip() == question_of(opened.asked):
             self._screen.prompt.clear()
         self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
         await messages.go_on(answer)

@@ -35,3 +35,15 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f} {unit}"
     return "now"
+
+
+def size(count: int) -> str:
+    """A number of bytes: 12 KB, 1.4 MB."""
+    if count < 1000:
+        return f"{count} B"
+    for unit in ("KB", "MB"):
+        value = count / 1000
+        if value < 999.5:
+            return f"{value:.1f} {unit}" if value < 9.95 and unit != "KB" else f"{value:.0f} {unit}"
+        count = round(value)
+    return f"{count / 1000:.1f} GB"

@@ -15,17 +15,24 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
+from app.chat.attached import question_of
+from app.chat.message import Role
 from app.errors import UsageError
 from app.responder import AnswerRequest
 from app.settings.desk import Desk
+from app.settings.kinds import Value
 from app.ui.bridge import EventBridge
+from app.ui.commands import is_command
 from app.ui.comparable import Comparable, comparable
+from app.ui.conversation_facts import past_prompts
 from app.ui.hearing import Hearing
 from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
 from app.ui.listener import Ears, Listener
+from app.ui.notify import Attention
 from app.ui.pair_changes import PairChanges
 from app.ui.readouts import Readouts
+from app.ui.sending import Sending
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
@@ -35,6 +42,7 @@ from app.ui.token_mode import TokenMode
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.included import IncludedLine
 from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
@@ -43,6 +51,7 @@ from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
+from app.ui.widgets.suggestions import Suggestions
 from app.ui.widgets.way_list import WayList
 from app.ui.widgets.workspace import Workspace
 
@@ -70,6 +79,8 @@ class ChatScreen(Screen[None]):
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
+    # Rows are for the conversation where there are few.
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
@@ -78,6 +89,7 @@ class ChatScreen(Screen[None]):
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
+    included = query_one(IncludedLine)
 
     class EventsArrived(Message):
         """The engine has said something that should not wait."""
@@ -115,7 +127,8 @@ class ChatScreen(Screen[None]):
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
-        self._keeper = keeper
+        self._keeper = self.keeper = keeper
+        self._sending = Sending(self)
         self.tokens = TokenMode(self, engine)
         self._changes = PairChanges(engine, self.session, loads=loads)
         self._ears = SharedEars(Hearing(self, keeper, self._changes))
@@ -129,14 +142,18 @@ class ChatScreen(Screen[None]):
         if self._pairs is not None:
             yield DownloadLine(self._pairs)
         yield StatusLine(self.status)
+        yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
-            yield PromptInput()
+            yield PromptInput(menu)
+        yield IncludedLine()
         yield KeyBar()
 
     def on_mount(self) -> None:
+        self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
         self._keeper.say = lambda text: self.call_later(self.messages.notice, text)
+        self.prompt.past.source = lambda: past_prompts(self._keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
@@ -148,15 +165,21 @@ class ChatScreen(Screen[None]):
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
-        text = event.text.strip()
-        if await self.steering.send(event.text):
+        if self.steering.has_task:
+            await self.steering.send(event.text)
+            return
+        if is_command(event.text):
+            await self._sending.do(event.text)
             return
         if refusal := self.session.refusal:
             self.prompt.restore(event.text)
             unloaded = self.session.phase is Phase.UNLOADED and self._pairs is not None
             self.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
             return
-        # Asked before anything is awaited, so that no key in between can ask for something else.
+        text = await self.compose_message(event.text)
+        if text is None:
+            return
+        # Asked before anything else is awaited, so that no key in between can ask for something else.
         loading = self.session.phase is Phase.LOADING
         if loading:
             self.session.waiting = text
@@ -167,6 +190,10 @@ class ChatScreen(Screen[None]):
         if loading:
             answer.note("waits for the models")
             self.refresh_bindings()
+
+    async def compose_message(self, text: str) -> str | None:
+        """The message for what was typed, with the files that it names; None if it was given back, which is said."""
+        return await self._sending.message(text)
 
     def action_stop(self) -> None:
         if self.session.phase is Phase.ANSWERING:
@@ -214,7 +241,7 @@ class ChatScreen(Screen[None]):
         if not self.session.can_ask_again:
             return
         self.steering.leave()
-        if self.prompt.text.strip() == self.session.asked:
+        if self.prompt.text.strip() == question_of(self.session.asked or ""):
             self.prompt.clear()
         request = self.session.ask_again()
         self._keeper.again()
@@ -226,14 +253,14 @@ class ChatScreen(Screen[None]):
         self.steering.leave()
         self.prompt.focus()
         await self.take_back()
-        await self._go_to(self._keeper.leave(self.prompt.text))
+        await self._go_to(self._keeper.leave(self.prompt.whole))
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         if conversation is not None and conversation != self._keeper.conversation:
             self.steering.leave()
             await self.take_back()
-            if opened := self._keeper.open(conversation, self.prompt.text):
+            if opened := self._keeper.open(conversation, self.prompt.whole):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             await self._restart()
@@ -253,6 +280,16 @@ class ChatScreen(Screen[None]):
         self.sidebar.look_again()
         self.workspace.show_last_numbers(opened.path)
         self.refresh_bindings()
+
+    @on(Suggestions.Clicked)
+    def _complete(self, event: Suggestions.Clicked) -> None:
+        self.prompt.choose(event.suggestion)
+
+    async def action_copy_answer(self) -> None:
+        await self._sending.do("/copy", give_back=False)
+
+    async def action_copy_code(self) -> None:
+        await self._sending.do("/copy code", give_back=False)
 
     # What stands beside the conversation
 
@@ -279,6 +316,8 @@ class ChatScreen(Screen[None]):
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
+        pair = self.session.pair
+        self.included.look(self.prompt.text, self.prompt.pastes, pair.n_ctx if pair is not None else None)
         if not self._draft_waits:
             self._draft_waits = True
             self.set_timer(_DRAFT_S, self._keep_draft)
@@ -292,7 +331,14 @@ class ChatScreen(Screen[None]):
         """What was typed and has not been put to the model."""
         if self.steering.unsent is not None:
             return self.steering.unsent
-        return self.session.waiting or self.prompt.text
+        return self.session.waiting or self.prompt.whole
+
+    @property
+    def last_answer(self) -> str:
+        """The newest answer, as far as it is there; empty without one."""
+        shown = self.messages.answer.text.strip() if self.messages.answer is not None else ""
+        said = (message.content for message in reversed(self.session.said) if message.role is Role.ASSISTANT)
+        return shown or next(said, "")
 
     def action_toggle_drafting(self) -> None:
         session = self.session
@@ -321,6 +367,17 @@ class ChatScreen(Screen[None]):
         if self.session.phase is not Phase.LOADING:
             self.show_source()
         self.refresh_bindings()
+
+    def set_own(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation alone; None lets count what counts for all.
+
+        Raises:
+            UsageError: There are no settings to change.
+        """
+        if self._desk is None:
+            raise UsageError("There are no settings here.")
+        self._desk.set_own(name, value)
+        self.settings_changed()
 
     async def _take_settings(self, settings: Mapping[str, object]) -> None:
         """Go on with a conversation's own settings; what in them does not count is said."""
@@ -450,6 +507,7 @@ class ChatScreen(Screen[None]):
         self.hint.forget()
         self.tokens.begin()
         self.status.begin()
+        self.attention.begin()
         self.session.started(self._engine.answer(request))
         self._listener.begin()
         self.sidebar.look_again()

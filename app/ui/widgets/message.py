@@ -11,9 +11,11 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Static
 
+from app.chat.attached import split
 from app.engine.text import Segment, printable
 from app.errors import AppError
 from app.ui.ways import NoRoomError
+from app.ui.widgets.folded import FoldedText
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.way_list import WayList
@@ -28,14 +30,15 @@ class UserMessage(Speech):
     """What the user asked, exactly as typed.
 
     Args:
-        text: The prompt.
+        text: The prompt; what it includes is folded.
         label: Who speaks.
         node: Its id in the conversation.
     """
 
     def __init__(self, text: str, label: str = "You", node: int | None = None) -> None:
         super().__init__(label, node)
-        self._text = printable(text)
+        question, self._attachments = split(text)
+        self._text = printable(question)
 
     @property
     def text(self) -> str:
@@ -43,6 +46,8 @@ class UserMessage(Speech):
 
     def compose(self) -> ComposeResult:
         yield self.label
+        for attachment in self._attachments:
+            yield FoldedText(attachment)
         yield Static(Content(self._text), classes="said")
 
 
@@ -117,7 +122,7 @@ class AnswerMessage(Speech):
         text = text if self._begun else text.lstrip()
         if text and self._markdown is not None:
             self._begun = True
-            self._said.append(printable(text))
+            self._said.append(text)
             self._markdown.append(text)
 
     @property

@@ -113,6 +113,12 @@ class MessageList(VerticalScroll, can_focus=False):
         """Say something that belongs to no answer."""
         await self.said.mount(Static(printable(text), classes="notice", markup=False), before=self.answer)
 
+    async def tell(self, text: str) -> None:
+        """Say something below everything else, in place of what was told before."""
+        await self.said.query("#told").remove()
+        await self.said.mount(Static(printable(text), classes="notice", id="told", markup=False))
+        self.anchor()
+
     async def fail(self, error: AppError) -> None:
         """Say what could not be done."""
         await self.said.mount(Problem(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,13 +10,33 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import Document
 
+from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
+from app.ui.aside import aside, run_latest
+from app.ui.command_table import COMMANDS
+from app.ui.completion import Completion, Site
+from app.ui.past_prompts import PastPrompts
+from app.ui.pastes import LONGEST, Pastes
 from app.ui.widgets.editing import run_own_binding
+from app.ui.widgets.hint import Hint
+from app.ui.widgets.suggestions import Suggestion, Suggestions
+
+_ASKING = "ask anything, @file to include, / for commands"
+_SEARCHING = "type to search what was asked before; esc leaves"
+_MOST_FOUND = 200
 
 
 class PromptInput(TextArea):
-    """Grows with its text; Enter sends. What was sent can be fetched back with the up key."""
+    """Grows with its text; Enter sends. What was sent can be fetched back with the up key, or searched.
+
+    Messages go in and out whole, with pastes in front of the question (see `app.chat.attached`); the text area holds
+    the question with a mark for each paste.
+
+    Args:
+        menu: Shows what the text at the cursor could become.
+    """
 
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -28,6 +49,11 @@ class PromptInput(TextArea):
             tooltip="Begin a new line in the prompt",
             priority=True,
         ),
+        Binding("tab", "complete", "complete", id="prompt.complete", show=False),
+        Binding("escape", "dismiss", "close", id="prompt.dismiss", show=False),
+        Binding("ctrl+s", "search", "search prompts", id="prompt.search", show=False),
+        # Ctrl+Z suspends.
+        Binding("ctrl+underscore", "undo", "undo", id="prompt.undo", show=False),
     ]
 
     class _Edit(Message, bubble=False):
@@ -50,28 +76,51 @@ class PromptInput(TextArea):
         def control(self) -> PromptInput:
             return self.prompt
 
-    def __init__(self) -> None:
+    def __init__(self, menu: Suggestions | None = None) -> None:
         super().__init__(
-            compact=True, highlight_cursor_line=False, placeholder="ask anything", tab_behavior="focus", soft_wrap=True
+            compact=True, highlight_cursor_line=False, placeholder=_ASKING, tab_behavior="focus", soft_wrap=True
         )
         self.cursor_blink = False
-        self._sent: list[str] = []
+        self.past = PastPrompts()
+        self.menu = menu or Suggestions()
+        self._pastes = Pastes()
+        self._completion = Completion(COMMANDS)
+        self._site: Site | None = None
+        self._offered: Site | None = None
         self._recalled: int | None = None
+        self._set_aside: str | None = None
+        self._looked_for: str | None = None
+
+    # What is written, as messages
+
+    @property
+    def whole(self) -> str:
+        """What is written, with all that was pasted; while past prompts are searched, what was written before."""
+        return compose(self.text, self.pastes) if self._set_aside is None else self._set_aside
+
+    @property
+    def pastes(self) -> tuple[Attachment, ...]:
+        """The pastes that the text has a mark for."""
+        return self._pastes.found_in(self.text)
 
     def restore(self, text: str) -> None:
         """Put a refused prompt back, before what was typed since."""
-        self._show(text + self.text)
+        self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
         """Put a prompt that came to nothing back, unless the user already writes the next."""
-        if not self.text.strip():
+        if not self.whole.strip():
             self._show(text)
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""
-        if text != self.text:
+        searched = self._set_aside is not None
+        self._leave_search()
+        if searched or text != self.whole:
             self._recalled = None
             self._show(text)
+
+    # Sending
 
     def action_send(self) -> None:
         self.post_message(self._Send())
@@ -81,53 +130,208 @@ class PromptInput(TextArea):
 
     @on(_Send)
     def _send(self) -> None:
-        text = self.text
-        if text.strip():
-            if self._sent[-1:] != [text]:
-                self._sent.append(text)
+        self._look()
+        chosen, site = self._chosen, self._site
+        if self._set_aside is not None:
+            if chosen is not None:
+                self.put(chosen.value)
+            return
+        if chosen is not None and site is not None and chosen.value.strip() != self.text[site.start : site.end].strip():
+            self._take(site, chosen)
+            if not chosen.whole:
+                return
+        message = self.whole
+        if message.strip():
+            self.past.add(message)
             self._recalled = None
             self.clear()
-            self.post_message(self.Sent(self, text))
+            self.post_message(self.Sent(self, message))
 
     @on(_BreakLine)
     def _break_line(self) -> None:
-        start, end = self.selection
-        self._replace_via_keyboard("\n", start, end)
-        self.scroll_cursor_visible()
+        if self._set_aside is None:
+            self._type("\n")
+            self.scroll_cursor_visible()
+
+    # Completing
+
+    @on(TextArea.Changed)
+    @on(TextArea.SelectionChanged)
+    def _look(self) -> None:
+        """Offer what the text at the cursor could become."""
+        if self._set_aside is not None:
+            self._look_back()
+            return
+        site = None
+        if self.selection.is_empty:
+            site = self._completion.site(self.text, self._lines.get_index_from_location(self.cursor_location))
+        if site == self._site:
+            return
+        self._site = site
+        if site is None or not site.reads_disk:
+            self._offer(site, self._completion.offer(site) if site else ())
+            return
+
+        async def look() -> None:
+            await self._look_at_disk(site)
+
+        run_latest(self, look, "paths")
+
+    async def _look_at_disk(self, site: Site) -> None:
+        found = await aside(lambda: self._completion.offer(site))
+        if site == self._site:
+            self._offer(site, found)
+
+    def _offer(self, site: Site | None, found: Sequence[Suggestion]) -> None:
+        self._offered = site
+        self.menu.offer(found)
+
+    @property
+    def _chosen(self) -> Suggestion | None:
+        """What is marked in the menu, if that was made for the text as it is."""
+        return self.menu.chosen if self._offered == self._site else None
+
+    def choose(self, suggestion: Suggestion) -> None:
+        """Take a suggestion that was clicked."""
+        if self._set_aside is not None:
+            self.put(suggestion.value)
+        elif self._site is not None and self._offered == self._site:
+            self._take(self._site, suggestion)
+
+    async def action_complete(self) -> None:
+        """Take what is marked; move the focus where nothing can be completed."""
+        self._look()
+        site = self._site
+        if self._set_aside is not None:
+            self.menu.move(1)
+        elif site is None:
+            self.screen.focus_next()
+        else:
+            if site != self._offered:
+                await self._look_at_disk(site)
+            if self._chosen is not None and site == self._site:
+                self._take(site, self._chosen)
+
+    def action_dismiss(self) -> None:
+        """Close what is open above the prompt."""
+        saved = self._set_aside
+        self._leave_search()
+        if saved is not None:
+            self.put(saved)
+        self.menu.offer(())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "dismiss":
+            return self.menu.is_open or self._set_aside is not None
+        return super().check_action(action, parameters)
+
+    def include(self, path: str) -> None:
+        """Name a file at the cursor."""
+        space = "" if not self.text or self.text[-1].isspace() else " "
+        self._type(space + file_reference(path) + " ")
+
+    def _take(self, site: Site, suggestion: Suggestion) -> None:
+        at = self._lines.get_location_from_index
+        self._replace_via_keyboard(suggestion.value, at(site.start), at(site.end))
+
+    # What was asked before
+
+    def action_search(self) -> None:
+        """Look for a past prompt; what is written is set aside until then."""
+        if self._set_aside is not None:
+            self.menu.move(1)
+        elif not self.past.newest():
+            self.post_message(Hint.Wanted("Nothing was asked yet."))
+        else:
+            self._set_aside, self._site, self._offered = self.whole, None, None
+            self.placeholder = _SEARCHING
+            self._looked_for = None
+            self.clear()
+            self._look_back()
+
+    def _look_back(self) -> None:
+        if self.text == self._looked_for:
+            return
+        self._looked_for = self.text
+        # The first frame need not wait for SQLite.
+        from app.chat.search import excerpt, terms
+
+        words = terms(self.text)
+        found = self.past.search(self.text, _MOST_FOUND)
+        self.menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found])
+
+    def _leave_search(self) -> None:
+        if self._set_aside is not None:
+            self._set_aside = None
+            self.placeholder = _ASKING
+            self.menu.offer(())
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Move up; from an empty prompt, to what was sent before."""
-        at = len(self._sent) if self._recalled is None else self._recalled
-        if select or at == 0 or not (self._is_recalled or not self.text):
+        """Move up: in the menu, in the text, or from an empty prompt to what was sent before."""
+        if self.menu.is_open and not select:
+            self.menu.move(-1)
+        elif select or not (self._is_recalled or not self.text):
             super().action_cursor_up(select)
-            return
-        self._recall(at - 1)
+        else:
+            self._recall(0 if self._recalled is None else self._recalled + 1)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Move down; from a recalled prompt, to the one sent after it."""
-        if select or not self._is_recalled or self._recalled is None:
+        """Move down: in the menu, in the text, or from a recalled prompt to the one sent after it."""
+        if self.menu.is_open and not select:
+            self.menu.move(1)
+        elif select or not self._is_recalled or self._recalled is None:
             super().action_cursor_down(select)
-            return
-        self._recall(self._recalled + 1)
+        else:
+            self._recall(self._recalled - 1)
+
+    @property
+    def _is_recalled(self) -> bool:
+        return self._recalled is not None and self.text.strip() == self.past.newest()[self._recalled][1]
+
+    def _recall(self, index: int) -> None:
+        known = self.past.newest()
+        if index < 0:
+            self._recalled = None
+            self.clear()
+        elif index < len(known):
+            self._recalled = index
+            self._show(known[index][0])
+
+    # Editing
 
     async def on_key(self, event: events.Key) -> None:
         await run_own_binding(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
-        event.text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        event.text = self._pastes.fold(text) if self._set_aside is None else " ".join(text[:LONGEST].split())
+
+    def action_paste(self) -> None:
+        """Paste what was copied here, like anything else that is pasted."""
+        self.post_message(events.Paste(self.app.clipboard))
+
+    def action_delete_left(self) -> None:
+        """Delete the character before the cursor, or the mark of a paste as one."""
+        row, column = self.cursor_location
+        mark = self._pastes.mark_before(self.document.get_line(row)[:column]) if self.selection.is_empty else 0
+        if mark:
+            self._replace_via_keyboard("", (row, column - mark), (row, column))
+        else:
+            super().action_delete_left()
 
     @property
-    def _is_recalled(self) -> bool:
-        return self._recalled is not None and self.text == self._sent[self._recalled]
+    def _lines(self) -> Document:
+        assert isinstance(self.document, Document)
+        return self.document
 
-    def _recall(self, index: int) -> None:
-        if index == len(self._sent):
-            self._recalled = None
-            self.clear()
-        else:
-            self._recalled = index
-            self._show(self._sent[index])
+    def _type(self, text: str) -> None:
+        start, end = self.selection
+        self._replace_via_keyboard(text, start, end)
 
-    def _show(self, text: str) -> None:
-        self.load_text(text)
+    def _show(self, message: str, more: str = "") -> None:
+        if self._set_aside is not None:
+            self._set_aside = message + self._set_aside
+            return
+        question, attachments = split(message)
+        self.load_text(self._pastes.adopt(question, attachments) + more)
         self.move_cursor(self.document.end)

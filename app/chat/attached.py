@@ -1,0 +1,92 @@
+"""A prompt with texts in front of it, files or pastes, as one message.
+
+The message is the model's and the store's; whoever shows it takes it apart again. A text stands in a fence under its
+name, and the question refers to it by that name, so no other Markdown is taken for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+_BLOCK = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
+_TICKS = re.compile("`{3,}")
+_LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,12}")
+_BYTES_A_TOKEN = 4
+"""Of ordinary text, roughly; see `rough_tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text in front of a question.
+
+    Attributes:
+        name: One line; of a file as it was typed.
+        text: All of it.
+        is_file: Whether the question says `@name`; a paste is referred to as `[name]`.
+    """
+
+    name: str
+    text: str
+    is_file: bool = True
+
+    @property
+    def reference(self) -> str:
+        """How the question refers to it."""
+        return file_reference(self.name) if self.is_file else f"[{self.name}]"
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.text.encode("utf-8", "replace"))
+
+
+def file_reference(path: str) -> str:
+    """A path as it stands in a prompt."""
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def rough_tokens(size: int) -> int:
+    """About how many tokens so many bytes of text are, to two digits; only the model's vocabulary knows better."""
+    tokens = -(-size // _BYTES_A_TOKEN)
+    return int(round(tokens, 2 - len(str(tokens))))
+
+
+def compose(question: str, attachments: Sequence[Attachment]) -> str:
+    """The message; `split` takes it apart where the question refers to every attachment."""
+    return "".join(map(_block, attachments)) + question
+
+
+def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
+    """The question and what stands before it; `compose` makes the same message of them again."""
+    found = []
+    at = 0
+    while block := _BLOCK.match(message, at):
+        found.append(block)
+        at = block.end()
+    question = message[at:]
+    attachments = tuple(_attachment(block, question) for block in found)
+    # Anything else that looks like it is what somebody wrote, and stays as it is.
+    if any(each.reference not in question for each in attachments) or compose(question, attachments) != message:
+        return message, ()
+    return question, attachments
+
+
+def question_of(message: str) -> str:
+    """What was typed."""
+    return split(message)[0]
+
+
+def _attachment(block: re.Match[str], question: str) -> Attachment:
+    name, _, language, text = block.groups()
+    return Attachment(name, text, is_file=bool(language) or f"[{name}]" not in question)
+
+
+def _block(attachment: Attachment) -> str:
+    longest = max(map(len, _TICKS.findall(attachment.text)), default=2)
+    fence = "`" * (longest + 1)
+    suffix = PurePath(attachment.name).suffix[1:] if attachment.is_file else ""
+    language = suffix if _LANGUAGE.fullmatch(suffix) else ""
+    return f"{attachment.name}:\n{fence}{language}\n{attachment.text}\n{fence}\n\n"

@@ -1,0 +1,122 @@
+"""Reading a file that the user names as text. Nothing is opened that could block or that has no end."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import AppError
+
+MAX_BYTES = 8 << 20
+_LOOK = 8192
+"""Bytes that tell text from anything else."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROLS = frozenset(range(32)) - set(b"\t\n\r\f\x1b\b")
+_BLOCKING = getattr(os, "O_NONBLOCK", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class MissingFile(AppError):  # noqa: N818 - what is missing is the file
+    """There is no such file; the name may not have been meant as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text that was read.
+
+    Attributes:
+        text: With line feeds only.
+        encoding: What it was read as.
+    """
+
+    text: str
+    encoding: str
+
+
+def text_size(path: Path, name: str) -> int:
+    """Bytes of a regular file, without opening it.
+
+    Args:
+        path: The file.
+        name: What to call it.
+
+    Raises:
+        AppError: It is absent, or not a regular file.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(f"There is no file {name}.") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from error
+    _check(found, name)
+    return found.st_size
+
+
+def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
+    """All of a text file.
+
+    Args:
+        path: The file.
+        name: What to call it.
+        most_bytes: A larger one is refused.
+
+    Raises:
+        AppError: It is absent, not a regular file, not to be read, too large, or not text.
+    """
+    text_size(path, name)
+    try:
+        # What was a file a moment ago may be a pipe now; opening one would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | _BLOCKING | _BINARY)
+        with os.fdopen(descriptor, "rb") as file:
+            _check(os.fstat(descriptor), name)
+            data = file.read(most_bytes + 1)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    if len(data) > most_bytes:
+        raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
+    text, encoding = _decode(data, name)
+    return TextFile(text.replace("\r\n", "\n").replace("\r", "\n"), encoding)
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file are not those of a text."""
+    if any(head.startswith(mark) for mark, _ in _MARKS):
+        return False
+    head = head[:_LOOK]
+    return 0 in head or sum(byte in _CONTROLS for byte in head) * 100 > len(head)
+
+
+def _decode(data: bytes, name: str) -> tuple[str, str]:
+    marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
+    # Windows-1252 is what text without a mark and not in UTF-8 most often is.
+    encodings = (marked,) if marked else ("utf-8", "cp1252")
+    if looks_binary(data):
+        raise AppError(f"{name} is not text.", "Include a text file.")
+    for encoding in encodings:
+        try:
+            return data.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    raise AppError(f"{name} is not text in an encoding that Tandem knows.", "Save it as UTF-8.")
+
+
+def _check(found: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise AppError(f"{name} is a directory.", "Name a file in it.")
+    if not stat.S_ISREG(found.st_mode):
+        raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.")
+
+
+def _unreadable(name: str, error: OSError | ValueError) -> AppError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return AppError(f"{name} cannot be read: {reason}.", "Check the path and its permissions.")

@@ -1,0 +1,115 @@
+"""Slash commands: what a line that begins with a slash asks for."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from app.errors import UsageError
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+# A path such as /usr/bin has a second slash, and is no command.
+_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*)(?:[ \t]+(?P<argument>[^\n]*))?\s*")
+_BEGUN = re.compile(r"/[A-Za-z\w-]*")
+
+
+class Takes(Enum):
+    """What stands behind a command's name."""
+
+    NOTHING = auto()
+    TEXT = auto()
+    """Any text, or none."""
+    PATH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: Without the slash.
+        help: One line.
+        run: Does it, given the chat and the argument without spaces around it; raises AppError for a refusal.
+        takes: What its argument is.
+        argument: How help calls the argument; in brackets if it can be left out.
+        choices: The only arguments there are, if they are few.
+    """
+
+    name: str
+    help: str
+    run: Callable[[ChatScreen, str], Awaitable[None] | None]
+    takes: Takes = Takes.NOTHING
+    argument: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """The command as it is typed."""
+        return f"/{self.name} {self.argument}".rstrip()
+
+    @property
+    def needs_argument(self) -> bool:
+        return bool(self.argument) and not self.argument.startswith("[")
+
+
+class Commands:
+    """The commands of the chat.
+
+    Args:
+        known: In the order in which help lists them.
+    """
+
+    def __init__(self, known: Iterable[Command]) -> None:
+        self.known: Mapping[str, Command] = {command.name: command for command in known}
+
+    def matching(self, line: str) -> Sequence[Command]:
+        """The commands that a line may become while its name is typed; names that begin so come first."""
+        if not _BEGUN.fullmatch(line):
+            return ()
+        typed = line[1:].casefold()
+        begin = [command for name, command in self.known.items() if name.startswith(typed)]
+        return begin + [command for name, command in self.known.items() if typed in name and command not in begin]
+
+    def argument_of(self, text: str) -> tuple[Command, str] | None:
+        """The command whose argument is being typed, and the argument so far."""
+        name, space, argument = text[1:].partition(" ")
+        command = self.known.get(name) if text.startswith("/") and space and "\n" not in text else None
+        return None if command is None else (command, argument.lstrip())
+
+    def read(self, text: str) -> tuple[Command, str]:
+        """The command that a line gives, and its argument.
+
+        Raises:
+            UsageError: There is no such command, or its argument is wrong.
+        """
+        line = _LINE.fullmatch(text)
+        assert line is not None
+        name, argument = line["name"].lower(), (line["argument"] or "").strip()
+        command = self.known.get(name)
+        if command is None:
+            near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.5)
+            near = near or [known for known in self.known if known.startswith(name)]
+            meant = f"did you mean /{near[0]}?" if near else "/help lists them."
+            raise UsageError(f"There is no command /{name};", f"{meant} Two slashes send it as text.")
+        if argument and command.takes is Takes.NOTHING:
+            raise UsageError(f"/{name} takes nothing behind it.", "A space in front sends the line as text.")
+        wrong = bool(command.choices) and argument not in command.choices
+        if (wrong and (argument or command.needs_argument)) or (command.needs_argument and not argument):
+            raise UsageError(f"Give it as {command.usage}.")
+        return command, argument
+
+
+def is_command(text: str) -> bool:
+    """Whether a text asks for something rather than says it."""
+    return _LINE.fullmatch(text) is not None
+
+
+def as_said(text: str) -> str:
+    """What a prompt says: two slashes in front mean one."""
+    return text[1:] if text.startswith("//") and is_command(text[1:]) else text

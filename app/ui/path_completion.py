@@ -1,0 +1,98 @@
+"""Paths that begin as typed. Reads directories, so it is for another thread than the screen's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from app.chat.textfile import looks_binary
+from app.engine.text import printable
+
+MOST = 50
+_HEAD = 1024
+_BINARY = re.compile(
+    r"\.(?:7z|a|avif|bin|bmp|bz2|class|db|dll|docx|dylib|exe|gguf|gif|gz|ico|jar|jpe?g|lib|mkv|mov|mp3|mp4|npy|o|obj|odt"
+    r"|ogg|onnx|otf|pdf|png|pptx|pt|pyc|pyd|safetensors|so|sqlite|tar|tgz|tiff?|ttf|wasm|wav|webp|whl|woff2?|xlsx|xz|zip"
+    r"|zst)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    folded: str
+    is_dir: bool
+
+
+class PathCompletion:
+    """Keeps the directory that was looked at last; reading a big one takes time, choosing from it does not.
+
+    Args:
+        base: What relative paths start from.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._known: tuple[object, Sequence[_Entry]] = (None, ())
+
+    def matching(self, typed: str) -> tuple[str, ...]:
+        """Paths of text files and directories, written like what was typed; directories end with a slash.
+
+        Hidden names show only once their dot is typed. Names that begin as typed come before those that hold it.
+        """
+        if typed == "~":
+            return ("~/",)
+        typed = typed.replace("\\", "/") if os.sep == "\\" else typed
+        head, _, tail = typed.rpartition("/")
+        head += "/" if "/" in typed else ""
+        try:
+            folder = self._base / Path(head or ".").expanduser()
+        except (RuntimeError, ValueError):
+            # Nobody has that home directory.
+            return ()
+        wanted = tail.casefold()
+        entries = [each for each in self._entries(folder) if wanted in each.folded and _is_offered(each, tail)]
+        entries.sort(key=lambda each: (not each.folded.startswith(wanted), not each.is_dir, each.folded, each.name))
+        shown = (
+            head + each.name + "/" * each.is_dir for each in entries if each.is_dir or _is_text(folder / each.name)
+        )
+        return tuple(islice(shown, MOST))
+
+    def _entries(self, folder: Path) -> Sequence[_Entry]:
+        # A folder that cannot be read, or a name that no path can have, offers nothing.
+        with suppress(OSError, ValueError, RuntimeError):
+            key = (folder, folder.stat().st_mtime_ns)
+            if self._known[0] != key:
+                self._known = key, tuple(_read(folder))
+            return self._known[1]
+        return ()
+
+
+def _read(folder: Path) -> Iterator[_Entry]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            # Half a character cannot be typed, and a quotation mark or a control could not be read back.
+            if not name.isprintable() or printable(name) != name or '"' in name:
+                continue
+            with suppress(OSError):
+                yield _Entry(name, name.casefold(), entry.is_dir())
+
+
+def _is_offered(entry: _Entry, tail: str) -> bool:
+    if entry.name.startswith(".") and not tail.startswith("."):
+        return False
+    return entry.is_dir or not _BINARY.search(entry.folded)
+
+
+def _is_text(file: Path) -> bool:
+    with suppress(OSError):
+        if file.is_file():
+            with file.open("rb") as stream:
+                return not looks_binary(stream.read(_HEAD))
+    return False

@@ -1,0 +1,121 @@
+"""Files in prompts, pastes and signals in a real terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_terminal import Terminal, pytestmark, start  # noqa: F401 - the fixture and the marks
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    file = tmp_path / "zebra notes.md"
+    file.write_text("The zebra is called Trieste.\n" * 4)
+    return file
+
+
+def _process(folder: Path) -> int:
+    return int((folder / "process").read_text())
+
+
+def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: Path) -> None:  # noqa: F811
+    terminal = start("--temp", "0", "--max-tokens", "20")
+    terminal.until(lambda s: " ready " in s)
+    terminal.type(f'@"{notes.parent}/zeb')
+    terminal.until(lambda s: "zebra notes.md" in s)
+    terminal.press("Tab")
+    terminal.until(lambda s: "116 B, about 29 tokens" in s.replace("\n", ""))
+    terminal.type("What is the zebra called?")
+    terminal.press("Enter")
+    terminal.until(lambda s: "116 B" in s and "Answer" in s)
+    terminal.until(lambda s: " t/s" in s)
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+
+
+def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:  # noqa: F811
+    terminal = start("--temp", "0")
+    terminal.until(lambda s: " ready " in s)
+    pasted = tmp_path / "pasted"
+    pasted.write_text("\x1b[31mred\x1b[0m and\nmore text that is longer than any key\n")
+    terminal._tmux("load-buffer", str(pasted))
+    terminal._tmux("paste-buffer", "-p")
+    screen = terminal.until(lambda s: "more text that is longer than any key" in s)
+    assert "[31mred[0m and" in screen
+    assert "Answer" not in screen
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_from_outside_it_restores_the_terminal_and_keeps_what_was_said(
+    start: Callable[..., Terminal],  # noqa: F811
+    tmp_path: Path,
+    number: signal.Signals,
+) -> None:
+    terminal = start("--temp", "0")
+    terminal.type("Write a very long story about a lighthouse, with many chapters.")
+    terminal.press("Enter")
+    terminal.until(lambda s: re.search(r"ctx [1-9]\d\d/8k", s))
+    os.kill(_process(tmp_path), number)
+    assert terminal.exit_code() == 128 + number
+    assert terminal.screen.strip() == ""
+    (tmp_path / "status").unlink()
+
+    again = start("--temp", "0")
+    again.until(lambda s: " ready " in s)
+    again.press("C-o")
+    again.until(lambda s: "Write a very long story" in s)
+    again.press("Enter")
+    again.until(lambda s: "cut before its end" in s)
+    again.press("C-q")
+    assert again.exit_code() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
+def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, demo_draft: Path) -> None:
+    import pty
+
+    parent, child = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "app", "--pair", "demo"],
+        cwd=_ROOT,
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )
+    os.close(child)
+    shown = b""
+    # The cursor stands on the first letter.
+    while b"sk anything" not in shown:
+        shown += os.read(parent, 4096)
+    os.close(parent)
+    program.send_signal(signal.SIGHUP)
+    assert program.wait(30) in (128 + signal.SIGHUP, -signal.SIGHUP)
+
+
+def test_a_file_stands_before_the_prompt(notes: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "app", "run", "--pair", "demo", "--drafting", "off", "--max-tokens", "2"]
+        return subprocess.run([*command, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False)
+
+    with_file = run("--json", "--file", str(notes), "What is it called?")
+    assert with_file.returncode == 0, with_file.stderr
+    without = run("--json", "What is it called?")
+    lengths = [int(re.search(r'"prompt_n": (\d+)', done.stdout)[1]) for done in (with_file, without)]  # type: ignore[index]
+    assert lengths[0] > lengths[1] + 20
+    missing = run("--file", "nowhere.md", "What?")
+    assert missing.returncode == 1
+    assert "There is no file nowhere.md." in missing.stderr

@@ -1,0 +1,217 @@
+"""Slash commands: read, offered, done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import App
+
+from app.chat.message import Message, Role
+from app.chat.store import Store
+from app.engine.types import AutoDraft
+from app.errors import UsageError
+from app.ui.code_blocks import code_blocks
+from app.ui.command_table import COMMANDS
+from app.ui.commands import as_said, is_command
+from app.ui.widgets.suggestions import MARK
+from tests.ui.chat_driver import Chat, open_chat
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [("/new", True), ("/title My trip", True), ("/usr/bin is full", False), (" /new", False), ("//new", False)],
+)
+def test_a_command_is_a_line_that_begins_with_its_name(text: str, command: bool) -> None:
+    assert is_command(text) is command
+
+
+def test_a_slash_alone_is_text() -> None:
+    assert not any(map(is_command, ("/", "/new\nlines", "/ new", "/5")))
+
+
+def test_two_slashes_say_one() -> None:
+    assert as_said("//new chat") == "/new chat"
+    assert as_said("// a comment") == "// a comment"
+
+
+@given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
+def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
+    text = "/" + rest
+    COMMANDS.matching(text)
+    COMMANDS.argument_of(text)
+    if is_command(text):
+        try:
+            command, _ = COMMANDS.read(text)
+        except UsageError as error:
+            assert error.hint or error.message.startswith("Give it as")  # noqa: PT017
+        else:
+            assert text.lower().startswith(f"/{command.name}")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("/nwe", "did you mean /new?"),
+        ("/zzz", "/help lists them"),
+        ("/draft maybe", "Give it as /draft on|off|auto"),
+        ("/draft", "Give it as /draft on|off|auto"),
+        ("/save", "Give it as /save FILE"),
+        ("/new one", "takes nothing behind it"),
+    ],
+)
+def test_a_wrong_command_is_a_sentence_with_a_way_out(line: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        COMMANDS.read(line)
+    assert sentence in f"{raised.value.message} {raised.value.hint}"
+
+
+def test_code_is_found_in_an_answer() -> None:
+    assert code_blocks("Look:\n```py\na = 1\n```\n- and\n  ~~~\n  b\n  ~~~\n```\nopen") == ("a = 1", "b", "open")
+
+
+async def answer(chat: Chat, prompt: str, text: str) -> None:
+    await chat.send(prompt)
+    chat.engine.says(text)
+    chat.engine.finishes()
+    await chat.ready()
+
+
+async def test_the_list_opens_filters_and_closes() -> None:
+    async with open_chat() as chat:
+        await chat.type("/")
+        await chat.type("s")
+        await chat.shows("/stop")
+        assert "/save FILE" in chat.text
+        assert "/new" not in chat.text
+        await chat.pilot.press("down")
+        await chat.shows(MARK + "/save FILE")
+        await chat.pilot.press("tab")
+        assert chat.prompt == "/save "
+        await chat.pilot.press("ctrl+u")
+        await chat.type("/he")
+        await chat.shows("/help")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: MARK + "/help" not in chat.text)
+        assert chat.prompt == "/he"
+
+
+async def test_a_burst_of_keys_chooses_what_it_says() -> None:
+    async with open_chat() as chat:
+        await answer(chat, "one", "two")
+        await chat.pilot.press(*"/ne", "enter")
+        await chat.until(lambda: not chat.screen.session.said)
+        assert chat.prompt == ""
+        assert len(chat.engine.requests) == 1
+
+
+async def test_a_wrong_command_is_given_back() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press(*"/nwe", "enter")
+        await chat.shows("did you mean /new?")
+        assert chat.prompt == "/nwe"
+        assert chat.engine.requests == []
+
+
+async def test_two_slashes_and_a_space_send_text() -> None:
+    async with open_chat() as chat:
+        await answer(chat, "//help me", "ok")
+        await answer(chat, " /new", "ok")
+        assert [m.content for m in chat.engine.requests[1].messages] == ["/help me", "ok", "/new"]
+
+
+async def test_drafting_by_command() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press(*"/draft", "space", *"off", "enter")
+        await chat.until(lambda: not chat.screen.session.drafting)
+        await chat.pilot.press(*"/draft", "space", *"auto", "enter")
+        await chat.until(lambda: chat.screen.session.drafting)
+        await chat.send("go")
+        assert isinstance(chat.engine.requests[0].drafting, AutoDraft)
+
+
+async def test_stop_works_while_an_answer_is_written() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        await chat.pilot.press(*"/stop", "enter")
+        await chat.until(lambda: chat.engine.cancelled)
+
+
+async def test_help_lists_every_command() -> None:
+    async with open_chat(size=(100, 40)) as chat:
+        await chat.pilot.press(*"/help", "enter")
+        await chat.shows("/quit")
+        for command in COMMANDS.known.values():
+            assert command.usage in chat.text
+
+
+async def test_title_and_system_stay_with_the_conversation() -> None:
+    store = Store.in_memory()
+    async with open_chat(store=lambda: store) as chat:
+        await chat.type("/title Trip")
+        await chat.pilot.press("enter")
+        await chat.shows("Nothing was said yet")
+        await chat.pilot.press("ctrl+u")
+        await chat.type("/system Be brief.")
+        await chat.pilot.press("enter")
+        await answer(chat, "hello", "hi")
+        assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be brief.")
+        await chat.type("/title Trip")
+        await chat.pilot.press("enter")
+        await chat.shows('called "Trip"')
+        number = chat.screen.keeper.conversation
+        assert number is not None
+        assert store.load(number).settings == {"system": "Be brief."}
+        await chat.pilot.press(*"/new", "enter")
+        await chat.until(lambda: not chat.screen.session.said)
+        await answer(chat, "other", "ok")
+        assert chat.engine.requests[1].messages[0].role is Role.USER
+        await chat.screen.open_conversation(number)
+        await answer(chat, "again", "ok")
+        assert chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be brief.")
+        assert store.summaries()[0].title == "Trip"
+
+
+async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with open_chat(store=Store.in_memory) as chat:
+        await chat.type("/save it")
+        await chat.pilot.press("enter")
+        await chat.shows("nothing to save")
+        await chat.pilot.press("ctrl+u")
+        await answer(chat, "hello", "good day")
+        for name in ("it", "it.json"):
+            await chat.type(f"/save {name}")
+            await chat.pilot.press("enter")
+            await chat.shows("saved as")
+        assert "good day" in (tmp_path / "it.md").read_text()
+        assert "good day" in (tmp_path / "it.json").read_text()
+        await chat.type("/save it.md")
+        await chat.pilot.press("enter")
+        await chat.shows("exists already")
+
+
+async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+
+    def copy(app: App[None], text: str, what: str = "") -> None:
+        copied.append(text)
+
+    monkeypatch.setattr("app.ui.command_table.copy_text", copy)
+    async with open_chat() as chat:
+        await chat.pilot.press("ctrl+g")
+        await chat.shows("no answer to copy")
+        text = "First:\n```py\na\n```\nthen:\n```\nb\n```\nDone."
+        await answer(chat, "code", text)
+        await chat.pilot.press("ctrl+g")
+        await chat.until(lambda: copied == [text])
+        await chat.pilot.press("ctrl+b")
+        await chat.until(lambda: copied[1:] == ["b"])
+        await chat.type("/copy code 1")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: copied[2:] == ["a"])
+        await chat.type("/copy code 3")
+        await chat.pilot.press("enter")
+        await chat.shows("has 2 blocks of code")

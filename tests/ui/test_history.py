@@ -1,0 +1,81 @@
+"""Past prompts, of this session and of earlier ones."""
+
+from __future__ import annotations
+
+from app.chat.attached import Attachment, compose
+from app.chat.message import Role
+from app.chat.store import Store
+from app.ui.past_prompts import PastPrompts
+from tests.ui.chat_driver import open_chat
+
+
+def store_with(*prompts: str) -> Store:
+    store = Store.in_memory()
+    for prompt in prompts:
+        store.add(store.create(), Role.USER, prompt, parent=None)
+    return store
+
+
+def test_each_prompt_is_there_once_newest_first() -> None:
+    past = PastPrompts(lambda: ("c", "b", "a", "b"))
+    past.add("a")
+    past.add("d")
+    assert [question for _, question in past.newest()] == ["d", "a", "c", "b"]
+    assert [question for _, question in past.search("", 2)] == ["d", "a"]
+
+
+def test_a_store_that_opens_later_is_asked_again() -> None:
+    kept: list[str] | None = None
+    past = PastPrompts(lambda: kept)
+    assert past.newest() == ()
+    kept = ["from before"]
+    assert past.newest() == (("from before", "from before"),)
+
+
+def test_every_word_is_looked_for_in_what_was_typed() -> None:
+    message = compose("Why this @a.py Error?", [Attachment("a.py", "needle")])
+    past = PastPrompts(lambda: ("the error", message, "other"))
+    assert past.search("ERROR why", 9) == [(message, "Why this @a.py Error?")]
+    assert past.search("needle", 9) == []
+
+
+def test_deleted_conversations_are_forgotten() -> None:
+    store = store_with("one", "two")
+    store.delete(store.summaries()[0].id)
+    assert store.prompts(10) == ("one",)
+    assert store_with("one", "two", "three").prompts(2) == ("three", "two")
+
+
+async def test_up_leads_to_earlier_sessions() -> None:
+    async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
+        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.pilot.press("up", "up")
+        assert chat.prompt == "from before"
+        await chat.pilot.press("up")
+        assert chat.prompt == "from before"
+        await chat.pilot.press("down", "down")
+        assert chat.prompt == ""
+
+
+async def test_a_past_prompt_is_found_as_one_types() -> None:
+    async with open_chat(store=lambda: store_with("sort a list\nin Rust", "sort in Python", "the moon")) as chat:
+        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.type("half written")
+        await chat.pilot.press("ctrl+s")
+        await chat.shows("the moon")
+        await chat.type("sort")
+        await chat.until(lambda: "the moon" not in chat.text)
+        assert chat.screen.unsent == "half written"
+        await chat.pilot.press("down", "enter")
+        assert chat.prompt == "sort a list\nin Rust"
+        assert chat.engine.requests == []
+        await chat.pilot.press("ctrl+s", "escape")
+        assert chat.prompt == "sort a list\nin Rust"
+        await chat.until(lambda: "sort in Python" not in chat.text)
+
+
+async def test_with_nothing_asked_there_is_nothing_to_find() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("ctrl+s")
+        await chat.shows("Nothing was asked yet.")
+        await chat.type("typed")

@@ -1,0 +1,168 @@
+"""Files and pastes in a prompt, from the key to the model and back from the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from app.chat.attached import Attachment, compose
+from app.chat.store import Store
+from app.engine.types import FinishReason
+from app.ui.pastes import LONGEST, Pastes
+from app.ui.widgets.folded import FoldedText
+from app.ui.widgets.suggestions import MARK as CHOSEN
+from tests.ui.chat_driver import Chat, open_chat
+
+LONG = "\n".join(f"line {number} of the log" for number in range(500))
+MARK = "[pasted 10 KB, 500 lines]"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.md").write_text("Buy milk.\n" * 100)
+    (tmp_path / "my files").mkdir()
+    (tmp_path / "my files" / "a b.txt").write_text("spaces")
+    return tmp_path
+
+
+async def paste(chat: Chat, text: str) -> None:
+    before = chat.prompt
+    chat.pilot.app.post_message(events.Paste(text))
+    await chat.until(lambda: chat.prompt != before)
+
+
+async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("sum up @no")
+        await chat.shows(CHOSEN + "notes.md")
+        await chat.pilot.press("enter")
+        assert chat.prompt == "sum up @notes.md "
+        await chat.shows("notes.md 1 KB, about 250 tokens; 1 % of the context")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        file = Attachment("notes.md", "Buy milk.\n" * 100)
+        assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
+        await chat.shows("▸ notes.md  1 KB")
+        assert "Buy milk" not in chat.text
+        assert "about 250" not in chat.text
+        await chat.pilot.click(FoldedText)
+        await chat.shows("Buy milk.")
+
+
+async def test_tab_completes_through_directories_at_any_speed() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press(*"see", "space", "@", *"my", "tab")
+        await chat.until(lambda: chat.prompt == 'see @"my files/')
+        await chat.pilot.press("tab")
+        await chat.until(lambda: chat.prompt == 'see @"my files/a b.txt" ')
+
+
+async def test_a_missing_file_is_said_and_enter_again_sends_the_text() -> None:
+    async with open_chat() as chat:
+        await chat.type("what is @nots.md")
+        await chat.pilot.press("enter")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        assert chat.prompt == "what is @nots.md"
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        assert chat.engine.requests[0].messages[-1].content == "what is @nots.md"
+
+
+async def test_an_at_sign_in_code_is_text() -> None:
+    async with open_chat() as chat:
+        await chat.send("what does @property do?")
+        assert chat.engine.requests[0].messages[-1].content == "what does @property do?"
+
+
+async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) -> None:
+    store = Store.in_memory()
+    async with open_chat(store=lambda: store) as chat:
+        await chat.send("sum up @notes.md ")
+        sent = chat.engine.requests[0].messages[-1].content
+        chat.engine.says("milk")
+        chat.engine.finishes()
+        await chat.ready()
+        (folder / "notes.md").unlink()
+        number = chat.screen.keeper.conversation
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: not chat.screen.session.said)
+        await chat.screen.open_conversation(number)
+        await chat.shows("▸ notes.md  1 KB")
+        await chat.send("and?")
+        assert chat.engine.requests[1].messages[0].content == sent
+
+
+async def test_a_stopped_prompt_with_a_file_comes_back_as_typed() -> None:
+    async with open_chat() as chat:
+        await chat.send("sum up @notes.md ")
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "sum up @notes.md")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        assert chat.engine.requests[1].messages == chat.engine.requests[0].messages
+        assert chat.prompt == ""
+
+
+async def test_a_long_paste_is_folded_and_sent_whole() -> None:
+    async with open_chat() as chat:
+        await chat.type("why ")
+        await paste(chat, LONG.replace("\n", "\r\n"))
+        assert chat.prompt == f"why {MARK}"
+        await chat.shows("pasted 10 KB, 500 lines, about 2,")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        log = Attachment(MARK[1:-1], LONG, is_file=False)
+        assert chat.engine.requests[0].messages[-1].content == compose(f"why {MARK}", [log])
+        await chat.shows("▸ pasted 10 KB, 500 lines")
+
+
+async def test_backspace_takes_a_mark_as_one_and_undo_brings_it_back() -> None:
+    async with open_chat() as chat:
+        await paste(chat, LONG)
+        await chat.pilot.press("backspace")
+        assert chat.prompt == ""
+        await chat.pilot.press("ctrl+underscore")
+        assert chat.prompt == MARK
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        assert LONG in chat.engine.requests[0].messages[-1].content
+
+
+async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
+    store = Store.in_memory()
+    async with open_chat(store=lambda: store) as chat:
+        await chat.send("hello")
+        chat.engine.says("hi")
+        chat.engine.finishes()
+        await chat.ready()
+        number = chat.screen.keeper.conversation
+        assert number is not None
+        await paste(chat, LONG)
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.prompt == "")
+        assert LONG in store.load(number).draft
+        await chat.screen.open_conversation(number)
+        assert chat.prompt == MARK
+        await chat.send("?")
+        assert LONG in chat.engine.requests[1].messages[-1].content
+
+
+async def test_control_characters_do_not_come_with_a_long_paste() -> None:
+    async with open_chat() as chat:
+        await paste(chat, "\x1b[31m" + LONG + "\x07\u202e")
+        assert chat.screen.prompt.pastes[0].text == "[31m" + LONG
+
+
+def test_two_pastes_alike_are_told_apart() -> None:
+    pastes = Pastes()
+    first, second = "a" * (LONGEST + 1), "b" * (LONGEST + 1)
+    marks = [pastes.fold(first), pastes.fold(second), pastes.fold(first)]
+    assert marks[0] == marks[2] != marks[1]
+    assert [each.text for each in pastes.found_in(f"{marks[1]} {marks[0]}")] == [second, first]
+
+
+def test_short_pastes_stay_text() -> None:
+    assert Pastes().fold("a\nb") == "a\nb"

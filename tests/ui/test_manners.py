@@ -1,0 +1,189 @@
+"""How the chat behaves towards the terminal and the system around it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual import events
+from textual.app import App
+from textual.message import Message
+
+from app.paths import copied_file
+from app.ui.copying import copy_text
+from app.ui.notify import Attention, notification
+from app.ui.paste_parser import PasteParser
+from app.ui.signals import end_politely
+from app.ui.stderr_guard import MAX_LOG_BYTES, guarded_stderr
+from app.ui.terminal import through_tmux
+from app.ui.widgets.suggestions import MARK
+from tests.ui.chat_driver import open_chat
+
+HOSTILE = "red \x1b[31mword\x1b[0m and\rmore text that is longer than any key"
+
+
+def parsed(parser: PasteParser, *reads: str) -> list[Message]:
+    return [event for read in reads for event in parser.feed(read)]
+
+
+def test_an_escape_in_a_paste_presses_no_key() -> None:
+    found = parsed(PasteParser(), f"a\x1b[200~{HOSTILE}\x1b[201~b")
+    assert [type(event) for event in found] == [events.Key, events.Paste, events.Key]
+    assert isinstance(found[1], events.Paste)
+    assert found[1].text == HOSTILE
+
+
+@given(st.lists(st.integers(1, 70), max_size=6))
+def test_a_paste_is_whole_wherever_reads_cut_it(cuts: list[int]) -> None:
+    stream = f"\x1b[200~{HOSTILE}\x1b[201~"
+    # The mark that begins it is left to Textual where a read cuts it.
+    at = sorted({0, len(stream), *(max(6, cut) for cut in cuts if cut < len(stream))})
+    pastes = parsed(PasteParser(), *(stream[a:b] for a, b in pairwise(at)))
+    assert [event.text for event in pastes if isinstance(event, events.Paste)] == [HOSTILE]
+    assert len(pastes) == 1
+
+
+def test_keys_are_read_as_before() -> None:
+    found = parsed(PasteParser(), "a\x1b[A", "")
+    assert [event.key for event in found if isinstance(event, events.Key)] == ["a", "up"]
+
+
+async def test_what_is_copied_is_also_in_a_private_file() -> None:
+    async with open_chat() as chat:
+        copy_text(chat.pilot.app, "some text", "the answer")
+        await chat.shows("copied the answer; also in")
+        assert copied_file().read_text() == "some text"
+        if sys.platform != "win32":
+            assert copied_file().stat().st_mode & 0o777 == 0o600
+
+
+async def test_tmux_is_asked_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmux = tmp_path / "tmux"
+    tmux.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\ncat > {tmp_path}/given\n")
+    tmux.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMUX", "x")
+    async with open_chat() as chat:
+        chat.pilot.app.copy_to_clipboard("été")
+        await chat.shows("copied 3 characters")
+        assert (tmp_path / "given").read_text() == "été"
+        assert (tmp_path / "asked").read_text() == "load-buffer -w -\n"
+
+
+def test_sequences_pass_through_tmux_with_their_escapes_doubled() -> None:
+    assert through_tmux("\x1b]52;c;eA==\a") == "\x1bPtmux;\x1b\x1b]52;c;eA==\a\x1b\\"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sequence"),
+    [
+        ("TERM_PROGRAM", "WezTerm", "\x1b]9;Tandem: done\x1b\\"),
+        ("TERM", "foot", "\x1b]777;notify;Tandem;done\x1b\\"),
+        ("TERM", "xterm-256color", "\a"),
+    ],
+)
+def test_a_notification_is_what_the_terminal_understands(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, sequence: str
+) -> None:
+    for known in ("TERM_PROGRAM", "TERM", "KITTY_WINDOW_ID"):
+        monkeypatch.delenv(known, raising=False)
+    monkeypatch.setenv(name, value)
+    assert notification("done") == sequence
+
+
+@pytest.mark.parametrize(("away", "seconds", "calls"), [(True, 21, 1), (True, 5, 0), (False, 21, 0)])
+async def test_a_long_answer_calls_who_looks_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, away: bool, seconds: float, calls: int
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(Attention, "call", lambda self, text: called.append(text))
+    now = [0.0]
+    monkeypatch.setattr("app.ui.notify.monotonic", lambda: now[0])
+    async with open_chat() as chat:
+        await chat.send("go")
+        if away:
+            chat.pilot.app.post_message(events.AppBlur())
+        await chat.until(lambda: chat.pilot.app.app_focus is not away)
+        now[0] = seconds
+        chat.engine.says("done")
+        chat.engine.finishes()
+        await chat.ready()
+        assert len(called) == calls
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
+    program = (
+        "import asyncio, os\nfrom app.ui.signals import end_politely\n"
+        "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
+        f"    os.kill(os.getpid(), {int(number)})\n    raise SystemExit(await told)\nasyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 128 + number
+
+
+def test_no_signal_is_taken_on_another_thread() -> None:
+    async def main() -> None:
+        await asyncio.to_thread(end_politely, lambda code: None)
+
+    asyncio.run(main())
+
+
+def test_a_large_log_makes_way(tmp_path: Path) -> None:
+    log = tmp_path / "tandem.log"
+    log.write_bytes(b"x" * (MAX_LOG_BYTES + 1))
+    with guarded_stderr(log):
+        os.write(2, b"new")
+    assert log.read_bytes() == b"new"
+    assert (tmp_path / "tandem.log.1").stat().st_size == MAX_LOG_BYTES + 1
+
+
+@pytest.mark.parametrize("size", [(60, 20), (40, 12), (30, 8), (20, 6)])
+async def test_a_small_terminal_is_still_a_chat(size: tuple[int, int]) -> None:
+    async with open_chat(size=size) as chat:
+        await chat.send("hello")
+        chat.engine.says("Good day.")
+        await chat.shows("Good day.")
+        await chat.type("next")
+        assert any("next" in row for row in chat.rows)
+        await chat.pilot.press("ctrl+u")
+        await chat.type("/")
+        await chat.pilot.pause()
+        assert any(row.lstrip().startswith(MARK + "/") for row in chat.rows)
+
+
+async def test_a_resize_while_text_comes_keeps_its_end_in_sight() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        for size in ((40, 10), (120, 40), (25, 8)):
+            await chat.pilot.resize_terminal(*size)
+            chat.engine.says(f"Now {size[0]} columns, in a sentence that must be wrapped. ")
+            await chat.shows("wrapped.")
+
+
+async def test_ctrl_z_suspends_and_changes_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspended: list[int] = []
+    monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append(1))
+    async with open_chat() as chat:
+        await chat.type("kept")
+        await chat.pilot.press("ctrl+z")
+        assert suspended == [1]
+        assert chat.prompt == "kept"
+
+
+@pytest.mark.parametrize("width", [80, 60, 41])
+async def test_the_last_line_cuts_no_key(width: int) -> None:
+    async with open_chat(size=(width, 24)) as chat:
+        await chat.shows("esc stop")
+        await chat.until(lambda: chat.rows[-1].split()[-1] in ("stop", "line", "draft", "again", "new", "open", "quit"))
+        await chat.pilot.resize_terminal(120, 24)
+        await chat.until(lambda: "ctrl+q quit" in chat.rows[-1])

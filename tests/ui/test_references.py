@@ -1,0 +1,166 @@
+"""Paths in a prompt: found, completed, included, refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chat.attached import Attachment, compose
+from app.chat.textfile import MissingFile
+from app.errors import AppError
+from app.ui.command_table import COMMANDS
+from app.ui.completion import Completion, Kind
+from app.ui.including import estimate, gather
+from app.ui.path_completion import MOST, PathCompletion
+from app.ui.references import completed, reference_at, references
+from app.ui.text import size
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("see @notes.md", ["notes.md"]),
+        ("@a.py and (@b.py)", ["a.py", "b.py)"]),
+        ('@"my notes.md" now', ["my notes.md"]),
+        ("me@example.org", []),
+        ("[@click=app.quit]x[/]", []),
+        ("@ nothing", []),
+        ("~ @~/x", ["~/x"]),
+    ],
+)
+def test_paths_are_found_after_an_at_sign(text: str, paths: list[str]) -> None:
+    assert [each.path for each in references(text)] == paths
+
+
+def test_a_sentence_may_end_behind_a_path() -> None:
+    assert next(references("see @notes.md.")).readings == ("notes.md.", "notes.md")
+    assert next(references("(@b.py)")).readings[-1] == "b.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "must"),
+    [("@notes.md", True), ("@src/x", True), ('@"x"', True), ("@property", False), ("@app.route", False)],
+)
+def test_only_what_looks_like_a_path_must_be_one(text: str, must: bool) -> None:
+    assert next(references(text)).must_exist is must
+
+
+@given(st.text(st.sampled_from('@"/ ~.\\a\n(\x00é')), st.integers(0, 30))
+def test_nothing_typed_is_too_strange(text: str, cursor: int) -> None:
+    for reference in references(text):
+        assert text[reference.start] == "@"
+        assert 0 < len(reference.readings) <= 2
+    reference_at(text, min(cursor, len(text)))
+    completion = Completion(COMMANDS)
+    for typed in (text, "/" + text):
+        site = completion.site(typed, min(cursor, len(typed)))
+        if site is not None:
+            completion.offer(site)
+    estimate(text, (), Path(), 100)
+
+
+def test_the_cursor_completes_what_it_stands_behind() -> None:
+    assert reference_at("see @no and", 7).path == "no"  # type: ignore[union-attr]
+    assert reference_at("see @", 5).path == ""  # type: ignore[union-attr]
+    assert reference_at('@"my no', 7).path == "my no"  # type: ignore[union-attr]
+    assert reference_at('@"done" ', 7) is None
+    assert reference_at("see @no and", 11) is None
+
+
+def test_a_completed_path_ends_a_word_and_a_directory_does_not() -> None:
+    assert completed("notes.md") == "@notes.md "
+    assert completed("src/") == "@src/"
+    assert completed("my notes.md") == '@"my notes.md" '
+    assert completed("my files/") == '@"my files/'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("notes.md", "Nonsense.txt", "other.md", ".hidden", "photo.png", 'quo"te.md'):
+        (tmp_path / name).write_text("some text")
+    (tmp_path / "nothing").write_bytes(b"\x00\x01")
+    (tmp_path / "north").mkdir()
+    (tmp_path / "north" / "in it.md").write_text("x")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "nopipe")
+    return tmp_path
+
+
+def test_text_files_and_directories_are_offered(tree: Path) -> None:
+    matching = PathCompletion(tree).matching
+    assert matching("no") == ("north/", "Nonsense.txt", "notes.md")
+    assert matching("") == ("north/", "Nonsense.txt", "notes.md", "other.md")
+    assert matching("ot") == ("other.md", "notes.md")
+    assert matching("north/") == ("north/in it.md",)
+    assert matching(".hi") == (".hidden",)
+    assert matching("none/x") == matching("\0") == ()
+
+
+def test_a_new_file_is_offered(tree: Path) -> None:
+    matching = PathCompletion(tree).matching
+    assert matching("new") == ()
+    (tree / "new.md").write_text("x")
+    os.utime(tree, ns=(1, 1))
+    assert matching("new") == ("new.md",)
+
+
+def test_the_list_has_an_end(tmp_path: Path) -> None:
+    for number in range(MOST + 5):
+        (tmp_path / f"{number}.md").touch()
+    assert len(PathCompletion(tmp_path).matching("")) == MOST
+
+
+def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
+    completion = Completion(COMMANDS, tree)
+    site = completion.site("/include not", 12)
+    assert site is not None
+    assert (site.kind, site.typed) == (Kind.PATH, "not")
+    assert [each.value for each in completion.offer(site)] == ["notes.md", "nothing"][:1]
+    site = completion.site("/draft o", 8)
+    assert site is not None
+    assert [each.value for each in completion.offer(site)] == ["on", "off"]
+
+
+def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
+    paste = Attachment("pasted 1 KB, 2 lines", "p", is_file=False)
+    question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @nobody"
+    assert gather(question, [paste], tree, None) == compose(question, [Attachment("notes.md", "some text"), paste])
+
+
+def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
+    for question, sentence in [
+        ("@nots.md", "There is no file nots.md."),
+        ("@north/", "north/ is a directory."),
+        ('@"nothing"', "nothing is not text."),
+    ]:
+        with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
+            gather(question, (), tree, None)
+    with pytest.raises(MissingFile):
+        gather("@nots.md", (), tree, None)
+    assert gather("@nots.md", (), tree, None, but_missing=True) == "@nots.md"
+    (tree / "big.txt").write_text("x" * 900)
+    with pytest.raises(AppError, match=r"big\.txt is about 220 tokens, and the context holds 100"):
+        gather("@big.txt", (), tree, 100)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (999_400, "999 KB"), (999_500, "1.0 MB"), (12_300_000, "12 MB")],
+)
+def test_sizes_are_short(count: int, shown: str) -> None:
+    assert size(count) == shown
+
+
+def test_what_it_costs_is_estimated(tree: Path) -> None:
+    (tree / "big.txt").write_text("x" * 12_288)
+    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 3,100 tokens; 9 % of the context"
+    assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 3,100 tokens"
+    assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
+    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("9 % of the context; There is no file a/b")
+    assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
+    assert estimate("@nots.md", (), tree, 1000) == ""
+    assert estimate("@nobody", (), tree, 1000) == ""
