@@ -1,0 +1,60 @@
+"""What two processes say to each other besides the events of `app.events`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.events import Event
+from app.isolated.codec import Codec
+from app.responder import AnswerRequest
+from app.worker import Loader
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first command. What is asked for next has the number after `last_number`."""
+
+    last_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a pair. The loader must be a value: a frozen dataclass that the codec knows, not a closure."""
+
+    loader: Loader
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Give an answer."""
+
+    request: AnswerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop what was asked for so far."""
+
+
+Command = Begin | Load | Answer | Cancel
+"""From parent to child. The end of the stream means that nobody waits for the child any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """What the native library said before it ended the process."""
+
+    text: str
+
+
+Say = Callable[[Event | LastWords], None]
+
+
+def codec_for(*loaders: type) -> Codec:
+    """The codec of both sides.
+
+    Args:
+        *loaders: The types of loaders, and what else may cross that no event names.
+    """
+    return Codec(Command, Event, LastWords, *loaders)
