@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
+from app.cli.engines import make_engine
 from app.cli.options import (
     Options,
     catalog,
@@ -19,13 +20,11 @@ from app.cli.options import (
     registry,
 )
 from app.errors import UsageError
-from app.llama.cancel import CancelFlag
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
-from app.worker import EngineWorker
 
 if TYPE_CHECKING:
     from app.chat.store import Store
@@ -54,7 +53,7 @@ def chat(args: argparse.Namespace) -> int:
     pairs = _pairs(args)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
-        lambda emit: EngineWorker(emit, CancelFlag()),
+        lambda emit: make_engine(options, emit),
         loader(options),
         _settings(options),
         pairs=pairs,

@@ -12,7 +12,7 @@ from app.chat.message import Message, Role
 from app.cli.fitting import fitted
 from app.cli.placement import Placement, read_placement
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import ModelFileError, PairError, UsageError
+from app.errors import ModelFileError, ModelLoadError, PairError, UsageError
 from app.hardware.cpu import default_threads
 from app.paths import cache_dir, config_dir, memory_dir, pairs_file
 from app.registry import Registry, SetUp
@@ -21,6 +21,7 @@ from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_sourc
 from app.worker import CancelSwitch, Loader, Progress
 
 if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
     from app.llama.pair import PairParams
 
 _SAMPLING_FLAGS = {
@@ -57,6 +58,7 @@ class Options:
         max_tokens: Most tokens of an answer, or None.
         stops: Stop strings.
         placement: Where the models go.
+        isolate: Whether the models run in a process of their own.
     """
 
     pair: Pair
@@ -68,6 +70,7 @@ class Options:
     max_tokens: int | None
     stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
+    isolate: bool = False
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -107,20 +110,38 @@ def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Op
         max_tokens=given.get("max_tokens"),
         stops=tuple(given.get("stop", ())),
         placement=read_placement(given),
+        isolate=given.get("isolate", False),
     )
 
 
-def loader(options: Options) -> Loader:
-    """What the worker calls, on its thread, to load the pair; llama.cpp is first imported there."""
+@dataclass(frozen=True, slots=True)
+class PairLoader:
+    """What the worker calls, on its thread, to load a pair; a value, so that the worker may be in another process.
 
-    def load(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    Attributes:
+        options: What the pair is, and where it goes.
+    """
+
+    options: Options
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        # llama.cpp is first imported here.
         from app.llama.cancel import CancelFlag
         from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        return load_pair(pair_params(options), cancel, progress)
+        params = pair_params(self.options)
+        try:
+            return load_pair(params, cancel, progress)
+        except ModelLoadError as error:
+            from app.cli.lighter import with_way_out
 
-    return load
+            raise with_way_out(error, self.options) from error
+
+
+def loader(options: Options) -> Loader:
+    """Loads the pair of these options."""
+    return PairLoader(options)
 
 
 def pair_params(options: Options) -> PairParams:
@@ -128,6 +149,7 @@ def pair_params(options: Options) -> PairParams:
 
     Raises:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
+        RemoteError: A server of remote devices cannot be used.
     """
     from app.llama.pair import PairParams
 
@@ -149,9 +171,15 @@ def pair_params(options: Options) -> PairParams:
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
     )
+    servers: tuple[RpcServer, ...] = ()
+    if placement.rpc:
+        from app.cli.remote import reach
+
+        servers = reach(placement.rpc)
+        params = replace(params, rpc=tuple(server.address for server in servers))
     if not placement.fit:
         return params
-    return fitted(params, (pair.target, pair.draft), list(catalog().pairs.values()))
+    return fitted(params, (pair.target, pair.draft), list(catalog().pairs.values()), servers)
 
 
 def catalog() -> Catalog:

@@ -61,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tandem {__version__}")
     parser.set_defaults(command="chat")
     _add_pair_flags(parser)
+    _add_process_flags(parser)
     _add_answer_flags(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG))
@@ -70,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--prompt-file", type=Path, metavar="FILE", help="read the prompt from a file")
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
+    _add_process_flags(run)
     _add_answer_flags(run)
     tune = commands.add_parser("tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG))
     tune.description = "Measure what batches and drafted tokens cost on this machine; automatic drafting goes by it."
@@ -203,6 +205,18 @@ def _add_placement_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--draft-kv-type", metavar="TYPE", help="of the draft's")
     group.add_argument("--flash-attn", metavar="MODE", help="auto, on or off; a quantised KV cache needs it")
     group.add_argument("--fit", metavar="MODE", help="off loads without counting the memory first (default: auto)")
+
+
+def _add_process_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("process")
+    group.add_argument("--isolate", action="store_true", help="run the models in a process of their own, which may die")
+    group.add_argument(
+        "--rpc",
+        action="append",
+        metavar="HOST:PORT",
+        help="use the devices of a ggml-rpc-server too (repeatable); implies --isolate. Prompts and weights cross the "
+        "network as they are, and the server trusts whoever reaches it: trusted networks only",
+    )
 
 
 def _add_answer_flags(parser: argparse.ArgumentParser) -> None:

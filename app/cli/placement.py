@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.engine.text import printable
 from app.errors import UsageError
+from app.hardware.rpc import parse_endpoint
 from app.llama.params import ALL_LAYERS, CPU, FLASH_ATTENTION, KV_TYPES, ModelParams, needs_flash_attention
 
 AUTO = "auto"
@@ -24,6 +26,7 @@ class Placement:
         draft_kv_type: Of the draft's.
         flash_attention: A key of `FLASH_ATTENTION`.
         fit: Whether to count before loading.
+        rpc: Servers whose devices take part, as "host:port".
     """
 
     model: ModelParams = field(default_factory=ModelParams)
@@ -32,6 +35,7 @@ class Placement:
     draft_kv_type: str = "f16"
     flash_attention: str = AUTO
     fit: bool = True
+    rpc: tuple[str, ...] = ()
 
 
 def read_placement(given: dict[str, Any]) -> Placement:
@@ -70,6 +74,7 @@ def read_placement(given: dict[str, Any]) -> Placement:
         draft_kv_type=draft_kv_type,
         flash_attention=flash_attention,
         fit=fit == AUTO,
+        rpc=_servers(given.get("rpc", [])),
     )
 
 
@@ -78,6 +83,13 @@ def _devices(text: str) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in text.split(","))
     return tuple(CPU if name.lower() == CPU else name for name in names)
+
+
+def _servers(texts: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(str(parse_endpoint(text)) for text in texts)
+    if len(set(found)) != len(found):
+        raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server take part.")
+    return found
 
 
 def _layers(given: dict[str, Any], flag: str) -> int:

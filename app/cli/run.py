@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.chat.message import Message, Role
 from app.cli import INTERRUPTED
+from app.cli.engines import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
@@ -28,9 +29,7 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
-from app.llama.cancel import CancelFlag
 from app.responder import AnswerRequest
-from app.worker import EngineWorker
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     options = read_options(args)
     prompt = _read_prompt(args)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(events.put, CancelFlag())
+    worker = make_engine(options, events.put)
     worker.load(loader(options))
     worker.answer(
         AnswerRequest(

@@ -20,7 +20,7 @@ from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams
 from app.llama.plain import plain
 
 _SEQUENCE = 0
-_NO_SLOT, _ABORTED = 1, 2
+_NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
 _FEW = 16
 """Up to so many ids are written one by one; NumPy takes longer to look at them."""
 
@@ -279,4 +279,9 @@ class Context:
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
         reason = plain(library.last_errors()) or f"code {code}"
+        if code == _NO_MEMORY:
+            raise DecodeError(
+                f"There is not enough memory to evaluate a batch: {reason}.",
+                "Take a shorter context (--ctx), a smaller cache (--kv-type q8_0) or no draft (--no-draft).",
+            )
         raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, report it.")
