@@ -10,6 +10,7 @@ AppError                 message for people, hint what to do, exit code
 ├── StoreError           the conversations cannot be read or kept on this disk
 ├── ModelFileError       a file is missing, cut short, or not a GGUF model that can be run
 ├── ModelLoadError       llama.cpp refused a model or a context
+│   └── NoMemoryError    memory ran out while it was loaded
 ├── TemplateError        the chat template of a model cannot be rendered
 ├── ContextOverflowError the prompt alone is longer than the context
 ├── DecodeError          llama.cpp refused or failed a batch
@@ -83,6 +84,20 @@ class ModelFileError(AppError):
 
 class ModelLoadError(AppError):
     """llama.cpp refused to load a model or to make a context for it."""
+
+
+class NoMemoryError(ModelLoadError):
+    """Memory ran out while a model was loaded.
+
+    Args:
+        message: What happened.
+        hint: What the user can do.
+        device: Whose memory, by llama.cpp's name or "cpu"; "" if that is not known.
+    """
+
+    def __init__(self, message: str, hint: str = "", device: str = "") -> None:
+        super().__init__(message, hint)
+        self.device = device
 
 
 class TemplateError(AppError):

@@ -127,7 +127,7 @@ class Finished:
     Attributes:
         request: The answer.
         reason: Why it ended.
-        text: The whole answer, without reasoning.
+        text: The whole answer, without reasoning; with what it was continued from.
         reasoning: The model's thinking.
         stats: Final counters.
         plan: How it was made.
@@ -151,4 +151,41 @@ class Failed:
     error: AppError
 
 
-Event = LoadProgress | Loaded | Notice | Measuring | PromptProgressed | StepCompleted | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class JobProgressed:
+    """A job has come to something that its watcher should know at once.
+
+    Attributes:
+        request: The job.
+        what: A frozen value of the job's own kind.
+    """
+
+    request: int
+    what: object
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job has ended, by itself or because it was stopped.
+
+    Attributes:
+        request: The job.
+        result: A frozen value of the job's own kind.
+    """
+
+    request: int
+    result: object
+
+
+Event = (
+    LoadProgress
+    | Loaded
+    | Notice
+    | Measuring
+    | PromptProgressed
+    | StepCompleted
+    | Finished
+    | Failed
+    | JobProgressed
+    | JobEnded
+)

@@ -61,12 +61,14 @@ class GgufHeader:
         n_tensors: Tensors the file claims to hold.
         metadata: Key to value, in the file's order.
         n_parameters: Elements of all tensors listed in this file; None where the list was not read.
+        n_bytes: Of the header itself, that list included, but for its padding; 0 where it was not read.
     """
 
     version: int
     n_tensors: int
     metadata: Mapping[str, Value] = field(repr=False)
     n_parameters: int | None = None
+    n_bytes: int = 0
 
     @property
     def architecture(self) -> str:
@@ -186,7 +188,10 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False) -> GgufHeade
         if key in metadata:
             raise HeaderError(f"it has the key {key[:80]!r} twice")
         metadata[key] = _value(reader, key)
-    return GgufHeader(version, n_tensors, metadata, _parameters(reader, n_tensors) if tensors else None)
+    if not tensors:
+        return GgufHeader(version, n_tensors, metadata)
+    n_parameters = _parameters(reader, n_tensors)
+    return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
 
 
 def _parameters(reader: _Reader, n_tensors: int) -> int:

@@ -43,6 +43,7 @@ def save(path: Path, memory: Memory) -> None:
         "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},
         "balance": memory.ledger.balance,
         "idle_answers": memory.idle_answers,
+        "least_ns": memory.least_ns,
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +92,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         ledger=Ledger(balance=min(Ledger.CAP, max(Ledger.START, balance))),
         gain=min(1.0, _number(raw["gain"])),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
+        least_ns=_number(raw.get("least_ns", 0)),
     )
 
 

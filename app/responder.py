@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Sampler, Strategy
+from app.engine.interfaces import Cancelled, Clock, Sampler, Strategy
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
 from app.engine.tuning.memory import Memory
@@ -40,7 +41,8 @@ class BuiltPrompt(Protocol):
     def tokens(self) -> Sequence[int]: ...
 
     @property
-    def reasoning_opened(self) -> bool: ...
+    def reasoning_opened(self) -> bool:
+        """Whether it ends inside the model's thinking."""
 
 
 class SeededSampler(Sampler, Protocol):
@@ -83,7 +85,8 @@ class LoadedPair(Protocol):
     def remember(self) -> None:
         """Keep `memory` for the next run."""
 
-    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt: ...
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+        """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
 
@@ -105,6 +108,7 @@ class AnswerRequest:
         drafting: Automatic, fixed parameters, or None for plain decoding.
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
+        begun: An answer that ended early and is to go on where it did; None for a new one.
     """
 
     messages: tuple[Message, ...]
@@ -112,10 +116,24 @@ class AnswerRequest:
     drafting: Drafting = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    begun: Begun | None = None
 
 
-def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled: Cancelled) -> Iterator[Event]:
+def answer(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    cancelled: Cancelled,
+    clock: Clock = time.perf_counter_ns,
+) -> Iterator[Event]:
     """Generate one answer.
+
+    Args:
+        pair: Who answers.
+        request_id: The number that the events carry.
+        request: What is asked.
+        cancelled: Read between decodes.
+        clock: Monotonic nanoseconds; what it does not count costs nothing.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -123,10 +141,10 @@ def answer(pair: LoadedPair, request_id: int, request: AnswerRequest, cancelled:
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
     """
-    prompt = pair.build_prompt(request.messages)
+    prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:
-        yield from _answer(pair, request_id, request, prompt, sampler, cancelled)
+        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, clock)
     finally:
         sampler.close()
 
@@ -138,16 +156,18 @@ def _answer(
     prompt: BuiltPrompt,
     sampler: SeededSampler,
     cancelled: Cancelled,
+    clock: Clock,
 ) -> Iterator[Event]:
     if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
         # A stop while measuring leaves no memory; the answer below then ends before it begins.
         with suppress(Interrupted):
             for share in pair.calibrate(cancelled):
                 yield Measuring(request_id, share)
-    strategy = _strategy(pair, request.drafting)
-    generator = Generator(pair.target, strategy, sampler)
+    strategy = _strategy(pair, request.drafting, clock)
+    generator = Generator(pair.target, strategy, sampler, clock)
     plan = _plan(pair, request, strategy, sampler)
-    collector = _Collector(pair.piece, TextStream(request.stops, reasoning_opened=prompt.reasoning_opened))
+    stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
+    collector = _Collector(pair.piece, stream, request.begun)
     run = generator.run(
         Request(
             prompt=prompt.tokens,
@@ -165,15 +185,17 @@ def _answer(
                 yield StepCompleted(request_id, collector.take(), stats, status)
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
-    collector.flush()
+    reason = generator.finish or FinishReason.STOP
+    collector.flush(ended=reason is FinishReason.STOP)
     if rest := collector.take():
         yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
     if isinstance(strategy, AutomaticDrafting):
         pair.remember()
     yield Finished(
         request=request_id,
-        reason=generator.finish or FinishReason.STOP,
-        text=collector.text.strip(),
+        reason=reason,
+        # Where the answer may go on, the space at its end belongs to it.
+        text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=generator.stats.snapshot(),
         plan=plan,
@@ -187,11 +209,11 @@ def _must_measure(pair: LoadedPair) -> bool:
     return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
 
-def _strategy(pair: LoadedPair, drafting: Drafting) -> Strategy:
+def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
     if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
         drafter = pair.drafter if drafting.model else None
-        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None)
+        return AutomaticDrafting(pair.memory, drafter, LookupIndex() if drafting.lookup else None, clock)
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
         return FixedDrafting(pair.drafter, drafting)
     return PlainDecoding()
@@ -209,9 +231,10 @@ def _plan(pair: LoadedPair, request: AnswerRequest, strategy: Strategy, sampler:
 class _Collector:
     """Gathers the text of tokens as the engine emits them."""
 
-    def __init__(self, piece: Callable[[int], bytes], stream: TextStream) -> None:
+    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None) -> None:
         self._piece = piece
         self._stream = stream
+        self._begun = begun or Begun("")
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
@@ -219,8 +242,8 @@ class _Collector:
         self._fresh += self._stream.push(self._piece(token), origin)
         return FinishReason.STOP if self._stream.stopped else None
 
-    def flush(self) -> None:
-        self._fresh += self._stream.flush()
+    def flush(self, *, ended: bool) -> None:
+        self._fresh += self._stream.flush(ended=ended)
 
     def take(self) -> tuple[Segment, ...]:
         """The segments since the last call."""
@@ -230,8 +253,8 @@ class _Collector:
 
     @property
     def text(self) -> str:
-        return "".join(s.text for s in self._shown if not s.reasoning)
+        return self._begun.text + "".join(s.text for s in self._shown if not s.reasoning)
 
     @property
     def reasoning(self) -> str:
-        return "".join(s.text for s in self._shown if s.reasoning)
+        return self._begun.reasoning + "".join(s.text for s in self._shown if s.reasoning)

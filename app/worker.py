@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.engine.interfaces import Cancelled
 from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.responder import AnswerRequest, LoadedPair, answer
@@ -36,6 +37,13 @@ Progress = Callable[[str, float], bool]
 
 Loader = Callable[[CancelSwitch, Progress], LoadedPair]
 """Loads a pair on the worker's thread; raises AppError, or Interrupted when progress said False."""
+
+
+class Job(Protocol):
+    """Longer work with the loaded pair. A frozen value: it says what to do and holds nothing that does it."""
+
+    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+        """Do it. The last event is `JobEnded`; all carry `number` as `request`, and a stop is no failure."""
 
 
 class CancelEvent:
@@ -66,6 +74,12 @@ class _Answer:
     request: AnswerRequest
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    number: int
+    job: Job
+
+
 class EngineWorker:
     """Loads pairs and answers, one thing at a time, on its own thread.
 
@@ -78,7 +92,7 @@ class EngineWorker:
     def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None, last_number: int = 0) -> None:
         self._emit = emit
         self._flag: CancelSwitch = cancel or CancelEvent()
-        self._commands: queue.SimpleQueue[_Load | _Answer | None] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[_Load | _Answer | _Run | None] = queue.SimpleQueue()
         self._pair: LoadedPair | None = None
         self._lock = threading.Lock()
         self._last_number = last_number
@@ -98,6 +112,13 @@ class EngineWorker:
         with self._lock:
             self._last_number += 1
             self._commands.put(_Answer(self._last_number, request))
+            return self._last_number
+
+    def run(self, job: Job) -> int:
+        """Do other work with the pair; returns the number that its events carry as `request`."""
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(_Run(self._last_number, job))
             return self._last_number
 
     def cancel(self) -> None:
@@ -125,12 +146,15 @@ class EngineWorker:
             with self._lock:
                 if command.number > self._cancelled_through:
                     self._flag.clear()
-            request = command.number if isinstance(command, _Answer) else None
+            request = None if isinstance(command, _Load) else command.number
             try:
-                if isinstance(command, _Answer):
-                    self._answer(command)
-                else:
-                    self._load(command.loader)
+                match command:
+                    case _Load(loader=loader):
+                        self._load(loader)
+                    case _Answer(number, asked):
+                        self._emit_all(answer(self._loaded, number, asked, self._flag))
+                    case _Run(number, job):
+                        self._emit_all(job.run(self._loaded, number, self._flag))
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:
@@ -152,10 +176,14 @@ class EngineWorker:
         self._emit(LoadProgress(what, share))
         return not self._flag()
 
-    def _answer(self, command: _Answer) -> None:
+    @property
+    def _loaded(self) -> LoadedPair:
         if self._pair is None:
             raise UsageError("No model is loaded.")
-        for event in answer(self._pair, command.number, command.request, self._flag):
+        return self._pair
+
+    def _emit_all(self, events: Iterator[Event]) -> None:
+        for event in events:
             self._emit(event)
 
     def _free(self) -> None:

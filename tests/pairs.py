@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
@@ -34,6 +34,7 @@ class FakePair:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
+        self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
         self.memory: Memory | None = None
@@ -48,8 +49,8 @@ class FakePair:
     def remember(self) -> None:
         self.remembered += 1
 
-    def build_prompt(self, messages: Sequence[Message]) -> FakePrompt:
-        text = "".join(m.content for m in messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
+        text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
         return FakePrompt(tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text))
 
     def new_sampler(self, params: SamplingParams) -> FakeSampler:

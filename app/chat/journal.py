@@ -52,7 +52,8 @@ class Journal:
         self, keeper: Keeper, node: Node, leaf: int | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._keeper = keeper
-        self._start = node
+        self.start = node
+        """The message as it was before."""
         self._leaf = leaf
         self._clock = clock
         self._text: list[str] = [node.text]
@@ -65,9 +66,19 @@ class Journal:
         self.ended = False
 
     @property
+    def continues(self) -> bool:
+        """Whether it is more of an answer that ended early."""
+        return self.start.state is not State.WRITING
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was added."""
+        return len(self._text) + len(self._reasoning) == 2
+
+    @property
     def node(self) -> Node:
         """The message as it is by now."""
-        return replace(self._start, state=State.WRITING, text="".join(self._text), reasoning="".join(self._reasoning))
+        return replace(self.start, state=State.WRITING, text="".join(self._text), reasoning="".join(self._reasoning))
 
     def add(self, text: str, *, reasoning: bool = False) -> None:
         """Take what the answer grew by."""
@@ -89,7 +100,7 @@ class Journal:
             return
         pieces = _joined(self._pending)
         try:
-            if self._keeper.keep(self._start.id, self._kept, pieces):
+            if self._keeper.keep(self.start.id, self._kept, pieces):
                 self._kept += len(pieces)
                 self._pending.clear()
                 self.trouble = None
@@ -137,10 +148,10 @@ class Journal:
         Raises:
             StoreError: The disk refuses.
         """
-        if self._start.state is State.WRITING:
-            self._keeper.drop(self._start, self._leaf)
+        if not self.continues:
+            self._keeper.drop(self.start, self._leaf)
         else:
-            self._keeper.fold(self._start, None)
+            self._keeper.fold(self.start, None)
         self.ended = True
         self._pending.clear()
         return self._leaf

@@ -25,3 +25,16 @@ class Message:
 
     role: Role
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An answer that ended early, as far as it got.
+
+    Attributes:
+        text: What was said; with the space at its end, behind which the answer goes on.
+        reasoning: The model's thinking; what was thought while nothing was said yet goes on too.
+    """
+
+    text: str
+    reasoning: str = ""

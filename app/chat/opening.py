@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
+from app.chat.health import check_pages
 from app.chat.schema import migrate, prepare_index
 from app.errors import StoreError
 
@@ -95,7 +96,7 @@ def _prepared(file: Path, *, check: bool) -> sqlite3.Connection:
         # yet, in whole transactions.
         db.execute("PRAGMA synchronous = NORMAL")
         if check:
-            _check(db)
+            check_pages(db)
         _settle(db)
     except BaseException:
         db.close()
@@ -124,14 +125,6 @@ def _use_log(db: sqlite3.Connection) -> None:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-def _check(db: sqlite3.Connection) -> None:
-    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    if verdict != "ok":
-        error = sqlite3.DatabaseError(verdict)
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
 
 
 def _move_aside(file: Path) -> Path:

@@ -74,11 +74,11 @@ def migrate(db: sqlite3.Connection) -> None:
     Raises:
         StoreError: The file is of a newer Tandem, or of another program.
     """
-    if _version(db) == len(MIGRATIONS):
+    if version_of(db) == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(db)
+        version = version_of(db)
         if version == 0:
             db.execute(f"PRAGMA application_id = {APPLICATION}")
         for number, statements in enumerate(MIGRATIONS[version:], version + 1):
@@ -91,7 +91,7 @@ def migrate(db: sqlite3.Connection) -> None:
             db.execute("ROLLBACK")
 
 
-def _version(db: sqlite3.Connection) -> int:
+def version_of(db: sqlite3.Connection) -> int:
     """The schema version of the file. Raises StoreError if it is not for this program."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (application,) = db.execute("PRAGMA application_id").fetchone()

@@ -110,6 +110,10 @@ class Store:
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
         return Conversation(to_summary(summary), tree, json.loads(settings), draft)
 
+    def holds(self, conversation: int) -> bool:
+        """Whether it is there, also as a deleted one."""
+        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ?", (conversation,)))
+
     def create(self, settings: Document | None = None) -> int:
         """A new, empty conversation; returns its id."""
         now = self._now()
@@ -154,9 +158,11 @@ class Store:
         """Keep what was typed and not sent."""
         self._change(conversation, "draft = ?", storable(text))
 
-    def add(self, conversation: int, role: Role, text: str, *, parent: int | None) -> Node:
+    def add(
+        self, conversation: int, role: Role, text: str, *, parent: int | None, state: State = State.COMPLETE
+    ) -> Node:
         """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
-        node = Node(0, parent, role, storable(text), created=self._now())
+        node = Node(0, parent, role, storable(text), state=state, created=self._now())
         with self._database.write() as db:
             return insert_node(db, conversation, node)
 

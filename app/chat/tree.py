@@ -85,6 +85,10 @@ class Tree:
         """The branches at the place of a message, itself among them, oldest first."""
         return tuple(self._children[self.nodes[node_id].parent])
 
+    def has_replies(self, node_id: int) -> bool:
+        """Whether anything was said after a message."""
+        return node_id in self._children
+
     def newest_leaf(self, node_id: int) -> int:
         """The end of the branch through a message, always taking the newest turn."""
         while children := self._children.get(node_id):
@@ -166,5 +170,5 @@ class Transcript:
 
 
 def said(nodes: Iterable[Node]) -> tuple[Message, ...]:
-    """The messages as a model reads them; what has no text is left out."""
-    return tuple(Message(node.role, node.text) for node in nodes if node.text)
+    """The messages as a model reads them: without the space behind them, and without those that have no text."""
+    return tuple(Message(node.role, node.text.rstrip()) for node in nodes if node.text.strip())

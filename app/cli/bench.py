@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
     parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
     parser.add_argument("--against", metavar="URL", help="a running llama-server as another side")
+    parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
     parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
     parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the same lines to a file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -15,16 +16,11 @@ from typing import Any
 from app.cli import INTERRUPTED
 from app.cli.bench import REPEAT, SAMPLES
 from app.cli.compare_run import (
-    AUTOMATIC,
-    PLAIN,
     answer_request,
     at_least_one,
     contenders_of,
-    fixed_name,
     fixed_params,
-    how,
     out,
-    pair_title,
     progress_line,
     with_pair,
     write,
@@ -37,15 +33,17 @@ from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
 from app.compare.history import Facts, History, Result, remark
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.measure import measure, verdict
-from app.compare.report import checks_json, lossless_lines, raced_json, table_lines
+from app.compare.report import checks_json, how, lossless_lines, pair_title, raced_json, table_lines
+from app.compare.sides import AUTOMATIC, PLAIN, fixed_name
 from app.compare.suite import Prompt, choose, load_suite
 from app.engine.text import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams
-from app.errors import Interrupted
+from app.errors import Interrupted, UsageError
 from app.hardware import machine as hardware
 from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
+from app.pairing.texts import duration
 from app.paths import memory_dir
 from app.responder import AnswerRequest
 
@@ -63,7 +61,7 @@ def bench(args: argparse.Namespace) -> int:
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     prompts = choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)
-    server = servers.Server(args.against) if "against" in args else None
+    server = servers.Server(args.against, key=_api_key(args)) if "against" in args else None
     repeat = at_least_one(args, "repeat", 1 if quick else REPEAT)
     at_least_one(args, "samples", SAMPLES)
     request = answer_request(options, _CHECK_TOKENS if checking else _QUICK_TOKENS if quick else _TOKENS)
@@ -143,12 +141,12 @@ class _Bench:
                 return raced
             doing = progress_line(at.event, self._repeat) if at.event is not None else at.what
             if doing is not None:
-                left = f"  {_duration(at.left_s)} left" if at.left_s is not None else ""
+                left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
                 self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], prompts: Sequence[Prompt], *, stopped: bool) -> None:
         table = rows(raced, names)
-        facts = _facts(self._pair, self._options, self._request, prompts, self._told)
+        facts = _facts(self._pair, self._request, prompts, self._told)
         notes = [f"stopped early: {len(raced)} of {len(prompts)} prompts"] if stopped else []
         remarks: list[str] = []
         if not stopped:
@@ -204,9 +202,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _facts(
-    pair: NativePair, options: Options, request: AnswerRequest, prompts: Sequence[Prompt], told: dict[str, Any]
-) -> Facts:
+def _facts(pair: NativePair, request: AnswerRequest, prompts: Sequence[Prompt], told: dict[str, Any]) -> Facts:
     """What this is measured on, for the history and the card."""
     machine, build, info = hardware.look(), devices.build(), pair.info
     suite = json.dumps([[asdict(p) for p in prompts], request.max_tokens, request.sampling.is_greedy])
@@ -219,7 +215,7 @@ def _facts(
         "target": f"{info.target.file}, {info.target.quantisation}",
         "draft": f"{info.draft.file}, {info.draft.quantisation}" if info.draft is not None else "",
         "context": f"{info.n_ctx:,}",
-        "threads": str(options.n_threads),
+        "threads": str(pair.n_threads),
         "server": ", ".join(map(str, told.values())),
     }
     # The seed is drawn anew where none was given; that changes nothing that is measured.
@@ -233,6 +229,17 @@ def _facts(
         suite=hashlib.sha256(suite.encode()).hexdigest(),
         details={name: value for name, value in details.items() if value},
     )
+
+
+def _api_key(args: argparse.Namespace) -> str:
+    """The server's key; it is never an argument, because other users can read the arguments of a process."""
+    name: str | None = getattr(args, "api_key_env", None)
+    if name is None:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise UsageError(f"The environment has no {printable(name)}, or it is empty.", "Set it to the server's key.")
+    return key
 
 
 def _check(
@@ -274,7 +281,3 @@ def _sha256(file: Path) -> str:
         while chunk := source.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

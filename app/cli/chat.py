@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 from app.catalog import Pair
 from app.cli.engines import make_engine
 from app.cli.options import (
-    Options,
     catalog,
     demo_file,
     demo_is_installed,
-    loader,
     options_for,
     read_options,
     registry,
 )
+from app.cli.ways import chat_choice
 from app.errors import UsageError
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
-from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 
 if TYPE_CHECKING:
@@ -51,11 +49,12 @@ def chat(args: argparse.Namespace) -> int:
         return Store.open(conversations_file())
 
     pairs = _pairs(args)
+    first = chat_choice(args, options)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
         lambda emit: make_engine(options, emit),
-        loader(options),
-        _settings(options),
+        first.loader,
+        first.settings,
         pairs=pairs,
         first_run=first_run,
         store=store,
@@ -75,17 +74,6 @@ def chat(args: argparse.Namespace) -> int:
     return code
 
 
-def _settings(options: Options) -> ChatSettings:
-    return ChatSettings(
-        title=options.pair.title,
-        sampling=options.pair.sampling,
-        drafting=options.drafting,
-        system=options.system,
-        max_tokens=options.max_tokens,
-        stops=options.stops,
-    )
-
-
 def _pairs(args: argparse.Namespace) -> PairService:
     """The pairs to choose from, opened with the flags that the chat was started with."""
     from app.ui.pairs_service import Pairs, Surroundings
@@ -97,8 +85,7 @@ def _pairs(args: argparse.Namespace) -> PairService:
         return here.line, here.room
 
     def open_pair(pair: Pair, files: SetUp) -> Choice:
-        options = options_for(args, pair, files)
-        return Choice(loader(options), _settings(options))
+        return chat_choice(args, options_for(args, pair, files))
 
     return Pairs(
         Surroundings(

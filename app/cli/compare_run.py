@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,16 @@ from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
 from app.compare.difference import Difference, explain
 from app.compare.race import WARM_UP, Contender, RaceProgress, Round, RunEnded, in_process, race
-from app.compare.report import compared, comparison_json, comparison_lines
+from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
+from app.compare.sides import PLAIN, check_sides, sides_of, with_seed
 from app.engine.text import printable
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.engine.types import DraftParams
 from app.errors import Interrupted, UsageError
-from app.events import Measuring, PairInfo, PromptProgressed, StepCompleted
+from app.events import Measuring, PromptProgressed, StepCompleted
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.responder import AnswerRequest, LoadedPair
 
-PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
 _TOKENS = 256
 _SHOWN = 60
 _BROKEN_PIPE = 1
@@ -161,11 +160,11 @@ def with_pair(options: Options, job: Job) -> int:
 
 def answer_request(options: Options, tokens: int, *messages: Message) -> AnswerRequest:
     """What everybody is asked, with one seed for all."""
-    sampling = options.pair.sampling
-    if not sampling.is_greedy and sampling.seed is None:
-        sampling = replace(sampling, seed=secrets.randbelow(1 << 31))
     return AnswerRequest(
-        options.conversation(*messages), sampling, max_tokens=options.max_tokens or tokens, stops=options.stops
+        options.conversation(*messages),
+        with_seed(options.pair.sampling),
+        max_tokens=options.max_tokens or tokens,
+        stops=options.stops,
     )
 
 
@@ -196,19 +195,9 @@ def parse_fixed(text: str) -> DraftParams:
 
 def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
     """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
-    if fixed is not None and pair.drafter is None:
-        raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
-    lookup = options.drafting.lookup if isinstance(options.drafting, AutoDraft) else True
-    contenders = [in_process(pair, PLAIN, None)]
-    if fixed is not None:
-        contenders.append(in_process(pair, fixed_name(fixed), fixed))
-    return [*contenders, in_process(pair, AUTOMATIC, AutoDraft(lookup=lookup))]
-
-
-def fixed_name(fixed: DraftParams) -> str:
-    """Such as "fixed 7/0.6": n_max and p_min, with n_min between them where it is not 0."""
-    n_min = f"/{fixed.n_min}" if fixed.n_min else ""
-    return f"{FIXED} {fixed.n_max}{n_min}/{fixed.p_min:g}"
+    sides = sides_of(options.drafting, fixed)
+    check_sides(pair, sides)
+    return [in_process(pair, side.name, side.drafting) for side in sides]
 
 
 def progress_line(event: RaceProgress, repeat: int) -> str | None:
@@ -224,19 +213,6 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
         case StepCompleted(stats=stats):
             return f"{event.contender}, {turn}: {stats.predicted_n} tokens, {stats.predicted_per_second:.1f} t/s"
     return None
-
-
-def how(request: AnswerRequest) -> str:
-    """The sampling in a few words."""
-    sampling: SamplingParams = request.sampling
-    draw = "greedy" if sampling.is_greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
-    return f"{draw}, {request.max_tokens} tokens at most"
-
-
-def pair_title(info: PairInfo) -> str:
-    """Both models and where they run."""
-    names = " + ".join(f"{m.name} {m.quantisation}" for m in (info.target, info.draft) if m is not None)
-    return f"{names}, {info.device}"
 
 
 def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:

@@ -16,18 +16,20 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.engine.text import printable
-from app.errors import ModelLoadError
+from app.errors import ModelLoadError, UsageError
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Line, Section, State
     from app.hardware.disk import Place
+    from app.hardware.pair_view import PairView
+    from app.hardware.slow import Cause, Situation
     from app.llama.devices import BuildInfo, Device
 
 _WIDEST, _LEAST_FOR_TWO = 120, 88
@@ -41,6 +43,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of the command."""
+    parser.add_argument("named", nargs="?", metavar="PAIR", help="a pair by name (default: the one set up last)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -50,18 +53,38 @@ def doctor(args: argparse.Namespace) -> int:
     Returns:
         1 if there is a problem, else 0.
     """
-    from app.hardware.checks import SECTIONS, worst
+    from app.cli.own_files import own_files
+    from app.hardware.checks import places, screen, versions, views, worst
+    from app.hardware.pair_view import pair_section
+    from app.hardware.slow import diagnose
+    from app.hardware.slow_lines import slow_section
 
     facts = gather()
-    sections = [section(facts) for section in SECTIONS]
+    pair, situation = look_at(args, facts)
+    sections = [views(facts), pair_section(pair)]
+    causes = diagnose(situation) if situation is not None else ()
+    if situation is not None:
+        sections.append(slow_section(situation, causes))
+    sections += [own_files(), versions(facts), places(facts), screen(facts)]
     state = worst(sections)
     if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, state)))  # noqa: T201
+        print(json.dumps(as_json(facts, sections, state, pair, causes)))  # noqa: T201
     else:
         columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
         colour = facts.terminal.live and facts.terminal.colours > 0
         print("\n".join(render(sections, columns=columns, colour=colour)))  # noqa: T201
     return 1 if state == "problem" else 0
+
+
+def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
+    """The pair that the flags mean; see `app.cli.doctor_pair`."""
+    from app.cli.doctor_pair import look_at_pair
+
+    if "named" in args:
+        if any(flag in args for flag in ("pair", "target", "draft")):
+            raise UsageError("Name one pair: by its name, by --pair, or by its files.")
+        args.pair = args.named
+    return look_at_pair(args, facts)
 
 
 def gather() -> Facts:
@@ -143,7 +166,9 @@ def _hub_folder() -> Path:
     return Path(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub")).expanduser()
 
 
-def as_json(facts: Facts, sections: Sequence[Section], state: State) -> dict[str, Any]:
+def as_json(
+    facts: Facts, sections: Sequence[Section], state: State, pair: PairView, causes: Sequence[Cause]
+) -> dict[str, Any]:
     """Everything as one JSON value: both views as they were read, and each line as it is printed."""
     return {
         "version": __version__,
@@ -155,6 +180,11 @@ def as_json(facts: Facts, sections: Sequence[Section], state: State) -> dict[str
             "error": facts.failure.message if facts.failure else None,
         },
         "advice": asdict(facts.advice) if facts.advice else None,
+        "pair": {
+            **asdict(replace(pair, trouble=None)),
+            "trouble": pair.trouble.message if pair.trouble is not None else None,
+        },
+        "causes": [asdict(cause) for cause in causes],
         "terminal": asdict(facts.terminal),
         "sections": [{"title": s.title, "lines": [asdict(line) for line in s.lines]} for s in sections],
     }

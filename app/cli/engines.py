@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from app.child import Ending, python_command
 from app.cli.options import Options, PairLoader
+from app.cli.ways import ChatLoader
+from app.compare.job import CompareJob, Explaining, Raced, RunBegan
+from app.compare.race import RunEnded
 from app.events import Event
 from app.hardware.offers import Offer
 from app.isolated.child import serve
@@ -13,6 +16,7 @@ from app.isolated.codec import Codec
 from app.isolated.engine import IsolatedEngine
 from app.isolated.protocol import codec_for
 from app.llama.cancel import CancelFlag
+from app.ui.ways import Way
 from app.worker import EngineWorker, Loader
 
 Engine = EngineWorker | IsolatedEngine
@@ -31,7 +35,7 @@ def make_engine(options: Options, emit: Callable[[Event], None]) -> Engine:
 
 def codec() -> Codec:
     """What the two processes can say to each other."""
-    return codec_for(PairLoader, Offer)
+    return codec_for(PairLoader, ChatLoader, Way, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
 def work() -> None:
@@ -41,7 +45,7 @@ def work() -> None:
 
 def ways_out(loader: Loader, ending: Ending) -> str:
     """What to do differently after the process of a pair has ended."""
-    assert isinstance(loader, PairLoader)
+    assert isinstance(loader, PairLoader | ChatLoader)
     if loader.options.placement.rpc:
         return "Without --rpc the models are loaded on this machine alone."
     if ending.was_killed:

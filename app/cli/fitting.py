@@ -6,19 +6,22 @@ The plan is `app.hardware.fit`'s, the figures are the headers', and where it is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from app.catalog import Pair
 from app.errors import PairError
 from app.gguf import read_header, split_parts
+from app.hardware.checks import Listed
 from app.hardware.fit import KV_BYTES, MAIN, DeviceRoom, Need, Placed, Plan, Wishes, fast_devices, plan
 from app.hardware.machine import main_memory
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.pairing.facts import model_facts
-from app.pairing.propose import Fit, Room, gigabytes, weigh
+from app.pairing.graph import round_up
+from app.pairing.propose import Fit, Room, weigh
+from app.sizes import gigabytes
 from app.source import HubModel, ModelSource
 
 if TYPE_CHECKING:
@@ -29,11 +32,6 @@ if TYPE_CHECKING:
 
 _CERTAIN = 0.75
 """Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""
-_LESS = 0.9
-"""What did not fit after all should take less than this share of what it took."""
-_LOGIT_BYTES = 4
-_CELLS = 256
-"""llama.cpp rounds the cells of a KV cache up to a multiple of it."""
 _INDENT = "\n        "
 
 
@@ -49,6 +47,39 @@ class DoesNotFitError(PairError):
     def __init__(self, message: str, hint: str, found: tuple[Offer, ...]) -> None:
         super().__init__(message, hint)
         self.offers = found
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A pair held against the memory of this machine.
+
+    Attributes:
+        params: What is loaded, with every layer placed.
+        plan: Where it goes.
+        target: What the target takes.
+        draft: What the draft takes, or None.
+        rooms: What there is.
+        measured: Whether llama.cpp itself reckoned the figures, not the headers' arithmetic.
+    """
+
+    params: PairParams
+    plan: Plan
+    target: Need
+    draft: Need | None
+    rooms: tuple[DeviceRoom, ...]
+    measured: bool
+
+    def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
+        """The ways out where it does not fit; a smaller pair is one of `pairs`."""
+        need_bytes = self.target.total + (self.draft.total if self.draft is not None else 0)
+        return offers(
+            self.target,
+            self.draft,
+            self.rooms,
+            _wishes(self.params),
+            smaller=_smaller(pairs, self.rooms, need_bytes),
+            flash_attention=self.params.flash_attention,
+        )
 
 
 def fitted(
@@ -71,55 +102,69 @@ def fitted(
         ModelFileError: A file is missing or no model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    local = _rooms()
-    rooms = with_remote(local, servers)
+    local = memory_rooms()
+    if servers and not params.draft_model.devices:
+        # A draft that waits for the network once per token gains nothing.
+        here = next((room.name for room in fast_devices(local)), MAIN)
+        params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+    # A file that llama.cpp has not survived yet is shown to it by a child anyway, which may as well count.
+    certain = _CERTAIN if _all_known(params) else 0.0
+    found = weighed(params, sources, with_remote(local, servers), certain=certain)
+    if not found.plan.fits:
+        # The offers stand beside what was asked for, not beside where it was put in vain.
+        raise refusal(replace(found, params=params), pairs)
+    return found.params
+
+
+def weighed(
+    params: PairParams, sources: Sequence[ModelSource | None], rooms: tuple[DeviceRoom, ...], *, certain: float = 0.0
+) -> Fitting:
+    """A pair held against these rooms; nothing is loaded.
+
+    Args:
+        params: What is to be loaded.
+        sources: Where target and draft come from.
+        rooms: What there is.
+        certain: Up to this share of the room the headers' arithmetic will do; above, llama.cpp is asked.
+
+    Raises:
+        UsageError: A device that was named is not there.
+        ModelFileError: A file is missing or no model.
+    """
     target, draft = _needs(params, sources)
     wishes = _wishes(params)
-    if servers and not wishes.draft_device:
-        # A draft that waits for the network once per token gains nothing.
-        wishes = replace(wishes, draft_device=next((room.name for room in fast_devices(local)), MAIN))
     planned = plan(target, draft, rooms, wishes)
     placed = _placed(params, planned, rooms)
-    if planned.fullness > _CERTAIN or not _all_known(placed):
+    by_header = target, draft
+    if planned.fullness > certain:
         target, draft = _measured(placed, target, draft)
         planned = plan(target, draft, rooms, wishes)
         placed = _placed(params, planned, rooms)
-    if not planned.fits:
-        raise _refusal(params, planned, target, draft, rooms, pairs)
-    return placed
+    measured = (target, draft) != by_header
+    return Fitting(placed, planned, target, draft, rooms, measured)
 
 
-def _rooms() -> tuple[DeviceRoom, ...]:
-    """Main memory, and every graphics processor that this build can use; only where there is one is a child asked."""
-    from app.llama import library
-    from app.llama.devices import probe
-
-    _, available = main_memory()
-    cards = []
-    if library.supports_offload():
-        _, devices = probe(available)
-        for device in devices:
-            if device.kind == "gpu" or device.kind == "igpu":
-                cards.append(DeviceRoom(device.name, device.kind, device.backend, device.free_bytes))
-    return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
-
-
-def lighter(params: PairParams, sources: Sequence[ModelSource | None], pairs: Sequence[Pair]) -> tuple[Offer, ...]:
-    """The ways to take less main memory than a pair whose arithmetic said that it fits, and that did not.
+def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
+    """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
 
     Args:
-        params: As for `fitted`.
-        sources: As for `fitted`.
-        pairs: As for `fitted`.
+        devices: From `app.llama.devices.probe`, if that was asked already.
+
+    Raises:
+        ModelLoadError: llama.cpp cannot list its devices.
     """
-    rooms = _rooms()
-    target, draft = _needs(params, sources)
-    wishes = _wishes(params)
-    taken = sum(load.need_bytes for load in plan(target, draft, rooms, wishes).loads if load.device == MAIN)
-    rooms = (*rooms[:-1], replace(rooms[-1], free_bytes=int(_LESS * taken)))
-    need_bytes = target.total + (draft.total if draft is not None else 0)
-    smaller = _smaller(pairs, rooms, need_bytes)
-    return offers(target, draft, rooms, wishes, smaller=smaller, flash_attention=params.flash_attention)
+    _, available = main_memory()
+    cards = []
+    if devices is None:
+        from app.llama import library
+        from app.llama.devices import probe
+
+        devices = probe(available)[1] if library.supports_offload() else ()
+    for device in devices:
+        if device.kind in ("gpu", "igpu"):
+            kind: Literal["gpu", "igpu"] = "gpu" if device.kind == "gpu" else "igpu"
+            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
+    return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
 
 
 def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:
@@ -157,26 +202,29 @@ def _need(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int
     size = sum(part.stat().st_size for part in parts)
     facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
     context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
-    rows = context.n_outputs * len(facts.vocab.tokens) * _LOGIT_BYTES
-    cells = -(-context.n_ctx // _CELLS) * _CELLS
+    kv = facts.kv_bytes_per_token * round_up(context.n_ctx) * KV_BYTES[context.kv_type] / KV_BYTES["f16"]
     need = Need(
         name=facts.name,
-        weights=size,
-        kv=int(facts.kv_bytes_per_token * cells * KV_BYTES[context.kv_type] / KV_BYTES["f16"]),
-        # The graph makes the rows of logits once more before they are copied out.
-        compute=facts.buffer_bytes + rows,
-        host=rows,
+        # The vocabulary in front of the tensors is read into other places, a few megabytes.
+        weights=size - header.n_bytes,
+        kv=int(kv),
+        compute=facts.graph.compute_bytes(
+            context.n_ctx, context.n_outputs, n_batch=context.n_batch, flash_attention=context.flash_attention != "off"
+        ),
+        host=facts.graph.rows_bytes(context.n_outputs),
         n_layers=facts.n_layers,
         n_ctx=context.n_ctx,
         kv_type=context.kv_type,
         n_parameters=facts.n_parameters,
         repo=source.repo if isinstance(source, HubModel) else "",
+        source=str(source or path),
+        n_ctx_train=facts.n_ctx_train,
     )
     return need, context.n_ctx
 
 
 def _all_known(params: PairParams) -> bool:
-    """Whether llama.cpp has survived these files before; else it is asked here, which is where it may not."""
+    """Whether llama.cpp has survived these files before."""
     from app.llama.canary import Survivors
 
     survivors = Survivors(params.survivors_file)
@@ -232,34 +280,27 @@ def _model(model: ModelParams, placed: Placed) -> ModelParams:
     return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
 
 
-def _refusal(
-    params: PairParams,
-    planned: Plan,
-    target: Need,
-    draft: Need | None,
-    rooms: tuple[DeviceRoom, ...],
-    pairs: Sequence[Pair],
-) -> DoesNotFitError:
+def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
+    """The sentence with the offers.
+
+    Args:
+        found: What does not fit.
+        pairs: Known pairs, from which a smaller one is offered.
+        message: What happened; "" says what is missing where.
+    """
+    target, draft = found.target, found.draft
     names = f"{target.name} with {draft.name}" if draft is not None else target.name
-    short = [load for load in planned.loads if load.lacking]
     where = "; ".join(
         f"{gigabytes(load.need_bytes)} {'in main memory' if load.device == MAIN else f'on {load.device}'}, where "
         f"{gigabytes(load.room_bytes)} are free for it"
-        for load in short
+        for load in found.plan.loads
+        if load.lacking
     )
-    need_bytes = target.total + (draft.total if draft is not None else 0)
-    found = offers(
-        target,
-        draft,
-        rooms,
-        _wishes(params),
-        smaller=_smaller(pairs, rooms, need_bytes),
-        flash_attention=params.flash_attention,
-    )
+    ways = found.offers(pairs)
     return DoesNotFitError(
-        f"{names} does not fit: it takes {where}.",
-        _INDENT.join(["Take one of these, or load it all the same with --fit off:", *map(offer_line, found)]),
-        found,
+        message or f"{names} does not fit: it takes {where}.",
+        _INDENT.join(["Take one of these, or load it all the same with --fit off:", *map(offer_line, ways)]),
+        ways,
     )
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.cli.fitting import fitted
+from app.cli.fitting import fitted, memory_rooms
 from app.cli.placement import Placement, read_placement
+from app.cli.scarcity import present, ran_out
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import ModelFileError, ModelLoadError, PairError, UsageError
-from app.hardware.cpu import default_threads
+from app.errors import ModelFileError, NoMemoryError, PairError, UsageError
+from app.hardware.cpu import default_threads, thread_candidates
 from app.paths import cache_dir, config_dir, memory_dir, pairs_file
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
@@ -59,6 +60,7 @@ class Options:
         stops: Stop strings.
         placement: Where the models go.
         isolate: Whether the models run in a process of their own.
+        tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
     """
 
     pair: Pair
@@ -71,6 +73,7 @@ class Options:
     stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
     isolate: bool = False
+    tuned_threads: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -111,6 +114,7 @@ def options_for(args: argparse.Namespace, pair: Pair, files: SetUp | None) -> Op
         stops=tuple(given.get("stop", ())),
         placement=read_placement(given),
         isolate=given.get("isolate", False),
+        tuned_threads="threads" not in given,
     )
 
 
@@ -130,13 +134,11 @@ class PairLoader:
         from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        params = pair_params(self.options)
+        params, pair = pair_params(self.options), self.options.pair
         try:
             return load_pair(params, cancel, progress)
-        except ModelLoadError as error:
-            from app.cli.lighter import with_way_out
-
-            raise with_way_out(error, self.options) from error
+        except NoMemoryError as error:
+            raise ran_out(params, (pair.target, pair.draft), known_pairs(), error) from error
 
 
 def loader(options: Options) -> Loader:
@@ -151,6 +153,43 @@ def pair_params(options: Options) -> PairParams:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
         RemoteError: A server of remote devices cannot be used.
     """
+    params = wanted_params(options)
+    servers: tuple[RpcServer, ...] = ()
+    if options.placement.rpc:
+        from app.cli.remote import reach
+
+        servers = reach(options.placement.rpc)
+        params = replace(params, rpc=tuple(server.address for server in servers))
+    if options.placement.stored:
+        params = present(params, memory_rooms())
+    if options.placement.fit:
+        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
+    return with_threads(params) if options.tuned_threads else params
+
+
+def known_pairs() -> list[Pair]:
+    """What the catalogue has."""
+    return list(catalog().pairs.values())
+
+
+def with_threads(params: PairParams) -> PairParams:
+    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
+    from app import thread_store
+    from app.llama.identity import thread_file
+
+    file = thread_file(params, thread_candidates())
+    chosen = thread_store.load(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
+def wanted_params(options: Options) -> PairParams:
+    """What was asked for, before it is held against the machine; see `pair_params`.
+
+    Raises:
+        PairError: A file has not been downloaded yet.
+    """
     from app.llama.pair import PairParams
 
     pair, files = options.pair, options.files
@@ -159,7 +198,7 @@ def pair_params(options: Options) -> PairParams:
     if pair.draft is not None:
         draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
     placement = options.placement
-    params = PairParams(
+    return PairParams(
         target=target,
         draft=draft,
         n_threads=options.n_threads,
@@ -171,15 +210,6 @@ def pair_params(options: Options) -> PairParams:
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
     )
-    servers: tuple[RpcServer, ...] = ()
-    if placement.rpc:
-        from app.cli.remote import reach
-
-        servers = reach(placement.rpc)
-        params = replace(params, rpc=tuple(server.address for server in servers))
-    if not placement.fit:
-        return params
-    return fitted(params, (pair.target, pair.draft), list(catalog().pairs.values()), servers)
 
 
 def catalog() -> Catalog:

@@ -6,8 +6,9 @@ from app.engine.text import printable
 from app.pairing.check import PairCheck
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import FileProgress, Progress
-from app.pairing.propose import USUAL_CONTEXT, gigabytes
+from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.texts import duration
+from app.sizes import gigabytes
 
 PROBLEM = "problem"
 

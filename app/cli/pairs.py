@@ -22,10 +22,11 @@ from app.hub import store
 from app.hub.download import Patience
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
-from app.pairing.propose import USUAL_CONTEXT, gigabytes, weigh
+from app.pairing.propose import USUAL_CONTEXT, weigh
 from app.pairing.remove import Removal, plan_removal, remove_files
 from app.pairing.resolve import facts_of, resolve
 from app.registry import Registered, SetUp
+from app.sizes import gigabytes
 from app.source import DemoModel, LocalModel, ModelSource, parse_source
 
 Say = Callable[[str], None]

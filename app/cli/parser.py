@@ -11,6 +11,7 @@ from app.cli.bench import EPILOG as BENCH_EPILOG
 from app.cli.bench import add_arguments as add_bench_arguments
 from app.cli.compare import EPILOG as COMPARE_EPILOG
 from app.cli.compare import add_arguments as add_compare_arguments
+from app.cli.doctor import add_arguments as add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 
 _EPILOG = """examples:
@@ -40,6 +41,7 @@ _SETUP_EPILOG = """examples:
 
 _DOCTOR_EPILOG = """examples:
   tandem doctor
+  tandem doctor coder-32b                    this pair: where it would go, and why it is slow
   tandem doctor --json > machine.json
 """
 
@@ -69,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.set_defaults(command="run")
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from standard input")
     run.add_argument("--prompt-file", type=Path, metavar="FILE", help="read the prompt from a file")
+    run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
     _add_process_flags(run)
@@ -84,7 +87,8 @@ def build_parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(_DOCTOR_EPILOG))
     doctor.description = "What this machine has, what the installed llama.cpp can use of it, and what to do about it."
     doctor.set_defaults(command="doctor")
-    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    add_doctor_arguments(doctor)
+    _add_pair_flags(doctor)
     _add_setup(commands)
     _add_pairs(commands)
     _add_export(commands)
@@ -179,7 +183,7 @@ def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--target", metavar="MODEL", help="the model that answers: a GGUF file, or owner/repo:QUANT")
     group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
     group.add_argument("--ctx", type=int, metavar="N", help="context length in tokens (default: 8192 at most)")
-    group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: physical cores)")
+    group.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as tuned, else physical cores)")
     _add_placement_flags(parser)
     group = parser.add_argument_group("drafting")
     group.add_argument(

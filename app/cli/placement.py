@@ -27,6 +27,7 @@ class Placement:
         flash_attention: A key of `FLASH_ATTENTION`.
         fit: Whether to count before loading.
         rpc: Servers whose devices take part, as "host:port".
+        stored: Whether the devices come from an earlier run; one that is gone since is then replaced, not refused.
     """
 
     model: ModelParams = field(default_factory=ModelParams)
@@ -36,6 +37,7 @@ class Placement:
     flash_attention: str = AUTO
     fit: bool = True
     rpc: tuple[str, ...] = ()
+    stored: bool = False
 
 
 def read_placement(given: dict[str, Any]) -> Placement:

@@ -45,6 +45,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
         "finish_reason": event.reason.value,
         "seed": event.plan.seed,
         "notices": notices,
+        "device": pair.device,
         "timings": {
             "cache_n": stats.cache_n,
             "prompt_n": stats.prompt_n,

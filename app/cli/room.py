@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from app.errors import AppError
 from app.hardware.machine import Machine, look
 from app.llama.devices import Device, probe
-from app.pairing.propose import Room, gigabytes
+from app.pairing.propose import Room
+from app.sizes import gigabytes, share_of
 
 _SYSTEM_SHARE = 0.9
 """Of free main memory; the rest is for everything else that runs."""
@@ -55,7 +56,7 @@ def _times(n: int, name: str) -> str:
 
 def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
     parts = [
-        f"{device.description}, {gigabytes(device.free_bytes)} of {gigabytes(device.total_bytes)} free"
+        f"{device.description}, {share_of(device.free_bytes, device.total_bytes)}"
         for device in devices
         if device.kind == "gpu"
     ]

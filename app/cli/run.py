@@ -8,14 +8,15 @@ import queue
 import sys
 from pathlib import Path
 
-from app.chat.message import Message, Role
+from app.chat.message import Begun, Message, Role
 from app.cli import INTERRUPTED
 from app.cli.engines import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
-from app.engine.types import FinishReason
+from app.engine.text import Segment
+from app.engine.types import FinishReason, Origin
 from app.errors import AppError, StoppedError, UsageError
 from app.events import (
     Event,
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
     options = read_options(args)
     prompt = _read_prompt(args)
+    prefill: str = getattr(args, "prefill", "")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = make_engine(options, events.put)
     worker.load(loader(options))
@@ -50,11 +52,12 @@ def run(args: argparse.Namespace) -> int:
             drafting=options.drafting,
             max_tokens=options.max_tokens,
             stops=options.stops,
+            begun=Begun(prefill) if prefill.strip() else None,
         )
     )
     try:
         with cancel_on_interrupt(worker.cancel):
-            return _Listener(options, as_one_object="json" in args).listen(events)
+            return _Listener(options, prefill, as_one_object="json" in args).listen(events)
     except BrokenPipeError:
         # Whoever read the answer has gone; Python would complain again when it flushes at exit.
         sys.stdout = None
@@ -66,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
 class _Listener:
     """Follows the events of one answer and writes what they mean."""
 
-    def __init__(self, options: Options, *, as_one_object: bool) -> None:
+    def __init__(self, options: Options, prefill: str, *, as_one_object: bool) -> None:
         self._options = options
+        self._prefill = prefill
         self._as_one_object = as_one_object
         self._status = StatusLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
@@ -98,6 +102,9 @@ class _Listener:
                 case StepCompleted(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()
+                        if self._prefill:
+                            self._printer.print([Segment(self._prefill, Origin.TARGET)])
+                            self._prefill = ""
                         self._printer.print(segments)
                 case Finished():
                     return self._finish(event)

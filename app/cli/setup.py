@@ -19,11 +19,12 @@ from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
 from app.hub import store
 from app.pairing.progress import Progress
-from app.pairing.propose import Proposal, gigabytes, propose
+from app.pairing.propose import Proposal, propose
 from app.pairing.setup import Prepared, Ready, Setup, Trying
 from app.pairing.texts import pair_name
 from app.paths import memory_dir
 from app.registry import SetUp
+from app.sizes import gigabytes
 from app.source import parse_source
 
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}

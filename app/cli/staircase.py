@@ -6,6 +6,7 @@ from app.engine.tuning.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.guard import ceiling
 from app.engine.tuning.rule import LOOK_AHEAD
+from app.engine.tuning.threads import ThreadTimes
 
 _BAR = 34
 _SHADES = " ░▒▓█"
@@ -22,6 +23,16 @@ def staircase(costs: CostModel, *, has_model: bool) -> list[str]:
         bar = "█" * max(1, round(_BAR * cost / tallest))
         line = f"{n:>5} {cost / 1e6:>7.1f} ms {cost / plain:>5.2f}x  {bar:{_BAR}}"
         lines.append(f"{line}  {_pays(costs, n, has_model=has_model)}".rstrip())
+    return lines
+
+
+def thread_lines(times: ThreadTimes) -> list[str]:
+    """What a token costs by the number of threads, in an answer and in a prompt; marks show what is taken."""
+    lines = [f"{'threads':>7} {'answer':>10}   {'prompt':>13}"]
+    for n in sorted(times.generation):
+        marks = ["←" if n == taken else " " for taken in (times.best.generation, times.best.prompt)]
+        answer, prompt = times.generation[n] / 1e6, times.prompt[n] / 1e6
+        lines.append(f"{n:>7} {answer:>7.1f} ms {marks[0]} {prompt:>8.2f} ms {marks[1]}".rstrip())
     return lines
 
 

@@ -14,12 +14,14 @@ from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
-from app.cli.staircase import heat_map_lines, staircase, verdict
+from app.cli.staircase import heat_map_lines, staircase, thread_lines, verdict
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
+from app.engine.tuning.threads import ThreadTimes
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
 from app.errors import Interrupted, UsageError
+from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.recording import record
@@ -43,7 +45,8 @@ def tune(args: argparse.Namespace) -> int:
         with cancel_on_interrupt(cancel.set):
             pair = _load(options, cancel, status)
             try:
-                return _tune(pair, args, cancel, status)
+                times = _threads(pair, options, cancel, status)
+                return _tune(pair, args, cancel, status, times)
             finally:
                 pair.close()
     except Interrupted:
@@ -62,7 +65,17 @@ def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePai
     return pair
 
 
-def _tune(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status: StatusLine) -> int:
+def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
+    """Find the best number of threads, unless it was given or nothing is left to the processor."""
+    candidates = thread_candidates()
+    if not options.tuned_threads or not pair.uses_processor or len(candidates) < 2:
+        return None
+    return _follow(pair.measure_threads(candidates, cancel), "Measuring threads", cancel, status)
+
+
+def _tune(
+    pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status: StatusLine, times: ThreadTimes | None
+) -> int:
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)
@@ -78,9 +91,9 @@ def _tune(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status
         heat = heat_map(trace, pair.memory.costs.profile)
     status.clear()
     if getattr(args, "json", False):
-        print(json.dumps(_as_json(pair, heat)))  # noqa: T201
+        print(json.dumps(_as_json(pair, heat, times)))  # noqa: T201
     else:
-        print("\n".join(_report(pair, heat, whole=hasattr(args, "heat_map"))))  # noqa: T201
+        print("\n".join(_report(pair, heat, times, whole=hasattr(args, "heat_map"))))  # noqa: T201
     return 0
 
 
@@ -111,11 +124,13 @@ def _save(trace: Trace, file: Path | None) -> None:
         raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
 
 
-def _report(pair: NativePair, heat: HeatMap | None, *, whole: bool) -> list[str]:
+def _report(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool) -> list[str]:
     assert pair.memory is not None
     has_model = pair.drafter is not None
     names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
     lines = [f"{names}, {pair.info.device}", ""]
+    if times is not None:
+        lines += [*thread_lines(times), ""]
     lines += staircase(pair.memory.costs, has_model=has_model)
     lines += ["", *verdict(pair.memory.costs, has_model=has_model)]
     if heat is not None:
@@ -124,7 +139,7 @@ def _report(pair: NativePair, heat: HeatMap | None, *, whole: bool) -> list[str]
     return lines
 
 
-def _as_json(pair: NativePair, heat: HeatMap | None) -> dict[str, Any]:
+def _as_json(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None) -> dict[str, Any]:
     assert pair.memory is not None
     profile = pair.memory.costs.profile
     out: dict[str, Any] = {
@@ -136,6 +151,12 @@ def _as_json(pair: NativePair, heat: HeatMap | None) -> dict[str, Any]:
         "draft_ms": profile.draft_ns / 1e6,
         "switch_ms": profile.switch_ns / 1e6,
     }
+    if times is not None:
+        out["threads"] = {"generation": times.best.generation, "prompt": times.best.prompt}
+        out["threads_ms"] = {
+            "generation": {str(n): ns / 1e6 for n, ns in sorted(times.generation.items())},
+            "prompt": {str(n): ns / 1e6 for n, ns in sorted(times.prompt.items())},
+        }
     if heat is not None:
         params, best = heat.best
         out["best_fixed"] = {"n_max": params.n_max, "p_min": params.p_min, "speedup": best}

@@ -1,6 +1,9 @@
 """With and without, side by side: races on one loaded pair, what they mean, and how to keep and show it.
 
     race        contenders take turns on one prompt; a generator of events, so that a screen can show both
+    start       what both models have read when a run begins
+    sides       who takes part, as values
+    job         a whole comparison as a value, for the engine's worker
     measure     medians, spreads, and the words for them
     difference  the first token at which two answers differ, and why
     lossless    greedy answers token by token, sampled ones by a chi-square test
@@ -9,6 +12,7 @@
     server      a running llama-server as a contender
     history     results kept per machine and pair, and what made a later one slower
     card        a result as Markdown and as a picture
+    note        one comparison as Markdown, with the texts
 
 Nothing here knows a library or a screen; models come as an `app.responder.LoadedPair`.
 """

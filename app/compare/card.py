@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from app.compare.benchmark import Row
-from app.compare.measure import Measured, Spread, factor, outcome
+from app.compare.measure import Measured, Spread, factor, in_figures, outcome
 from app.engine.text import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.
@@ -44,13 +44,17 @@ class Card:
 def markdown(card: Card) -> str:
     """The card as text for a forum or an issue."""
     names = [m.name for m in card.rows[0].measured] if card.rows else []
-    lines = [f"### {_md(card.title)}", ""]
-    head = ["kind of text", *(f"{_md(name)} t/s" for name in names), *(f"{_md(name)} ratio" for name in names[1:])]
+    lines = [f"### {escaped(card.title)}", ""]
+    head = [
+        "kind of text",
+        *(f"{escaped(name)} t/s" for name in names),
+        *(f"{escaped(name)} ratio" for name in names[1:]),
+    ]
     head += ["accepted", "per verify", "bound"]
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
-        cells = [_md(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
-        cells += [_ratio(m) for m in row.measured[1:]]
+        cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
+        cells += [escaped(in_figures(m.ratio)) if m.ratio is not None else "" for m in row.measured[1:]]
         best = drafted(row)
         cells += [
             f"{best.acceptance:.0%}" if best is not None and best.acceptance is not None else "",
@@ -60,8 +64,8 @@ def markdown(card: Card) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds. A spread wider than the"]
     lines += ["difference is called a tie. Accepted and per verify are automatic drafting's.", ""]
-    lines += [f"- {_md(name)}: {_md(value)}" for name, value in card.facts.items()]
-    lines += [f"- {_md(note)}" for note in card.notes]
+    lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
+    lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"
 
 
@@ -145,7 +149,8 @@ def _xml(text: str) -> str:
     return escape(line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…", quote=True)
 
 
-def _md(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text as one line that Markdown shows as it is."""
     return _MARKDOWN.sub(r"\\\1", _one_line(text))
 
 
@@ -156,13 +161,3 @@ def _one_line(text: str) -> str:
 
 def _speed(speed: Spread | None) -> str:
     return f"{speed.median:.1f}" if speed is not None else ""
-
-
-def _ratio(measured: Measured) -> str:
-    ratio = measured.ratio
-    if ratio is None:
-        return ""
-    text = f"{factor(ratio.median)}x"
-    if ratio.n > 1:
-        text += f" \\({factor(ratio.low)} to {factor(ratio.high)}\\)"
-    return text + (", a tie" if outcome(ratio) == "tie" else "")

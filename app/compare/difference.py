@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.race import Run, VerifyStep, empty
+from app.compare.race import Run, VerifyStep
+from app.compare.start import hold
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
 from app.engine.types import SamplingParams
@@ -159,11 +160,14 @@ def _replay(
     cancelled: Cancelled,
 ) -> tuple[Logits, int]:
     """Compute an answer again up to one token, in given batches; the row that chose the token, and the choice now."""
-    empty(pair)
+    # What the run found in the cache was computed in batches that nobody knows any more, so it stays where it is.
+    found = run.stats.cache_n
+    for _ in hold(pair.target, run.prompt[:found], cancelled):
+        pass
     sampler = pair.new_sampler(sampling)
     try:
         sampler.begin(run.prompt)
-        for _ in pair.target.process(run.prompt, cancelled):
+        for _ in pair.target.process(run.prompt[found:], cancelled):
             pass
         # The first token comes out of the prompt, not out of a verify round.
         if index == 0:

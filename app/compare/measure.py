@@ -136,13 +136,18 @@ def outcome(ratio: Spread | None) -> Outcome:
     return "faster" if ratio.median > 1.0 else "slower"
 
 
-def verdict(ratio: Spread | None) -> str:
-    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)"."""
+def verdict(ratio: Spread | None, repeat: str = "--repeat 3") -> str:
+    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
+
+    Args:
+        ratio: Round by round; None where nothing was measured.
+        repeat: How to get more rounds.
+    """
     if ratio is None:
         return "not measured: the answers are too short"
     what = outcome(ratio)
     if ratio.n == 1:
-        runs = "1 run each; --repeat 3 would tell the spread"
+        runs = f"1 run each; {repeat} would tell the spread"
         span = f"{factor(ratio.median)}x, " if what == "tie" else ""
     else:
         runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
@@ -152,6 +157,14 @@ def verdict(ratio: Spread | None) -> str:
     if what == "faster":
         return f"{factor(ratio.median)}x faster ({runs})"
     return f"slower, {factor(ratio.median)}x the speed ({runs})"
+
+
+def in_figures(ratio: Spread) -> str:
+    """A ratio for a table, such as "2.1x (2.0 to 2.2)"; a tie is called one."""
+    text = f"{factor(ratio.median)}x"
+    if ratio.n > 1:
+        text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
+    return text + (", a tie" if outcome(ratio) == "tie" else "")
 
 
 def factor(ratio: float) -> str:

@@ -1,8 +1,9 @@
 """Races: contenders answer one prompt in turn, each alone, each from the same state, in alternating order.
 
-Honest by construction: both caches are emptied before every run, so nobody finds a prefix that another one left; one
-short run each warms up and is not counted; the order turns round from round to round, so that a machine that gets
-slower or faster in between does so for everybody; and the draft model's reading of the prompt counts against drafting.
+Honest by construction: before every run both caches are cut back to the same beginning, to nothing or to the
+conversation before the prompt, so nobody finds what another one left; one short run each warms up and is not counted;
+the order turns round from round to round, so that a machine that gets slower or faster in between does so for
+everybody; and the draft model's reading of the prompt counts against drafting.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.compare.start import begin_from
 from app.compare.tap import Tap
 from app.engine.interfaces import Cancelled
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
+from app.errors import Interrupted
 from app.events import Event, Finished, Notice, StepCompleted
 from app.responder import AnswerRequest, LoadedPair, answer
 
@@ -71,15 +74,18 @@ class Run:
     why: str = ""
 
     @property
-    def cost_ns(self) -> int:
-        """What the tokens after the first took, the draft's reading of the prompt included."""
-        return self.stats.predicted_ns + self.stats.draft_prompt_ns
-
-    @property
     def ns_per_token(self) -> float | None:
-        """Nanoseconds a token after the first, which the prompt gave; None for an answer of one token."""
-        n = self.stats.predicted_n - 1
-        return self.cost_ns / n if n > 0 and self.cost_ns > 0 else None
+        """See `ns_per_token`."""
+        return ns_per_token(self.stats)
+
+
+def ns_per_token(stats: GenerationStats) -> float | None:
+    """Nanoseconds a token after the first, the draft's reading of the prompt included; None for one token.
+
+    The prompt gave the first token.
+    """
+    n, cost_ns = stats.predicted_n - 1, stats.predicted_ns + stats.draft_prompt_ns
+    return cost_ns / n if n > 0 and cost_ns > 0 else None
 
 
 Answer = Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
@@ -91,7 +97,7 @@ class Contender:
 
     Attributes:
         name: What it is called, different for each in a race.
-        answer: Answers a request from an empty state; gives every event on the way and the run in the end.
+        answer: Answers a request, each time from the same state; gives every event on the way and the run in the end.
     """
 
     name: str
@@ -131,17 +137,30 @@ Round = Mapping[str, Run]
 RaceProgress = RaceEvent | RunEnded
 
 
-def in_process(pair: LoadedPair, name: str, drafting: Drafting) -> Contender:
-    """A contender that answers with the loaded pair, from empty caches."""
+def in_process(
+    pair: LoadedPair, name: str, drafting: Drafting, *, prefix: Sequence[int] = (), number: int = 0
+) -> Contender:
+    """A contender that answers with the loaded pair.
+
+    Args:
+        pair: The pair.
+        name: What the contender is called.
+        drafting: How it drafts.
+        prefix: The beginning of the prompt that both models have read before a run; () for empty caches.
+        number: The request that its events carry.
+    """
 
     def run(request: AnswerRequest, cancelled: Cancelled) -> Generator[Event, None, Run]:
-        empty(pair)
-        tap = Tap(pair)
+        try:
+            yield from begin_from(pair, prefix, cancelled, number)
+        except Interrupted:
+            return Run(name, (), (), "", FinishReason.CANCELLED, GenerationStats())
+        tap = Tap(pair, prefix)
         steps: list[VerifyStep] = []
         notices: list[str] = []
         finished: Finished | None = None
         before = GenerationStats()
-        for event in answer(tap, 0, replace(request, drafting=drafting), cancelled):
+        for event in answer(tap, number, replace(request, drafting=drafting), cancelled):
             match event:
                 case StepCompleted(stats=stats):
                     if stats.verify_steps > before.verify_steps:
@@ -169,13 +188,6 @@ def in_process(pair: LoadedPair, name: str, drafting: Drafting) -> Contender:
     return Contender(name, run)
 
 
-def empty(pair: LoadedPair) -> None:
-    """Forget what both models have read."""
-    pair.target.rollback(0)
-    if pair.drafter is not None:
-        pair.drafter.cache.rollback(0)
-
-
 def race(
     contenders: Sequence[Contender],
     request: AnswerRequest,
@@ -183,6 +195,7 @@ def race(
     cancelled: Cancelled,
     *,
     warm_up_tokens: int = WARM_UP_TOKENS,
+    first: int = 1,
 ) -> Generator[RaceProgress, None, list[Round]]:
     """Let everybody answer `repeat` times.
 
@@ -192,6 +205,7 @@ def race(
         repeat: Counted rounds.
         cancelled: Stops in the middle of a run.
         warm_up_tokens: Length of the runs that are not counted; 0 leaves them out.
+        first: Number of the first round, for a race that goes on with an earlier one.
 
     Yields:
         Every event with its contender, and every run.
@@ -203,7 +217,7 @@ def race(
     if warm_up_tokens:
         short = min(warm_up_tokens, request.max_tokens or warm_up_tokens)
         yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
-    for number in range(1, repeat + 1):
+    for number in range(first, first + repeat):
         if cancelled():
             break
         done = yield from _round(number, in_order(contenders, number), request, cancelled)

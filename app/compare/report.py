@@ -11,9 +11,11 @@ from app.compare.benchmark import Raced, Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.lossless import Checks, statement
-from app.compare.measure import Measured, factor, measure, outcome, verdict
+from app.compare.measure import Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.engine.text import printable
+from app.events import PairInfo
+from app.responder import AnswerRequest
 
 _MS = 1e-6
 
@@ -55,14 +57,19 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     if (note := unsteady(rounds, measured[0].name)) is not None:
         lines += ["", note]
     for m in measured[1:]:
-        run = rounds[-1][m.name]
         lines += ["", f"{m.name}: {verdict(m.ratio)}"]
-        if m.acceptance is None and run.why:
-            lines.append(f"  nothing was drafted: {run.why}")
-        lines += [f"  {notice}" for notice in run.notices]
-        if m.name in comparison.differences:
-            lines += [f"  {line}" for line in difference_lines(comparison.differences[m.name], run)]
+        lines += [f"  {line}" for line in remarks(comparison, m)]
     return [printable(line) for line in lines]
+
+
+def remarks(comparison: Comparison, measured: Measured) -> list[str]:
+    """What there is to say about one side besides its figures: why it did not draft, and whether its text differs."""
+    name, run = measured.name, comparison.rounds[-1][measured.name]
+    lines = [f"nothing was drafted: {run.why}"] if measured.acceptance is None and run.why else []
+    lines += run.notices
+    if name in comparison.differences:
+        lines += difference_lines(comparison.differences[name], comparison.rounds[0][name])
+    return lines
 
 
 def difference_lines(difference: Difference | None, run: Run) -> list[str]:
@@ -87,6 +94,19 @@ def unsteady(rounds: Sequence[Round], name: str) -> str | None:
     if all(first_difference(first, other) is None for other in others):
         return None
     return "Plain decoding gives different texts from run to run here; differences below may come from that."
+
+
+def how(request: AnswerRequest) -> str:
+    """The sampling in a few words."""
+    sampling = request.sampling
+    draw = "greedy" if sampling.is_greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
+    return f"{draw}, {request.max_tokens} tokens at most"
+
+
+def pair_title(info: PairInfo) -> str:
+    """Both models and where they run."""
+    names = " + ".join(f"{m.name} {m.quantisation}" for m in (info.target, info.draft) if m is not None)
+    return f"{names}, {info.device}"
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
@@ -161,7 +181,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
             [
                 row.kind,
                 f"{plain.median:.1f}" if plain is not None else "",
-                *(_ratio(m) for m in row.measured[1:]),
+                *(in_figures(m.ratio) if m.ratio is not None else "-" for m in row.measured[1:]),
                 f"{accepted:.0%}" if accepted is not None else "",
                 f"{per:.1f}" if per is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
@@ -201,16 +221,6 @@ def checks_json(checks: Checks) -> dict[str, Any]:
         "lossless": checks.hold,
         "statement": statement(checks),
     }
-
-
-def _ratio(measured: Measured) -> str:
-    ratio = measured.ratio
-    if ratio is None:
-        return "-"
-    text = f"{factor(ratio.median)}x"
-    if ratio.n > 1:
-        text += f" ({factor(ratio.low)}-{factor(ratio.high)})"
-    return text + (" tie" if outcome(ratio) == "tie" else "")
 
 
 def _quoted(text: str, token: int | None) -> str:

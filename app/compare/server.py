@@ -45,12 +45,13 @@ class Server:
     Args:
         url: Where it is, with or without "/v1".
         timeout_s: Longest wait for one answer.
+        key: Sent as a bearer token where the server wants one; "" sends none.
 
     Raises:
-        UsageError: This is no address of a server.
+        UsageError: This is no address of a server, or the key cannot stand in a header.
     """
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, key: str = "") -> None:
         try:
             parts = urllib.parse.urlsplit(url)
             host, _ = parts.hostname, parts.port
@@ -61,6 +62,9 @@ class Server:
         base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
         self.url = base.removesuffix("/v1")
         self._timeout_s = timeout_s
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise UsageError("The API key holds characters that a header cannot.", "Is it a line of a file, or quoted?")
+        self._key = key
         # A proxy of the environment knows nothing of a server on this machine.
         handlers = [urllib.request.ProxyHandler({})] if _is_local(host) else []
         self._opener = urllib.request.build_opener(*handlers)
@@ -107,12 +111,18 @@ class Server:
     def _fetch(self, path: str, body: dict[str, Any] | None, timeout_s: float) -> dict[str, Any]:
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": "application/json"})
+        if self._key:
+            # Where the server sends us on to, the key is not for.
+            request.add_unredirected_header("Authorization", f"Bearer {self._key}")
         try:
             with self._opener.open(request, timeout=timeout_s) as reply:
                 raw = reply.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             said = _said(error)
-            raise _RefusedError(f"{self.url}/{path} answers {error.code}: {said or error.reason}.", _HINT) from error
+            text = f"{self.url}/{path} answers {error.code}: {said or error.reason}."
+            if error.code in _KEY_WANTED:
+                raise AppError(text, _KEY_HINT) from error
+            raise _RefusedError(text, _HINT) from error
         except TimeoutError as error:
             raise self._too_slow(timeout_s) from error
         except urllib.error.URLError as error:
@@ -145,6 +155,8 @@ class _RefusedError(AppError):
 
 
 _HINT = "llama-server is meant, or a server with its interface."
+_KEY_WANTED = (401, 403)
+_KEY_HINT = "--api-key-env names the environment variable that holds the server's key."
 
 
 def _is_local(host: str) -> bool:

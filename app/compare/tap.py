@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
+from app.compare.start import begin_from
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
@@ -44,13 +45,18 @@ class _Listener:
 class Tap:
     """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.responder.LoadedPair`.
 
+    Args:
+        pair: The pair.
+        prefix: What both models have read when the answer begins, also after a measurement has emptied the caches.
+
     Attributes:
         prompt: Token ids of the last prompt.
         tokens: Token ids chosen so far.
     """
 
-    def __init__(self, pair: LoadedPair) -> None:
+    def __init__(self, pair: LoadedPair, prefix: Sequence[int] = ()) -> None:
         self._pair = pair
+        self._prefix = prefix
         self.prompt: tuple[int, ...] = ()
         self.tokens: list[int] = []
 
@@ -79,13 +85,15 @@ class Tap:
         return self._pair.memory
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
-        return self._pair.calibrate(cancelled)
+        yield from self._pair.calibrate(cancelled)
+        for _ in begin_from(self._pair, self._prefix, cancelled):
+            pass
 
     def remember(self) -> None:
         self._pair.remember()
 
-    def build_prompt(self, messages: Sequence[Message]) -> BuiltPrompt:
-        prompt = self._pair.build_prompt(messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+        prompt = self._pair.build_prompt(messages, begun)
         self.prompt = tuple(prompt.tokens)
         return prompt
 

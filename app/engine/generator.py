@@ -150,7 +150,7 @@ class Generator:
             ended = self._clock()
             self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, ended - round_started, draft_ns))
             round_started = ended
-            stats.observe_step(len(draft), step.n_accepted)
+            stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before

@@ -97,12 +97,14 @@ class ModelDrafting(Protocol):
     """A draft model as strategies use it."""
 
     @property
-    def n_known(self) -> int:
-        """Tokens that its cache holds."""
-
-    @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        """Forget what is not the beginning of these tokens; returns how many must be evaluated before it can draft."""
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        """Evaluate the next `limit` of the tokens that are missing."""
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate a prompt. Yields how many of its tokens are done after each chunk."""

@@ -30,6 +30,8 @@ class GenerationStats:
     draft_n: int = 0
     """Drafted tokens that were submitted."""
     draft_n_accepted: int = 0
+    draft_n_model: int = 0
+    """Of the submitted ones, those from a draft model; the others were looked up."""
     verify_steps: int = 0
     """Rounds of the target after the first token, with or without a draft."""
     drafted_steps: int = 0
@@ -47,12 +49,13 @@ class GenerationStats:
     native_ns: int = 0
     """The part of the generation time that was spent inside native calls."""
 
-    def observe_step(self, n_drafted: int, n_accepted: int) -> None:
-        """Count one verify round."""
+    def observe_step(self, n_drafted: int, n_accepted: int, n_model: int = 0) -> None:
+        """Count one verify round, with how many of its drafted tokens a draft model wrote."""
         self.verify_steps += 1
         if n_drafted:
             self.drafted_steps += 1
             self.draft_n += n_drafted
+            self.draft_n_model += n_model
             self.draft_n_accepted += n_accepted
             short = n_accepted - len(self.accepted_by_position)
             self.accepted_by_position.extend([0] * short)

@@ -99,16 +99,22 @@ class ReasoningSplitter:
 
     Args:
         opened: Whether the prompt already ended inside the thinking, as some templates do.
+        begun: Whether part of the text came before, so that neither a marker nor space is at its beginning.
     """
 
     OPEN = "<think>"
     CLOSE = "</think>"
 
-    def __init__(self, *, opened: bool) -> None:
+    def __init__(self, *, opened: bool, begun: bool = False) -> None:
         self.reasoning = opened
-        self._started = opened
-        self._skip_space = opened
+        self._started = opened or begun
+        self._skip_space = opened and not begun
         self._held: list[Segment] = []
+
+    @property
+    def holds(self) -> bool:
+        """Whether text waits for what follows it."""
+        return bool(self._held)
 
     def push(self, segment: Segment) -> list[Segment]:
         pending = [*self._held, segment]
@@ -161,12 +167,13 @@ class TextStream:
     Args:
         stops: Strings that end the text; they are not shown.
         reasoning_opened: Whether the prompt ends inside the model's thinking.
+        begun: Whether the prompt ends inside the answer, of which this is the rest.
     """
 
-    def __init__(self, stops: Sequence[str] = (), *, reasoning_opened: bool = False) -> None:
+    def __init__(self, stops: Sequence[str] = (), *, reasoning_opened: bool = False, begun: bool = False) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._stops = StopScanner(stops)
-        self._reasoning = ReasoningSplitter(opened=reasoning_opened)
+        self._reasoning = ReasoningSplitter(opened=reasoning_opened, begun=begun)
         self._last_origin = Origin.TARGET
 
     @property
@@ -174,14 +181,29 @@ class TextStream:
         """Whether a stop string was reached."""
         return self._stops.stopped
 
+    @property
+    def reasoning(self) -> bool:
+        """Whether the text is inside the model's thinking."""
+        return self._reasoning.reasoning
+
+    @property
+    def holds(self) -> bool:
+        """Whether part of a character or of a marker waits for what follows it."""
+        return bool(self._decoder.getstate()[0]) or self._reasoning.holds
+
     def push(self, piece: bytes, origin: Origin) -> list[Segment]:
         """Add one token's bytes; returns what can be shown now."""
         self._last_origin = origin
         return self._pass(self._decoder.decode(piece))
 
-    def flush(self) -> list[Segment]:
-        """The rest, when the answer has ended; a character that never got complete shows as U+FFFD."""
-        ready = self._pass(self._decoder.decode(b"", final=True))
+    def flush(self, *, ended: bool = True) -> list[Segment]:
+        """The rest, when no more follows.
+
+        Args:
+            ended: Whether the answer is at its end: then a character that never got complete shows as U+FFFD. Of one
+                that may be continued it is left out, for the model writes the character again.
+        """
+        ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
         for segment in self._stops.flush():
             ready += self._reasoning.push(segment)
         return ready + self._reasoning.flush()

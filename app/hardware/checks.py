@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -11,12 +11,12 @@ from app.hardware.builds import Advice, Built, Usable, is_usable
 from app.hardware.disk import Place
 from app.hardware.machine import Gpu, Machine
 from app.hardware.terminal import Terminal
+from app.sizes import GB, gigabytes, share_of
 
 State = Literal["ok", "warning", "problem"]
 
-_GIB = 1 << 30
-_SCARCE_RAM = 2 * _GIB
-_SCARCE_DISK, _NO_DISK = 5 * _GIB, _GIB // 2
+_SCARCE_RAM = 2 * GB
+_SCARCE_DISK, _NO_DISK = 5 * GB, GB // 2
 _LEAST_COLUMNS, _LEAST_ROWS = 60, 16
 # Instructions that decide how fast a processor is here; llama.cpp lists many more.
 _TELLING = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
@@ -120,7 +120,7 @@ def views(facts: Facts) -> Section:
     if not machine.gpus:
         lines.append(Line("ok", "graphics", "none found"))
     lines += [
-        Line("ok", "device", "", f"{d.name}, {d.description}, {_free(d.free_bytes, d.total_bytes)}")
+        Line("ok", "device", "", f"{d.name}, {d.description}, {share_of(d.free_bytes, d.total_bytes)}")
         for d in facts.devices
         if d.kind in ("gpu", "igpu")
     ]
@@ -162,10 +162,6 @@ def screen(facts: Facts) -> Section:
     return Section("terminal", tuple(lines))
 
 
-SECTIONS: tuple[Callable[[Facts], Section], ...] = (views, versions, places, screen)
-"""In the order of print; what is to be looked at next (the default pair, say) is a function more."""
-
-
 def _processor(facts: Facts) -> Line:
     machine = facts.machine
     text = f"{machine.cpu}, {machine.physical_cores} core{'s' if machine.physical_cores != 1 else ''}"
@@ -180,8 +176,8 @@ def _processor(facts: Facts) -> Line:
 
 
 def _memory(facts: Facts) -> Line:
-    text = _free(facts.machine.ram_available, facts.machine.ram_total)
-    other = next((_free(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
+    text = share_of(facts.machine.ram_available, facts.machine.ram_total)
+    other = next((share_of(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
     if facts.machine.ram_available < _SCARCE_RAM:
         hint = ("Little is free: end other programs, or choose a small pair.",)
         return Line("warning", "memory", text, other, hint)
@@ -191,7 +187,7 @@ def _memory(facts: Facts) -> Line:
 def _graphics(gpu: Gpu, facts: Facts) -> Line:
     parts = [gpu.name]
     if gpu.total_bytes is not None:
-        parts.append(_free(gpu.free_bytes, gpu.total_bytes))
+        parts.append(share_of(gpu.free_bytes, gpu.total_bytes))
     elif gpu.integrated:
         parts.append("shares main memory")
     takes = f" (up to CUDA {gpu.api})" if gpu.api else ""
@@ -225,7 +221,7 @@ def _build(facts: Facts) -> Line:
 
 
 def _place(place: Place) -> Line:
-    room = f", {place.free_bytes / _GIB:.1f} GiB free" if place.free_bytes is not None else ""
+    room = f", {gigabytes(place.free_bytes)} free" if place.free_bytes is not None else ""
     text = f"{place.path}{room}"
     if not place.writable:
         return Line("problem", place.label, text, hint=("It cannot be written: change its owner or its permissions.",))
@@ -251,7 +247,3 @@ def _colours(t: Terminal) -> Line:
         hint = ("If the terminal can do more, set COLORTERM=truecolor.",)
         return Line("warning", "colours", str(t.colours), hint=hint)
     return Line("ok", "colours", "16 million" if t.colours > 256 else "256")
-
-
-def _free(free: int | None, total: int) -> str:
-    return f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB free" if free is not None else f"{total / _GIB:.1f} GiB"

@@ -2,26 +2,96 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+import sys
+from contextlib import suppress
 from pathlib import Path
 
-_SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+from app.hardware.cgroup import Read, cpu_quota
+from app.hardware.system import RealSystem, ToolError
+
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+_CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
+_HYBRID = "/sys/devices/cpu_core/cpus"
+_TOOL_S = 2.0
+_STRONG = 0.8
+"""Of the strongest core's capacity: a core above it is one of the strong ones."""
 
 
-def default_threads() -> int:
-    """Physical cores that this process may run on; a second thread on one core slows token generation.
-
-    Where the operating system does not tell which processors share a core, every processor counts.
-    """
+def read_file(path: str) -> str:
+    """A `Read` of this machine."""
     try:
-        allowed = os.sched_getaffinity(0)
-    except AttributeError:
-        return max(1, os.cpu_count() or 1)
-    return max(1, len({_core(cpu) for cpu in allowed}))
-
-
-def _core(cpu: int) -> str:
-    try:
-        return Path(_SIBLINGS.format(cpu)).read_text().strip()
+        return Path(path).read_text()
     except OSError:
-        return str(cpu)
+        return ""
+
+
+def affinity() -> int:
+    """Hardware threads that this process may run on."""
+    return len(_allowed())
+
+
+def default_threads(read: Read = read_file) -> int:
+    """Physical cores that this process may use; a second thread on one core slows token generation.
+
+    Where the operating system does not tell which processors share a core, every processor counts. A container's quota
+    counts too: threads beyond it are stopped in the middle of a batch, and the others wait for them.
+    """
+    return _within_quota(len(_cores(_allowed(), read)), read)
+
+
+def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
+    """Numbers of threads worth trying, increasing: half the cores, the strong ones, all, all hardware threads."""
+    allowed = _allowed()
+    cores = len(_cores(allowed, read))
+    strong = _apple_strong() or len(_cores(_strong(allowed, read), read))
+    wanted = {cores // 2, strong, cores, len(allowed)}
+    return tuple(sorted({_within_quota(n, read) for n in wanted if n > 0}))
+
+
+def _within_quota(n: int, read: Read) -> int:
+    quota = cpu_quota(read)
+    return max(1, n if quota is None else min(n, math.floor(quota)))
+
+
+def _allowed() -> frozenset[int]:
+    try:
+        return frozenset(os.sched_getaffinity(0))
+    except AttributeError:
+        return frozenset(range(os.cpu_count() or 1))
+
+
+def _cores(cpus: frozenset[int], read: Read) -> set[str]:
+    return {read(_TOPOLOGY.format(cpu)).strip() or str(cpu) for cpu in cpus}
+
+
+def _strong(cpus: frozenset[int], read: Read) -> frozenset[int]:
+    """The performance cores, of a processor that has weaker ones besides; all where it does not tell."""
+    hybrid = _listed(read(_HYBRID))
+    if hybrid:
+        return cpus & hybrid or cpus
+    capacities = {cpu: int(text) for cpu in cpus if (text := read(_CAPACITY.format(cpu)).strip()).isdecimal()}
+    if len(capacities) < len(cpus):
+        return cpus
+    least = _STRONG * max(capacities.values())
+    return frozenset(cpu for cpu, capacity in capacities.items() if capacity >= least)
+
+
+def _apple_strong() -> int:
+    """Performance cores of an Apple processor; 0 elsewhere."""
+    if sys.platform != "darwin":
+        return 0
+    with suppress(ToolError):
+        text = RealSystem().run("sysctl", "-n", "hw.perflevel0.physicalcpu", seconds=_TOOL_S).strip()
+        return int(text) if text.isdecimal() else 0
+    return 0
+
+
+def _listed(text: str) -> frozenset[int]:
+    """The numbers of a list such as "0-7,16"; () of what is none."""
+    if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", text.strip()):
+        return frozenset()
+    ends = [part.partition("-") for part in text.strip().split(",")]
+    return frozenset(n for first, _, last in ends for n in range(int(first), int(last or first) + 1))

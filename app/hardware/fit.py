@@ -58,6 +58,11 @@ class DeviceRoom:
             return max(0, self.free_bytes - _CARD_RESERVE)
         return int(_MAIN_SHARE * self.free_bytes)
 
+    def with_room(self, room_bytes: int) -> DeviceRoom:
+        """The same device with so much that models may take."""
+        free = room_bytes + _CARD_RESERVE if self.kind == "gpu" else int(room_bytes / _MAIN_SHARE)
+        return replace(self, free_bytes=free)
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -74,6 +79,8 @@ class Need:
         kv_type: A key of `KV_BYTES`.
         n_parameters: Or None where it is not known.
         repo: Where other quantisations of it are, "" if that is not known.
+        source: What `--target` or `--draft` takes for it; "" if that is not known.
+        n_ctx_train: Tokens that it was trained for; 0 where it does not say.
     """
 
     name: str
@@ -86,6 +93,8 @@ class Need:
     kv_type: str = "f16"
     n_parameters: int | None = None
     repo: str = ""
+    source: str = ""
+    n_ctx_train: int = 0
 
     @property
     def total(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.hardware import gpus_apple, gpus_linux, gpus_windows
+from app.hardware import cgroup, gpus_apple, gpus_linux, gpus_windows
 from app.hardware.gpu import Gpu, Reader, clean, whole
 from app.hardware.system import RealSystem, System
 
@@ -123,11 +123,7 @@ def _memory(system: System) -> tuple[int, int]:
 def _limits(system: System) -> list[tuple[int, int]]:
     """Limit and what is left of it, in bytes, for each control group that this process is in, inner ones first."""
     found = []
-    membership = re.search(r"^0::(/.*)$", system.read("/proc/self/cgroup"), re.MULTILINE)
-    group = membership.group(1).rstrip("/") if membership else ""
-    # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
-    folders = ["/sys/fs/cgroup" + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
-    files = [(f"{folder}/", "memory.max", "memory.current", "inactive_file") for folder in [*folders, "/sys/fs/cgroup"]]
+    files = [(f"{folder}/", "memory.max", "memory.current", "inactive_file") for folder in cgroup.folders(system.read)]
     old = ("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
     for folder, most, now, reclaimable in [*files, old]:
         limit, used = whole(system.read(folder + most)), whole(system.read(folder + now))

@@ -143,9 +143,15 @@ class _Finder:
             f"{name} of {self.target.name}",
             self.target.weights - sizes[name],
             "another download, and answers of somewhat lower quality",
-            ("--target", f"{self.target.repo}:{name}") if self.target.repo else (),
+            self._other_target(f"{self.target.repo}:{name}") if self.target.repo else (),
             fitting is not None,
         )
+
+    def _other_target(self, target: str) -> tuple[str, ...]:
+        """Both models by name: naming the target alone would mean to go without a draft."""
+        if self.draft is None or not self.draft.source:
+            return ("--target", target)
+        return ("--target", target, "--draft", self.draft.source)
 
     def draft_elsewhere(self) -> Iterator[Offer]:
         """The draft on the next device, or without one."""
@@ -180,21 +186,29 @@ class _Finder:
         )
 
     def partial(self) -> Offer | None:
-        """As many layers as there is room for, the rest on the processor."""
+        """As many layers as there is room for, the rest on the processor; the draft too, if it must."""
         if self.now.target.devices == (MAIN,) or self.wishes.gpu_layers == 0:
             return None
         most = self.target.n_layers if self.wishes.gpu_layers == ALL_LAYERS else self.wishes.gpu_layers - 1
-        for n in range(most, -1, -1):
-            if self._fits(wishes=replace(self.wishes, gpu_layers=n)):
-                left = (self.target.weights + self.target.kv) * (self.target.n_layers + 1 - n)
-                return Offer(
-                    f"{n} of {self.target.n_layers} layers on the card",
-                    left // (self.target.n_layers + 1),
-                    "the processor computes the rest, many times slower",
-                    ("--gpu-layers", str(n)),
-                    True,
-                )
+        tries: list[tuple[Wishes, tuple[str, ...]]] = [(self.wishes, ())]
+        if self.draft is not None and not self.wishes.draft_device:
+            tries.append((replace(self.wishes, draft_device=MAIN), ("--draft-device", MAIN)))
+        for wishes, flags in tries:
+            for n in range(most, -1, -1):
+                if self._fits(wishes=replace(wishes, gpu_layers=n)):
+                    return self._in_part(n, flags)
         return None
+
+    def _in_part(self, n: int, flags: tuple[str, ...]) -> Offer:
+        left = (self.target.weights + self.target.kv) * (self.target.n_layers + 1 - n) // (self.target.n_layers + 1)
+        draft = self.draft.total if self.draft is not None and flags else 0
+        return Offer(
+            f"{n} of {self.target.n_layers} layers on the card{', the draft on the processor' if flags else ''}",
+            left + draft,
+            "the processor computes the rest, many times slower",
+            ("--gpu-layers", str(n), *flags),
+            True,
+        )
 
 
 def _halves(n_ctx: int) -> Iterator[int]:

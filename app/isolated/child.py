@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, NoReturn
 
 from app.isolated.codec import Codec
-from app.isolated.protocol import Answer, Begin, Cancel, LastWords, Load, Say
+from app.isolated.protocol import Answer, Begin, Cancel, LastWords, Load, RunJob, Say
 from app.responder import LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Loader, Progress
 
@@ -39,6 +39,8 @@ def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = l
                 worker.load(_Prepared(loader, prepare, say))
             case Answer(request) if worker is not None:
                 worker.answer(request)
+            case RunJob(job) if worker is not None:
+                worker.run(job)
             case Cancel() if worker is not None:
                 worker.cancel()
     if worker is not None:

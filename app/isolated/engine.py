@@ -14,6 +14,7 @@ from app.events import (
     Event,
     Failed,
     Finished,
+    JobEnded,
     Loaded,
     LoadProgress,
     Measuring,
@@ -23,9 +24,9 @@ from app.events import (
 )
 from app.isolated.codec import Codec
 from app.isolated.process import Process
-from app.isolated.protocol import Answer, Begin, Cancel, Command, Load
+from app.isolated.protocol import Answer, Begin, Cancel, Command, Load, RunJob
 from app.responder import AnswerRequest
-from app.worker import Loader
+from app.worker import Job, Loader
 
 _CLOSE_S = 5.0
 _AGAIN = "Send it again: the models are loaded anew before the answer."
@@ -95,14 +96,11 @@ class IsolatedEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; returns the number that its events carry as `request`."""
-        with self._asking():
-            commands: list[Command] = [Answer(request)]
-            if not self._has_pair and self._loader is not None:
-                self._note(self._loader, again=True)
-                commands.insert(0, Load(self._loader))
-            number = self._note()
-            self._send(*commands)
-        return number
+        return self._with_pair(Answer(request))
+
+    def run(self, job: Job) -> int:
+        """Do other work with the pair; the job must be a value that the codec knows. Numbers are as for `answer`."""
+        return self._with_pair(RunJob(job))
 
     def cancel(self) -> None:
         """Stop what was asked for so far, running or waiting; text that came stays, later requests are not touched."""
@@ -127,6 +125,16 @@ class IsolatedEngine:
         return True
 
     # To the child
+
+    def _with_pair(self, command: Command) -> int:
+        with self._asking():
+            commands = [command]
+            if not self._has_pair and self._loader is not None:
+                self._note(self._loader, again=True)
+                commands.insert(0, Load(self._loader))
+            number = self._note()
+            self._send(*commands)
+        return number
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -203,7 +211,7 @@ class IsolatedEngine:
                 # The answer that the pair was loaded for is what fails.
                 self._asked[0].is_settled = True
                 return replace(event, request=self._asked[0].number)
-            case Finished() | Failed() if now is not None:
+            case Finished() | JobEnded() | Failed() if now is not None:
                 return None if self._done().is_settled else event
             case Notice() if now is not None and now.again:
                 return None

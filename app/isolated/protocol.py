@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.events import Event
 from app.isolated.codec import Codec
 from app.responder import AnswerRequest
-from app.worker import Loader
+from app.worker import Job, Loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class RunJob:
+    """Do other work with the pair. The job must be a value that the codec knows."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Stop what was asked for so far."""
 
 
-Command = Begin | Load | Answer | Cancel
+Command = Begin | Load | Answer | RunJob | Cancel
 """From parent to child. The end of the stream means that nobody waits for the child any more."""
 
 
@@ -51,10 +58,10 @@ class LastWords:
 Say = Callable[[Event | LastWords], None]
 
 
-def codec_for(*loaders: type) -> Codec:
+def codec_for(*values: type) -> Codec:
     """The codec of both sides.
 
     Args:
-        *loaders: The types of loaders, and what else may cross that no event names.
+        *values: The types of loaders and jobs, and what else may cross that no event names.
     """
-    return Codec(Command, Event, LastWords, *loaders)
+    return Codec(Command, Event, LastWords, *values)

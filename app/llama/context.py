@@ -11,16 +11,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from app.engine.interfaces import Logits
+from app.engine.types import MAX_DRAFT
 from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams
+from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, check_threads
 from app.llama.plain import plain
+from app.llama.scarcity import no_memory, scarce_device
 
 _SEQUENCE = 0
 _NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
+_REASONS = 8
+_DRAFTED = MAX_DRAFT + 1
+"""Rows of the widest draft with the token before it; longer batches are prompts."""
 _FEW = 16
 """Up to so many ids are written one by one; NumPy takes longer to look at them."""
 
@@ -39,7 +44,8 @@ def native_params(params: ContextParams) -> Any:
     raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
     raw.n_seq_max = 1
     raw.n_threads = params.n_threads
-    raw.n_threads_batch = params.n_threads_batch
+    # Until the first prompt: see `Context._set_threads`.
+    raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
     # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
@@ -85,6 +91,8 @@ class Context:
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
         self._n_past = 0
+        self._threads = (params.n_threads, params.n_threads_batch)
+        self._reads = False
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
         if cancel is not None and self._abort_callback is not None:
@@ -102,6 +110,8 @@ class Context:
         library.clear_errors()
         handle = native.llama_init_from_model(self._model.handle, raw)
         if not handle:
+            if (device := scarce_device(library.last_errors(_REASONS))) is not None:
+                raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self._model.name}")
             reason = plain(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
@@ -148,6 +158,9 @@ class Context:
             self._fill(tokens, n, n_outputs)
             library.clear_errors()
             started = time.perf_counter_ns()
+            if (n > _DRAFTED) is not self._reads:
+                self._reads = n > _DRAFTED
+                self._set_threads(handle)
             code = native.llama_decode(handle, self._batch)
             self._native_ns += time.perf_counter_ns() - started
         finally:
@@ -229,6 +242,25 @@ class Context:
 
     # For this package
 
+    def use_threads(self, generation: int, prompt: int) -> None:
+        """Compute batches as short as a draft, and prompts, with so many threads from now on.
+
+        Raises:
+            UsageError: Other numbers than llama.cpp can work with.
+        """
+        check_threads(generation, prompt)
+        handle = self._acquire()
+        try:
+            self._threads = (generation, prompt)
+            self._set_threads(handle)
+        finally:
+            self._lock.release()
+
+    def _set_threads(self, handle: Any) -> None:
+        # llama.cpp takes its second number for every batch of two rows or more, also for a draft that is checked.
+        generation, prompt = self._threads
+        native.llama_set_n_threads(handle, generation, prompt if self._reads else generation)
+
     def batch_index(self, row: int) -> int:
         """The place in the last batch of output row `row`.
 
@@ -278,10 +310,10 @@ class Context:
             raise Interrupted
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
-        reason = plain(library.last_errors()) or f"code {code}"
-        if code == _NO_MEMORY:
+        if code == _NO_MEMORY or scarce_device(library.last_errors(_REASONS)) is not None:
             raise DecodeError(
-                f"There is not enough memory to evaluate a batch: {reason}.",
-                "Take a shorter context (--ctx), a smaller cache (--kv-type q8_0) or no draft (--no-draft).",
+                f"Memory ran out while {self._model.name} computed a batch.",
+                "End what uses it, or load with a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
             )
+        reason = plain(library.last_errors()) or f"code {code}"
         raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, report it.")

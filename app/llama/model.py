@@ -16,6 +16,7 @@ from app.llama.library import native
 from app.llama.params import ModelParams
 from app.llama.placement import place
 from app.llama.plain import plain
+from app.llama.scarcity import no_memory, scarce_device
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3
@@ -27,6 +28,7 @@ _PIECE_BYTES = 256
 _MAX_TEXT_BYTES = 1 << 26
 """A megabyte takes most of a second, and llama.cpp counts in 32 bits."""
 _MMAP, _READ = 1, 0
+_REASONS = 8
 
 
 class Model:
@@ -91,6 +93,8 @@ class Model:
         if not self._handle:
             if cancelled:
                 raise Interrupted
+            if (device := scarce_device(library.last_errors(_REASONS))) is not None:
+                raise no_memory(device, self.path.name)
             reason = plain(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not load {self.path}: {reason}.",

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from app import memory_store
-from app.chat.message import Message
+from app import memory_store, thread_store
+from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import MAX_ROWS, CostModel
 from app.engine.tuning.memory import Memory
+from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError, UsageError
+from app.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
 from app.events import ModelInfo, PairInfo
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
-from app.llama.library import native
+from app.llama.identity import memory_file, processor_model, thread_file
 from app.llama.model import Model
 from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
 from app.llama.placement import label
@@ -34,9 +34,7 @@ from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 
-_SAMPLE_BYTES = 1 << 20
-
-CALIBRATION_NS = 2_500_000_000
+CALIBRATION_NS = 4_000_000_000
 """Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
 
 _TEXT = (
@@ -56,7 +54,7 @@ class PairParams:
     Attributes:
         target: GGUF file.
         draft: GGUF file, or None for plain decoding.
-        n_threads: CPU threads.
+        n_threads: CPU threads, for single tokens and drafts.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the target's weights, and where to.
         memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
@@ -65,6 +63,9 @@ class PairParams:
         draft_kv_type: Of the draft's.
         flash_attention: "auto", "on" or "off", for both.
         rpc: Addresses of servers whose devices take part; only in a process that may die.
+        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
+            threads that changes its size between draft and target is made anew every time.
+        notices: What the user should know about these settings.
     """
 
     target: Path
@@ -78,6 +79,8 @@ class PairParams:
     draft_kv_type: str = "f16"
     flash_attention: str = "auto"
     rpc: tuple[str, ...] = ()
+    n_threads_batch: int | None = None
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -106,7 +109,7 @@ class PairParams:
         return ContextParams(
             n_ctx=n_ctx,
             n_threads=self.n_threads,
-            n_threads_batch=self.n_threads,
+            n_threads_batch=self.n_threads_batch or self.n_threads,
             n_outputs=n_outputs,
             kv_type=kv_type,
             flash_attention=self.flash_attention,
@@ -128,19 +131,20 @@ class NativePair:
     """
 
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
-        self.notices: list[str] = []
+        self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
         target_file = open_model_file(params.target)
         draft_file = open_model_file(params.draft) if params.draft is not None else None
-        for role, file in (("target", target_file), ("draft", draft_file)):
-            if file is not None:
-                send_ahead(file.path, params.survivors_file, partial(on_progress, role, 0.0))
+        for role, model_file in (("target", target_file), ("draft", draft_file)):
+            if model_file is not None:
+                send_ahead(model_file.path, params.survivors_file, partial(on_progress, role, 0.0))
         add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
             self._context = Context(self._model, self._context_params(params), cancel)
+            self._contexts = [self._context]
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
@@ -150,10 +154,9 @@ class NativePair:
                 n_ctx=self._context.n_ctx,
                 device=_device(params, draft is not None),
             )
-            self._memory_file = (
-                params.memory_dir / f"{self._identity(params, draft)}.json" if params.memory_dir else None
-            )
-            self.memory: Memory | None = memory_store.load(self._memory_file) if self._memory_file else None
+            self._params = replace(params, draft=draft.path if draft is not None else None)
+            file = memory_file(self._params)
+            self.memory: Memory | None = memory_store.load(file) if file is not None else None
             self._stack = stack.pop_all()
         on_progress("ready", 1.0)
 
@@ -181,7 +184,11 @@ class NativePair:
                 "so a rejected draft could not be undone."
             )
             return None
-        draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
+        try:
+            draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
+        except NoMemoryError as error:
+            self.notices.append(f"Running without a draft. {error.message}")
+            return None
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
@@ -195,24 +202,11 @@ class NativePair:
             draft.close()
             self.notices.append(f"Running without a draft. {reason}")
             return None
+        self._contexts.append(context)
         self.drafter = ModelDrafter(
             TokenCache(context), n_vocab=min(self._model.n_vocab, draft.n_vocab), is_end=self._model.is_end
         )
         return draft
-
-    def _identity(self, params: PairParams, draft: Model | None) -> str:
-        """A name for what costs and acceptance depend on: files, placement, cache types, build and threads."""
-        parts = [
-            fingerprint(params.target),
-            *_placement(params.model, params.kv_type),
-            native.llama_version().decode(),
-            str(params.n_threads),
-            params.flash_attention,
-            *params.rpc,
-        ]
-        if draft is not None:
-            parts += [fingerprint(draft.path), *_placement(params.draft_model, params.draft_kv_type)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
     @property
     def can_draft(self) -> bool:
@@ -233,13 +227,45 @@ class NativePair:
         else:
             self.memory.remeasure(profile)
 
+    @property
+    def n_threads(self) -> int:
+        """CPU threads for single tokens, in force now."""
+        return self._params.n_threads
+
+    @property
+    def uses_processor(self) -> bool:
+        """Whether the processor computes layers of either model, so that the number of threads matters."""
+        return processor_model(self._params) is not None
+
+    def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
+        """Time the model that the processor computes with so many threads each, then take the fastest, and keep it."""
+        cache = self.target
+        if processor_model(self._params) != self._params.target and self.drafter is not None:
+            cache = self.drafter.cache
+        text = self._model.tokenize(_TEXT * 4, parse_special=False)
+        times = yield from measure_threads(
+            cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
+        )
+        self._use(times.best)
+        file = thread_file(self._params, candidates)
+        if file is not None:
+            thread_store.save(file, times)
+        return times
+
+    def _use(self, threads: Threads) -> None:
+        self._params = replace(self._params, n_threads=threads.generation, n_threads_batch=threads.prompt)
+        for context in self._contexts:
+            context.use_threads(threads.generation, threads.prompt)
+
     def remember(self) -> None:
         """Keep what was learned for the next run."""
-        if self._memory_file is not None and self.memory is not None:
-            memory_store.save(self._memory_file, self.memory)
+        file = memory_file(self._params)
+        if file is not None and self.memory is not None:
+            self.memory.keep_least()
+            memory_store.save(file, self.memory)
 
-    def build_prompt(self, messages: Sequence[Message]) -> Prompt:
-        return self._prompts.build(messages)
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
+        return self._prompts.build(messages, begun, self.target.tokens)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)
@@ -270,20 +296,6 @@ def _info(model: Model) -> ModelInfo:
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
     )
-
-
-def fingerprint(path: Path) -> str:
-    """A hash that tells model files apart without reading all of their gigabytes: size, beginning and end."""
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        digest = hashlib.sha256(f"{size}\n".encode() + file.read(_SAMPLE_BYTES))
-        file.seek(max(0, size - _SAMPLE_BYTES))
-        digest.update(file.read(_SAMPLE_BYTES))
-    return digest.hexdigest()
-
-
-def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
-    return label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
 
 
 def _device(params: PairParams, with_draft: bool) -> str:

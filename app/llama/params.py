@@ -83,10 +83,19 @@ class ContextParams:
         _within("context", self.n_ctx, 8, MAX_CONTEXT)
         _within("batch", self.n_batch, 1, MAX_BATCH)
         _within("outputs", self.n_outputs, 1, self.n_batch)
-        _within("threads", self.n_threads, 1, MAX_THREADS)
-        _within("batch threads", self.n_threads_batch, 1, MAX_THREADS)
+        check_threads(self.n_threads, self.n_threads_batch)
         _among("flash attention", self.flash_attention, FLASH_ATTENTION)
         _among("KV cache type", self.kv_type, KV_TYPES)
+
+
+def check_threads(generation: int, prompt: int) -> None:
+    """Refuse numbers of threads that llama.cpp does not survive.
+
+    Raises:
+        UsageError: Naming the first wrong one.
+    """
+    _within("threads", generation, 1, MAX_THREADS)
+    _within("batch threads", prompt, 1, MAX_THREADS)
 
 
 def needs_flash_attention(kv_type: str) -> bool:

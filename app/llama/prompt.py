@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.chat.message import Message
+from app.chat.message import Begun, Message
 from app.engine.text import ReasoningSplitter
+from app.llama.begun import spelled
 from app.llama.model import Model
 from app.llama.template import ChatTemplate
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
 _MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_LEDGE = "\x01"
+"""A character that no vocabulary joins to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Prompt:
 
     Attributes:
         tokens: Token ids, ready for the target.
-        reasoning_opened: Whether the template already began the model's thinking.
+        reasoning_opened: Whether it ends inside the model's thinking.
     """
 
     tokens: tuple[int, ...]
@@ -44,13 +47,25 @@ class PromptBuilder:
         self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
         self._control = frozenset(model.control_tokens.values())
 
-    def build(self, messages: Sequence[Message]) -> Prompt:
-        """The prompt for the next answer.
+    def build(self, messages: Sequence[Message], begun: Begun | None = None, known: Sequence[int] = ()) -> Prompt:
+        """The prompt for the next answer, or for the rest of one.
+
+        The begun answer follows what the template writes in front of any answer, as llama-server does it: templates
+        trim finished answers, drop their thinking and end their turn.
+
+        Args:
+            messages: The conversation, ending with the user.
+            begun: The answer to go on with; None for a new one.
+            known: Tokens that the cache holds.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
+        prompt = self._render(messages)
+        return prompt if begun is None else self._go_on(prompt, begun, known)
+
+    def _render(self, messages: Sequence[Message]) -> Prompt:
         taken: list[str] = []
 
         def hide(text: str) -> str:
@@ -74,6 +89,31 @@ class PromptBuilder:
             tokens.insert(0, self._model.bos)
         opened = text.rstrip().endswith(ReasoningSplitter.OPEN)
         return Prompt(tuple(tokens), opened)
+
+    def _go_on(self, prompt: Prompt, begun: Begun, known: Sequence[int]) -> Prompt:
+        tokens, thinking = list(prompt.tokens), prompt.reasoning_opened
+        begun = replace(begun, text=begun.text.lstrip())
+        behind = known[len(tokens) :] if list(known[: len(tokens)]) == tokens else ()
+        own = spelled(behind, self._model.piece, begun, thinking=thinking)
+        tokens += behind[: own.n_tokens]
+        rest, thinking = own.rest, own.thinking
+        if rest.reasoning and not thinking:
+            thinking = True
+            tokens += self._model.tokenize(f"{ReasoningSplitter.OPEN}\n", parse_special=True)
+        tokens += self._behind(tokens, rest.reasoning)
+        if rest.text and thinking:
+            thinking = False
+            tokens += self._model.tokenize(f"\n{ReasoningSplitter.CLOSE}\n\n", parse_special=True)
+        tokens += self._behind(tokens, rest.text)
+        return Prompt(tuple(tokens), thinking)
+
+    def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
+        """The ids of a text that follows tokens, as ordinary characters."""
+        if not text or self._model.vocab.kind != "llama" or self._control.intersection(tokens[-1:]):
+            return self._literally(text)
+        # SentencePiece puts a space in front of what begins a text, and this does not.
+        ledge, whole = self._literally(_LEDGE), self._literally(_LEDGE + text)
+        return whole[len(ledge) :]
 
     def _literally(self, text: str) -> list[int]:
         """The ids of a text as ordinary characters.

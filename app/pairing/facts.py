@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
+from app.pairing.graph import Graph
 
 _ADDS_BOS_KINDS = ("llama", "bert")
 _ADDS_BOS_PRES = (
@@ -23,10 +24,6 @@ _ADDS_BOS_PRES = (
 """Tokenizers that put a BOS in front unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
 _ROLLING_STATE = ("ssm.state_size", "wkv.head_size", "recurrent.state_size", "linear_attention.key_head_dim")
 _F16 = 2
-_F32 = 4
-_BATCH = 512
-_BUFFERED_WIDTHS = 6
-"""Activations of about this many widths of the model live at once in llama.cpp's graph of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class ModelFacts:
         n_ctx_train: Context it was trained for, tokens; 0 if it does not say.
         weight_bytes: Bytes of its files.
         kv_bytes_per_token: Bytes that a token of context takes in the KV cache, at 16 bits.
-        buffer_bytes: Bytes for computing a batch of 512, roughly.
+        graph: What computing a batch takes.
         vocab: What decides whether two models can ride together.
         has_chat_template: Whether it says how a conversation is written down.
         can_rollback: Whether a rejected draft can be taken back.
@@ -56,14 +53,14 @@ class ModelFacts:
     n_ctx_train: int
     weight_bytes: int
     kv_bytes_per_token: int
-    buffer_bytes: int
+    graph: Graph
     vocab: VocabInfo
     has_chat_template: bool
     can_rollback: bool
 
     def memory_bytes(self, n_ctx: int) -> int:
         """Weights, KV cache and buffers for a context of `n_ctx` tokens."""
-        return self.weight_bytes + self.kv_bytes_per_token * n_ctx + self.buffer_bytes
+        return self.weight_bytes + self.kv_bytes_per_token * n_ctx + self.graph.compute_bytes(n_ctx)
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
@@ -87,18 +84,38 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         n_ctx_train=_number(header, "context_length"),
         weight_bytes=size,
         kv_bytes_per_token=_kv_bytes(header, layers, width),
-        buffer_bytes=_BATCH * _F32 * (_BUFFERED_WIDTHS * width + 2 * _number(header, "feed_forward_length")),
+        graph=_graph(header, width),
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
         can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
     )
 
 
-def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:
-    """Keys and values of all layers for one token; sliding windows, which need less, are counted as whole ones."""
+def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
+    """Query heads, and the widths of a key and of a value."""
     heads = max(1, _number(header, "attention.head_count"))
     key = _number(header, "attention.key_length") or width // heads
-    value = _number(header, "attention.value_length") or width // heads
+    return heads, key, _number(header, "attention.value_length") or width // heads
+
+
+def _graph(header: GgufHeader, width: int) -> Graph:
+    heads, key, value = _head_widths(header, width)
+    kv_heads = min(_number(header, "attention.head_count_kv") or heads, heads)
+    experts = _number(header, "expert_feed_forward_length") * _number(header, "expert_used_count")
+    return Graph(
+        embedding=width,
+        feed_forward=max(_number(header, "feed_forward_length"), experts),
+        query=heads * key,
+        key_value=kv_heads * (key + value),
+        heads=heads,
+        vocabulary=len(header.tokens),
+        masks=2 if _number(header, "attention.sliding_window") else 1,
+    )
+
+
+def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:
+    """Keys and values of all layers for one token; sliding windows, which need less, are counted as whole ones."""
+    heads, key, value = _head_widths(header, width)
     kv_heads = header.of_architecture("attention.head_count_kv")
     if isinstance(kv_heads, list):
         total = sum(n for n in kv_heads if isinstance(n, int) and n > 0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.catalog import Pair
+from app.sizes import GB, gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
-GB = 1_000_000_000
 USUAL_CONTEXT = 8192
 _WORKING_SHARE = 0.08
 _WORKING_BYTES = 500_000_000
@@ -106,13 +106,6 @@ def propose(pairs: Sequence[Pair], room: Room) -> list[Proposal]:
     smaller = [p for p in by_class[1:] if p.pair.memory_gb < best.pair.memory_gb]
     ordered = [best, *same[:1], *smaller, *same[1:]]
     return ordered[:N_PROPOSED]
-
-
-def gigabytes(n: int) -> str:
-    """A size for people, in the units that cards are sold in."""
-    if n < GB / 10:
-        return f"{n / 1e6:.0f} MB"
-    return f"{n / GB:.1f} GB"
 
 
 def _weights(pair: Pair) -> int:

@@ -20,9 +20,9 @@ from app.hub import store
 from app.hub.download import Patience, fetch
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.progress import Meter, Progress, Tracked
-from app.pairing.propose import gigabytes
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.registry import ModelOnDisk, Registry, SetUp
+from app.sizes import gigabytes
 
 _LOOK_S = 0.2
 _POLITE_S = 0.5

@@ -14,13 +14,14 @@ from textual.screen import Screen
 from app.events import Event
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.conversation_commands import ConversationCommands
 from app.ui.keeping import Keeper, StoreOpener
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.themes import DARK, FALLBACKS, LIGHT
 from app.ui.widgets.hint import Hint
-from app.worker import Loader
+from app.worker import Job, Loader
 
 _QUIT_AGAIN_S = 2.0
 
@@ -31,6 +32,8 @@ class Engine(Protocol):
     def load(self, loader: Loader) -> None: ...
 
     def answer(self, request: AnswerRequest) -> int: ...
+
+    def run(self, job: Job) -> int: ...
 
     def cancel(self) -> None: ...
 
@@ -56,8 +59,13 @@ class TandemApp(App[None]):
 
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
+    BINDING_GROUP_TITLE = "Program"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
+        Binding(
+            "ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True
+        ),
+        Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
     ]
 
     def __init__(
@@ -107,6 +115,7 @@ class TandemApp(App[None]):
         if self._has_pair:
             self.engine.load(self._loader)
         self._keeper.open_store()
+        self._chat.call_later(self._chat.sidebar.fill)
         import app.ui.widgets.markdown  # noqa: F401
 
     @on(ChatScreen.PairsWanted)
@@ -131,10 +140,28 @@ class TandemApp(App[None]):
 
             self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
 
+    @on(ChatScreen.ComparisonWanted)
+    def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
+        """Answer a prompt with and without the draft; the conversation stays as it is."""
+        from app.ui.screens.compare import CompareScreen
+
+        self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+
+    def action_keys(self) -> None:
+        """Show every key of what is on the screen."""
+        from app.ui.key_map import key_map
+        from app.ui.screens.key_list import KeyListScreen
+
+        places = [self.screen, *self.screen.walk_children(), self]
+        self.push_screen(KeyListScreen(key_map(places, self._keymap)))
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
+        if screen is self._chat:
+            yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
         if self._keeper.keeps and screen is self._chat:
             yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
+            yield from ConversationCommands(self._chat, self._keeper)
         if self._pairs is not None and screen is self._chat:
             yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
 

@@ -16,6 +16,8 @@ from app.events import (
     Event,
     Failed,
     Finished,
+    JobEnded,
+    JobProgressed,
     Loaded,
     LoadProgress,
     Measuring,
@@ -26,7 +28,7 @@ from app.events import (
 
 Paced = LoadProgress | Measuring | PromptProgressed | StepCompleted
 """What comes many times a second."""
-Single = Loaded | Notice | Finished | Failed
+Single = Loaded | Notice | Finished | Failed | JobProgressed | JobEnded
 """What comes once, and should not wait."""
 
 

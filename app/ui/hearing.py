@@ -78,6 +78,7 @@ class Hearing:
         session.pair, session.phase = pair, Phase.READY
         session.drafting = session.drafting and session.can_draft
         screen.header.pair = pair
+        screen.panel.show_pair(pair)
         screen.status.ready(pair.n_ctx)
         screen.show_source()
         if session.waiting is None:
@@ -92,29 +93,35 @@ class Hearing:
         self._keeper.finish(event, **self._models)
         screen = self._screen
         screen.status.measured(event.stats, event.drafting, live=False)
+        screen.sidebar.look_again()
         if screen.messages.answer is not None:
             empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
-            screen.messages.answer.note(_ENDINGS.get(event.reason, empty))
+            is_final = event.reason is FinishReason.CONTEXT
+            screen.messages.answer.note(_ENDINGS.get(event.reason, empty), is_final=is_final)
         await self._end(event.text)
 
     async def _on_failed(self, event: Failed) -> None:
-        self._keeper.fail()
+        text = self._keeper.fail()
         if self._screen.messages.answer is not None:
             await self._screen.messages.answer.fail(event.error)
-        await self._end("")
+        await self._end(text)
         self._screen.show_ready()
 
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED
         self._screen.status.unloaded()
+        writes = bool(self._screen.prompt.text)
         await self._screen.take_back()
         await self._screen.messages.fail(event.error)
+        if not writes:
+            self._screen.show_ways()
 
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked
         counts = self._session.ended(text)
         screen.hint.forget()
         restored = await screen.messages.settle(counts=counts)
+        screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if asked is not None and not counts and not restored:
             screen.prompt.give_back(asked)
         await screen.load_next()

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.chat.message import Message, Role
-from app.chat.tree import Node, State, Summary, said
+from app.chat.message import Begun, Message, Role
+from app.chat.tree import State, Tree
 from app.engine.text import Segment
 from app.engine.types import FinishReason
-from app.errors import StoreError
 from app.events import Finished
+from app.ui.disk import StoreOpener
+from app.ui.kept import COUNTS, Opened, Place, numbers, place_in
+from app.ui.shelf import Shelf
 
 if TYPE_CHECKING:
     from app.chat.journal import Journal
-    from app.chat.search import Hit
     from app.chat.store import Store
 
-StoreOpener = Callable[[], "Store"]
-"""Opens the store; may raise `StoreError`."""
+__all__ = ["Keeper", "Opened", "StoreOpener"]
 
 _T = TypeVar("_T")
 _ON_DISK_S = 1.0
 """What is shown is on disk after so long."""
 _SLACK_S = 0.01
-_COUNTS = (State.COMPLETE, State.STOPPED, State.CUT)
 _STATES = {
     FinishReason.STOP: State.COMPLETE,
     FinishReason.CANCELLED: State.STOPPED,
@@ -35,90 +33,43 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A conversation to go on with.
+class Keeper(Shelf):
+    """Between the chat and the store: all conversations, and the one that is going on.
 
-    Attributes:
-        path: What is shown.
-        said: What the model reads.
-        asked: The last prompt, which can be answered again; None if there is none.
-        draft: What was typed and not sent.
-    """
-
-    path: tuple[Node, ...] = ()
-    said: tuple[Message, ...] = ()
-    asked: str | None = None
-    draft: str = ""
-
-
-@dataclass(slots=True)
-class _Place:
-    """Where the chat stands in the store.
-
-    Attributes:
-        conversation: Its id; None while nothing was said.
-        replied_to: What the next prompt replies to.
-        asked: The prompt that was put last.
-        active: The active leaf.
-        draft: The unsent text that is kept.
-        again: The active leaf before another answer was asked for; None unless that is so.
-    """
-
-    conversation: int | None = None
-    replied_to: int | None = None
-    asked: Node | None = None
-    active: int | None = None
-    draft: str = ""
-    again: int | None = None
-
-
-class Keeper:
-    """Between the chat and the store. Without a store it keeps nothing and says nothing.
-
-    No method raises for what a disk can do: what went wrong is said, and the chat goes on in memory.
+    Without a store it keeps nothing and says nothing. No method raises for what a disk can do: what went wrong is
+    said, and the chat goes on in memory.
 
     Args:
         open_store: Opens the store, called by `open_store`; None keeps nothing.
     """
 
     def __init__(self, open_store: StoreOpener | None = None) -> None:
-        self._opener = open_store
-        self._store: Store | None = None
+        super().__init__(open_store)
         self._journal: Journal | None = None
-        self._place = _Place()
+        self._place = Place()
         self._empty_draft = ""
         self._troubled = False
-        self._deleted: list[int] = []
-        self.say: Callable[[str], object] = lambda text: None
-        """Told what the user should know, as one line."""
-
-    @property
-    def keeps(self) -> bool:
-        """Whether there is a store, or will be."""
-        return self._opener is not None
-
-    @property
-    def is_open(self) -> bool:
-        return self._store is not None
 
     @property
     def conversation(self) -> int | None:
         """The id of the conversation that is going on; None while nothing was said in it."""
         return self._place.conversation
 
-    def open_store(self) -> None:
-        """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
-        if self._opener is None or self._store is not None:
-            return
-        try:
-            self._store = self._opener()
-        except StoreError as error:
-            self._store = _memory()
-            self._say(error, self._store.notice)
-        else:
-            if self._store.notice:
-                self.say(self._store.notice)
+    @property
+    def tree(self) -> Tree:
+        """What was said in it, with every branch."""
+        return self._place.tree
+
+    @property
+    def exchange(self) -> tuple[int | None, int | None]:
+        """The prompt that was put last and the answer to it, as far as they are kept."""
+        place = self._place
+        return place.asked.id if place.asked is not None else None, place.answered
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the conversation that is going on was deleted."""
+        return self._place.conversation in self._deleted
 
     def close(self, draft: str | None = None) -> None:
         """Let go of the store; an answer on its way counts as cut, with all that was shown of it.
@@ -128,18 +79,10 @@ class Keeper:
         """
         if draft is not None:
             self.draft(draft)
-        store, self._store, self._journal, self._opener = self._store, None, None, None
-        if store is not None:
-            with suppress(StoreError):
-                store.close()
+        self._journal = None
+        self._disk.close()
 
-    def tidy(self) -> None:
-        """Remove for good what was deleted long ago; for when there is nothing else to do."""
-        if self._store is not None:
-            with suppress(StoreError):
-                self._store.purge()
-
-    # One conversation
+    # One answer
 
     def ask(self, prompt: str, before: Sequence[Message] = ()) -> None:
         """A prompt is put to the model, and an answer begins.
@@ -150,12 +93,32 @@ class Keeper:
         """
         self._do(lambda store: self._ask(store, prompt, before))
 
-    def again(self) -> None:
-        """Another answer to the last prompt begins; the one that is there stays beside it."""
+    def again(self, prompt: int | None = None) -> Opened | None:
+        """Another answer begins; what there is stays beside it.
+
+        Args:
+            prompt: What is to be answered; None for the last prompt.
+
+        Returns:
+            What the model reads before that prompt, and the prompt; None if there is none.
+        """
         place = self._place
-        if place.conversation is not None and place.asked is not None:
-            self._do(self._begin)
-            place.again = place.active
+        asked = place.asked if prompt is None else place.tree.nodes.get(prompt)
+        if place.conversation is None or asked is None:
+            return None
+        before = replace(place, again=None)
+        place.replied_to, place.asked = asked.parent, asked
+        self._do(self._begin)
+        place.again = before
+        return place.opened()
+
+    def go_on(self, answer: int) -> Opened | None:
+        """More of an answer that ended early; it is to be the active leaf.
+
+        Returns:
+            What the model reads before its prompt, the prompt, and what there is; None if it cannot go on.
+        """
+        return self._do(lambda store: self._go_on(store, answer))
 
     def add(self, segments: Iterable[Segment]) -> None:
         """Take what the screen shows of the answer."""
@@ -179,7 +142,7 @@ class Keeper:
         else:
             journal.tick()
         if journal.trouble is not None and not self._troubled:
-            self._say(journal.trouble)
+            self._disk.tell(journal.trouble)
         self._troubled = journal.trouble is not None
 
     def finish(self, event: Finished, **more: Any) -> None:
@@ -187,14 +150,28 @@ class Keeper:
 
         Args:
             event: How, with the whole text.
-            more: What else to keep beside its numbers.
+            more: What else to keep beside its numbers; those of the part that it was continued from stay with them.
         """
-        stats = {**_numbers(event), **more}
+        stats = {**numbers(event), **more}
+        if self._journal is not None and self._journal.continues:
+            stats |= self._earlier(self._journal.node.id)
         self._end(_STATES[event.reason], text=event.text or None, reasoning=event.reasoning or None, stats=stats)
 
-    def fail(self) -> None:
-        """The answer has failed; what was shown of it stays in the store."""
-        self._end(State.FAILED)
+    def fail(self) -> str:
+        """The answer has failed; what was shown of it stays in the store.
+
+        Returns:
+            The text that the conversation goes on from: that of an answer which counted before it was continued.
+        """
+        journal = self._journal
+        if journal is None or not journal.continues:
+            self._end(State.FAILED)
+            return ""
+        state = journal.start.state
+        self._end(state)
+        return journal.node.text if state in COUNTS else ""
+
+    # One conversation
 
     def leave(self, draft: str = "") -> Opened:
         """Begin an empty conversation; an answer on its way is stopped.
@@ -209,7 +186,7 @@ class Keeper:
         self.draft(draft)
         if self._place.conversation is None:
             self._empty_draft = draft
-        self._place = _Place()
+        self._place = Place()
         return Opened(draft=self._empty_draft)
 
     def open(self, conversation: int, draft: str = "") -> Opened | None:
@@ -222,12 +199,8 @@ class Keeper:
         if found is None:
             return None
         self.leave(draft)
-        path = found.tree.path
-        replied_to, asked = _end_of(path)
-        leaf = path[-1].id if path else None
-        self._place = _Place(conversation, replied_to, asked, leaf, found.draft)
-        heard = said(found.tree.path_to(replied_to))
-        return Opened(path, heard, asked.text if asked is not None else None, found.draft)
+        self._place = place_in(conversation, found.tree, found.draft)
+        return self._place.opened()
 
     def draft(self, text: str) -> None:
         """Keep what was typed and not sent, if anything was said in the conversation."""
@@ -236,50 +209,52 @@ class Keeper:
             self._do(lambda store: store.set_draft(place.conversation or 0, text))
             place.draft = text
 
-    # All of them
+    # Its branches
 
-    def summaries(self) -> tuple[Summary, ...]:
-        """All conversations, pinned ones first, then by when something was last said."""
-        return self._do(lambda store: store.summaries()) or ()
-
-    def search(self, query: str) -> tuple[Hit, ...]:
-        """Conversations that hold every word; an answer on its way is found when it has ended."""
-        return self._do(lambda store: store.search(query)) or ()
-
-    def pin(self, conversation: int, pinned: bool) -> None:
-        self._do(lambda store: store.pin(conversation, pinned), conversation)
-
-    def delete(self, conversation: int) -> None:
-        """Take one off the list; `undelete` brings it back."""
-        self._do(lambda store: store.delete(conversation), conversation)
-        self._deleted.append(conversation)
-
-    def undelete(self) -> int | None:
-        """Bring back what was deleted last since the program began; returns its id, or None if there is nothing."""
-        if not self._deleted:
+    def switch(self, message: int) -> Opened | None:
+        """Make the branch through a message the active one; returns what to go on with, None if it is not there."""
+        place = self._place
+        if place.conversation is None or message not in place.tree.nodes:
             return None
-        conversation = self._deleted[-1]
-        self._do(lambda store: store.undelete(conversation), conversation)
-        return self._deleted.pop()
+        number, tree = place.conversation, place.tree.switched(message)
+        if tree.leaf is not None:
+            leaf = tree.leaf
+            self._do(lambda store: store.switch(number, leaf))
+        self._place = place_in(number, tree, place.draft)
+        return self._place.opened()
 
-    @property
-    def can_undelete(self) -> bool:
-        return bool(self._deleted)
+    def go_before(self, prompt: int) -> Opened | None:
+        """Go back to where a prompt was put: the next one is a branch beside it."""
+        place = self._place
+        asked = place.tree.nodes.get(prompt)
+        if asked is None:
+            return None
+        # The same words are no other prompt: their answer becomes a branch.
+        place.replied_to, place.asked, place.answered = asked.parent, asked, None
+        return place.opened()
 
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the conversation that is going on was deleted."""
-        return self._place.conversation in self._deleted
+    def rewrite(self, answer: int, text: str) -> Opened | None:
+        """Put an answer of the user's own words beside one, and go on from it."""
+        place = self._place
+        old = place.tree.nodes.get(answer)
+        if old is None or place.conversation is None:
+            return None
+        number = place.conversation
+        node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
+        if node is None:
+            return None
+        self._place = place_in(number, place.tree.with_node(node), place.draft)
+        return self._place.opened()
 
     # Behind it
 
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         place = self._place
         if place.conversation is None:
-            conversation, leaf = store.create(), None
+            conversation, tree = store.create(), Tree()
             for message in before:
-                leaf = store.add(conversation, message.role, message.content, parent=leaf).id
-            self._place = place = _Place(conversation, leaf)
+                tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
+            self._place = place = Place(conversation, tree, tree.leaf)
             self._empty_draft = ""
         number = place.conversation
         assert number is not None
@@ -287,6 +262,7 @@ class Keeper:
         # A prompt that came to nothing and is sent once more is the same one.
         if asked is None or (asked.text, asked.parent) != (prompt, place.replied_to):
             place.asked = store.add(number, Role.USER, prompt, parent=place.replied_to)
+            place.tree = place.tree.with_node(place.asked)
         if place.draft:
             store.set_draft(number, "")
             place.draft = ""
@@ -294,10 +270,24 @@ class Keeper:
 
     def _begin(self, store: Store) -> None:
         place = self._place
-        assert place.conversation is not None
-        assert place.asked is not None
-        place.again, self._troubled = None, False
+        if place.conversation is None or place.asked is None:
+            # Another Tandem has removed the conversation; its prompts are on the screen only.
+            return
+        place.again, place.answered, self._troubled = None, None, False
         self._journal = store.answer(place.conversation, place.asked.id)
+        place.tree = place.tree.with_node(self._journal.node)
+
+    def _go_on(self, store: Store, answer: int) -> Opened | None:
+        place = self._place
+        # Another Tandem may have gone on with it since.
+        now = store.load(place.conversation or 0).tree.nodes.get(answer)
+        if now is None or not now.state.can_continue or now.parent is None:
+            return None
+        before, asked = replace(place, again=None), place.tree.nodes[now.parent]
+        self._journal, self._troubled = store.resume(answer), False
+        place.replied_to, place.asked, place.answered, place.again = asked.parent, asked, None, before
+        place.tree = place.tree.with_node(self._journal.node)
+        return replace(place.opened(), begun=Begun(now.text, now.reasoning))
 
     def _end(self, state: State, **what: Any) -> None:
         journal, self._journal = self._journal, None
@@ -305,102 +295,50 @@ class Keeper:
             return
         place = self._place
         shown = f"{what.get('text') or journal.node.text}{what.get('reasoning') or journal.node.reasoning}"
-        if not shown.strip():
-            place.active = self._do(lambda store: journal.discard())
+        idle = journal.continues and journal.is_empty and state is not State.COMPLETE
+        if idle or not shown.strip():
+            self._do(lambda store: journal.discard())
+            self._step_back(place, journal)
             return
         node = self._do(lambda store: journal.finish(state, **what))
         if node is None:
             return
-        if node.text.strip() and state in _COUNTS:
-            place.replied_to = place.active = node.id
-        elif place.again is not None:
-            leaf = place.again
-            self._do(lambda store: store.switch(place.conversation or 0, leaf))
+        place.tree, place.answered = place.tree.with_node(node), node.id
+        if node.text.strip() and state in COUNTS:
+            place.replied_to, place.again = node.id, None
+        elif place.again is not None and not journal.continues:
+            tree = self._return_to(place, place.again)
+            if tree.leaf is not None:
+                leaf = tree.leaf
+                self._do(lambda store: store.switch(place.conversation or 0, leaf))
+
+    def _step_back(self, place: Place, journal: Journal) -> None:
+        """Nothing came of an answer, or of more of one."""
+        start, before = journal.start, place.again
+        if journal.continues:
+            place.tree = place.tree.with_node(start)
         else:
-            place.active = node.id
+            leaf = before.tree.leaf if before is not None else start.parent
+            place.tree = place.tree.without(start.id, leaf)
+        if before is not None:
+            self._return_to(place, before)
+
+    def _return_to(self, place: Place, before: Place) -> Tree:
+        """Stand where the chat stood before another answer was asked for."""
+        place.tree = replace(place.tree, leaf=before.tree.leaf)
+        place.replied_to, place.asked, place.again = before.replied_to, before.asked, None
+        return place.tree
+
+    def _earlier(self, answer: int) -> dict[str, Any]:
+        """The numbers of the parts of an answer before the one that has ended."""
+        old = dict(self._do(lambda store: store.stats(answer)) or {})
+        parts = [*old.pop("earlier", []), *([old] if old else [])]
+        return {"earlier": parts} if parts else {}
 
     def _do(self, action: Callable[[Store], _T], conversation: int | None = None) -> _T | None:
-        """Let the store do something; what a disk refuses is said and done in memory.
+        """Let the store do something for a conversation; None for the one that is going on."""
+        return self._disk.do(action, self._place.conversation if conversation is None else conversation)
 
-        Args:
-            action: What to do; done twice if the first time fails.
-            conversation: Which one it concerns; None for the one that is going on.
-
-        Returns:
-            What came of it; None if nothing did.
-        """
-        store = self._store
-        if store is None:
-            return None
-        try:
-            return action(store)
-        except StoreError as error:
-            self._say(error)
-            concerned = self._place.conversation if conversation is None else conversation
-            if not self._is_there(store, concerned):
-                if concerned == self._place.conversation:
-                    self._place = _Place()
-            else:
-                self._forget_disk(store)
-        with suppress(StoreError):
-            return action(self._store or store)
-        return None
-
-    def _is_there(self, store: Store, conversation: int | None) -> bool:
-        """Whether a conversation is where it was: then it is the disk, and not another Tandem that has removed it."""
-        try:
-            known = {None, *self._deleted, *(summary.id for summary in store.summaries())}
-        except StoreError:
-            return True
-        return conversation in known
-
-    def _forget_disk(self, store: Store) -> None:
-        try:
-            store.go_on_in_memory()
-        except StoreError:
-            self._store, self._place = _memory(), _Place()
-
-    def _say(self, error: StoreError, more: str = "") -> None:
-        self.say(" ".join(filter(None, (error.message, error.hint, more))))
-
-
-def _end_of(path: Sequence[Node]) -> tuple[int | None, Node | None]:
-    """What the next prompt replies to, and the prompt that can be answered again.
-
-    A prompt without an answer, or with one that came to nothing, is not gone on from: models read turn and turn about.
-    """
-    last = path[-1] if path else None
-    if last is None or last.role is Role.USER:
-        return (last.parent, last) if last is not None else (None, None)
-    asked = path[-2] if len(path) > 1 and last.role is Role.ASSISTANT and path[-2].role is Role.USER else None
-    if asked is not None and not (last.text.strip() and last.state in _COUNTS):
-        return asked.parent, asked
-    return last.id, asked
-
-
-def _memory() -> Store:
-    from app.chat.store import Store
-
-    return Store.in_memory()
-
-
-def _numbers(event: Finished) -> dict[str, Any]:
-    """The numbers of an answer, as JSON has them; what was not measured is left out."""
-    stats, drafting = event.stats, event.drafting
-    found = {
-        "reason": event.reason.value,
-        "prompt_n": stats.prompt_n,
-        "cache_n": stats.cache_n,
-        "predicted_n": stats.predicted_n,
-        "predicted_per_second": round(stats.predicted_per_second, 2),
-        "first_token_ms": round(stats.first_token_ns / 1e6, 1),
-        "predicted_ms": round(stats.predicted_ns / 1e6, 1),
-        "draft_n": stats.draft_n,
-        "draft_n_accepted": stats.draft_n_accepted,
-        "acceptance": stats.acceptance_rate,
-        "mean_accepted_length": stats.mean_accepted_length,
-        "mode": event.plan.mode,
-        "drafter": event.plan.drafter,
-        "speedup": drafting.speedup if drafting is not None else None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    def _lose(self, conversation: int | None) -> None:
+        if conversation is None or conversation == self._place.conversation:
+            self._place = Place()

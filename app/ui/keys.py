@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.binding import ActiveBinding, Binding, BindingType
 
 KEYS: list[BindingType] = [
+    Binding("escape", "leave_task", "leave it", key_display="esc", id="chat.leave_task", tooltip="Leave it as it was"),
     Binding("escape", "stop", "stop", key_display="esc", id="chat.stop", tooltip="Stop the answer; its text stays"),
     Binding(
         "ctrl+d",
@@ -15,26 +16,58 @@ KEYS: list[BindingType] = [
         priority=True,
     ),
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
+    Binding(
+        "ctrl+g", "go_on", "continue", id="chat.go_on", tooltip="Go on with an answer that ended early", show=False
+    ),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
+    Binding(
+        "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
+    ),
+    Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding(
+        "f7",
+        "toggle_sidebar",
+        "conversations",
+        id="chat.sidebar",
+        tooltip="Show or hide the conversations",
+        priority=True,
+    ),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
+    Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
 
 _FIRST = (
+    "message.leave",
+    "message.edit",
+    "message.again",
+    "message.go_on",
+    "message.earlier",
+    "chat.leave_task",
+    "sidebar.leave",
+    "title.take",
+    "title.leave",
+    "found.open",
+    "found.pin",
+    "found.rename",
+    "found.delete",
+    "found.undelete",
     "chat.stop",
-    "prompt.break_line",
     "chat.drafting",
     "chat.again",
     "chat.new",
     "chat.open",
-    "app.quit",
+    "chat.compare",
+    "prompt.break_line",
     "chat.pairs",
+    "chat.panel",
+    "app.commands",
 )
-"""The keys in the last line, most wanted first; the last two may be out of sight in 80 columns."""
+"""The keys in the last line, most wanted first; it shows as many as fit."""
 
 
 def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:

@@ -6,8 +6,9 @@ import time
 
 FASTEST_S = 0.2
 SLOWEST_S = 1.0
-_SHARE = 0.1
-"""Drawing takes the processor from the models: once it needs more than this of a core, it is done less often."""
+_SHARE = 0.03
+"""Drawing takes the processor from the models, and they wait for the slowest of their threads: once it needs more than
+this of a core, it is done less often."""
 
 
 class Pace:

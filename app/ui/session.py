@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from app.chat.message import Message, Role
-from app.engine.types import AutoDraft
+from app.chat.message import Begun, Message, Role
+from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.responder import AnswerRequest
 from app.ui.settings import ChatSettings
@@ -41,7 +41,7 @@ class ChatSession:
         self.asked: str | None = None
         """The last prompt that an answer was asked for."""
         self._said: tuple[Message, ...] = ()
-        self._replaced: tuple[Message, ...] = ()
+        self._fallback: tuple[tuple[Message, ...], str | None] | None = None
 
     @property
     def refusal(self) -> str | None:
@@ -76,6 +76,12 @@ class ChatSession:
         return self.can_draft and self.drafting
 
     @property
+    def n_max(self) -> int:
+        """Most tokens of a draft of the next answer where that is fixed, else 0."""
+        drafting = self.settings.drafting
+        return drafting.n_max if isinstance(drafting, DraftParams) and self.is_drafting else 0
+
+    @property
     def said(self) -> tuple[Message, ...]:
         """The conversation so far."""
         return self._said
@@ -86,15 +92,37 @@ class ChatSession:
 
     def ask(self, prompt: str) -> AnswerRequest:
         """The request for an answer to a new prompt."""
-        self.asked, self._replaced = prompt, ()
-        return self._request(prompt)
+        self.asked, self._fallback = prompt, None
+        return self._request(prompt, self._said)
+
+    def would_ask(self, prompt: str) -> AnswerRequest | None:
+        """The request for the answer to a prompt, or with "" to the last one; nothing is asked. None without any."""
+        asked = prompt or self.asked
+        return self._request(asked, self._said if prompt else self._before_last) if asked is not None else None
 
     def ask_again(self) -> AnswerRequest:
         """The request for another answer to the last prompt."""
         assert self.asked is not None
-        if len(self._said) > 1 and self._said[-2] == Message(Role.USER, self.asked):
-            self._said, self._replaced = self._said[:-2], self._said[-2:]
-        return self._request(self.asked)
+        return self.go_back(self._before_last, self.asked)
+
+    @property
+    def _before_last(self) -> tuple[Message, ...]:
+        """What was said before the last prompt, answered or not."""
+        said = self._said
+        answered = len(said) > 1 and said[-2] == Message(Role.USER, self.asked or "")
+        return said[:-2] if answered else said
+
+    def go_back(self, said: tuple[Message, ...], asked: str, begun: Begun | None = None) -> AnswerRequest:
+        """The request for another answer to an earlier prompt, or for the rest of one.
+
+        Args:
+            said: What was said before that prompt; what follows it comes back if nothing comes of the answer.
+            asked: The prompt.
+            begun: The answer that is to go on; None for a new one.
+        """
+        self._fallback = self._said, self.asked
+        self._said, self.asked = said, asked
+        return self._request(asked, said, begun)
 
     def started(self, request: int) -> None:
         self.phase, self.request = Phase.ANSWERING, request
@@ -102,11 +130,12 @@ class ChatSession:
     def ended(self, text: str) -> bool:
         """The running answer has ended; returns whether the exchange entered the conversation."""
         self.phase, self.request = Phase.READY, None
-        kept, self._replaced = self._replaced, ()
+        fallback, self._fallback = self._fallback, None
         if not text.strip() or self.asked is None:
-            self._said += kept
+            if fallback is not None:
+                self._said, self.asked = fallback
             return False
-        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text))
+        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip()))
         return True
 
     def restart(self, said: tuple[Message, ...] = (), asked: str | None = None) -> None:
@@ -117,20 +146,21 @@ class ChatSession:
             asked: The last prompt in it, answered or not.
         """
         self.asked, self.request = asked, None
-        self._said, self._replaced = said, ()
+        self._said, self._fallback = said, None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
 
-    def _request(self, prompt: str) -> AnswerRequest:
+    def _request(self, prompt: str, said: tuple[Message, ...], begun: Begun | None = None) -> AnswerRequest:
         settings = self.settings
         # A conversation from a file may begin with a system message of its own; templates take one, in front.
-        own = self._said[:1] if self._said and self._said[0].role is Role.SYSTEM else ()
+        own = said[:1] if said and said[0].role is Role.SYSTEM else ()
         system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
-        said = (message for message in self._said if message.role is not Role.SYSTEM)
+        turns = (message for message in said if message.role is not Role.SYSTEM)
         return AnswerRequest(
-            messages=(*system, *said, Message(Role.USER, prompt)),
+            messages=(*system, *turns, Message(Role.USER, prompt)),
             sampling=settings.sampling,
             drafting=settings.drafting if self.drafting else None,
             max_tokens=settings.max_tokens,
             stops=settings.stops,
+            begun=begun,
         )

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from app.chat.message import Message, Role
 from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
@@ -35,6 +36,7 @@ SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
 _KEEPS_ANSWERS = "ngram-mod"
 _DEPTH = 16
 
+T = TypeVar("T")
 Contender = Callable[[str], float]
 Raw = dict[str, dict[str, list[float]]]
 """Prompt to contender to speeds; the oracle's are ratios."""
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("--ctx", type=int, default=4096)
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--fixed", action="store_true", help="also run our own fixed settings")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these rivals, by the names in the table")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -66,10 +69,10 @@ def main() -> None:
             "auto": partial(_our_speed, ours, AutoDraft(), tokens=args.tokens),
         }
         if args.draft and args.fixed:
-            for name, (n, p) in FIXED.items():
+            for name, (n, p) in _wanted(FIXED, args.only).items():
                 contenders[name] = partial(_our_speed, ours, DraftParams(n, 0, p), tokens=args.tokens)
         if args.server:
-            for name, extra in _server_flags(args.draft).items():
+            for name, extra in _wanted(_server_flags(args.draft), args.only).items():
                 server = stack.enter_context(LlamaServer(args.server, args.target, threads, args.ctx, extra))
                 contenders[name] = partial(_server_speed, server, ours, tokens=args.tokens)
         for kind in args.kinds:
@@ -82,6 +85,10 @@ def main() -> None:
                 if args.json:
                     args.json.write_text(json.dumps(raw), encoding="utf-8")
     _summary(raw)
+
+
+def _wanted(rivals: dict[str, T], names: list[str] | None) -> dict[str, T]:
+    return {name: rival for name, rival in rivals.items() if names is None or name in names}
 
 
 def _server_flags(draft: Path | None) -> dict[str, list[object]]:

@@ -29,9 +29,24 @@ for n in range(1, 1_000_001):
 """
 
 
-def kill_a_writer(file: Path, after: int) -> int:
+_CONTINUER = """
+import sys
+from pathlib import Path
+from app.chat.store import Store
+
+store = Store.open(Path(sys.argv[1]))
+journal = store.resume(store.load(1).tree.path[-1].id)
+before = len(journal.node.text.split())
+for n in range(before + 1, 1_000_001):
+    journal.add(f"{n} ")
+    journal.flush()
+    print(n, flush=True)
+"""
+
+
+def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
     """Run the writer until it has committed so many pieces, and kill it; returns the last piece that it reported."""
-    with subprocess.Popen([sys.executable, "-c", _WRITER, str(file)], stdout=subprocess.PIPE, text=True) as writer:
+    with subprocess.Popen([sys.executable, "-c", script, str(file)], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             if int(line) >= after:
@@ -68,6 +83,21 @@ def test_after_a_kill_the_answer_is_there_marked_and_goes_on(tmp_path: Path) -> 
         assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
         store.close()
         assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
+
+
+def test_a_kill_while_an_answer_goes_on_loses_neither_part(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    committed = kill_a_writer(file, after=5)
+    for _ in range(3):
+        committed = kill_a_writer(file, committed + 5, _CONTINUER)
+        store = Store.open(file)
+        answer = store.load(1).tree.path[-1]
+        numbers = [int(word) for word in answer.text.split()]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= committed
+        assert (answer.state, answer.reasoning) == (State.CUT, "Well")
+        committed = len(numbers)
+        store.close()
 
 
 def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:

@@ -138,7 +138,13 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     again.type("lighthouse")
     again.until(lambda s: "Write a very long story" in s and "Nothing" not in s)
     again.press("Enter")
-    again.until(lambda s: "cut before its end" in s)
+    again.until(lambda s: "cut before its end; ctrl+g continues" in s)
+    again.press("C-g")
+    again.until(lambda s: re.search(r"ctx [1-9]\d\d/8k", s) and "cut before its end" not in s)
+    again.press("Escape")
+    again.until(lambda s: "stopped; ctrl+g continues" in s)
+    again.press("C-Up")
+    again.until(lambda s: "e edit" in s)
     again.press("C-q")
     assert again.exit_code() == 0
 

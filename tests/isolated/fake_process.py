@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.engine.interfaces import Cancelled
 from app.errors import DecodeError, Interrupted, ModelLoadError
+from app.events import Event, JobEnded, JobProgressed
 from app.isolated.child import serve
 from app.isolated.codec import Codec
 from app.isolated.protocol import codec_for
@@ -86,8 +88,17 @@ def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
     model.decode = watched  # type: ignore[method-assign]
 
 
+@dataclass(frozen=True, slots=True)
+class FakeJob:
+    """Says who loaded the pair."""
+
+    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+        yield JobProgressed(number, pair.info)
+        yield JobEnded(number, pair.info.n_ctx)
+
+
 def codec() -> Codec:
-    return codec_for(FakeLoader)
+    return codec_for(FakeLoader, FakeJob)
 
 
 speak: Callable[[str], None] = print

@@ -15,6 +15,9 @@ from app.cli.engines import codec
 from app.cli.fitting import DoesNotFitError
 from app.cli.options import Options, PairLoader
 from app.cli.placement import Placement
+from app.cli.ways import ChatLoader
+from app.compare.job import CompareJob, Raced, RunBegan
+from app.compare.sides import Side
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason, Origin, SamplingParams
@@ -23,6 +26,8 @@ from app.events import (
     AnswerPlan,
     Failed,
     Finished,
+    JobEnded,
+    JobProgressed,
     Loaded,
     LoadProgress,
     Measuring,
@@ -34,11 +39,14 @@ from app.events import (
 )
 from app.hardware.offers import Offer
 from app.isolated.codec import Codec
-from app.isolated.protocol import Answer, Begin, Cancel, LastWords, Load
+from app.isolated.protocol import Answer, Begin, Cancel, LastWords, Load, RunJob
 from app.llama.params import ModelParams
 from app.registry import ModelOnDisk, SetUp
 from app.responder import AnswerRequest
 from app.source import DemoModel, HubModel, LocalModel
+from app.ui.settings import ChatSettings
+from app.ui.setups import Choice
+from app.ui.ways import NoRoomError, Way
 
 MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)
 STATS = GenerationStats(predicted_n=3, accepted_by_position=[2, 1], predicted_ns=10**15)
@@ -69,6 +77,10 @@ VALUES = [
     Measuring(3, 0.1),
     PromptProgressed(3, True, 1, 2),
     StepCompleted(3, (Segment("a", Origin.DRAFT), Segment("b", Origin.TARGET, True)), STATS, STATUS),
+    JobProgressed(3, RunBegan("plain", 1)),
+    JobEnded(3, Raced((), {"auto": None}, False)),
+    Load(ChatLoader({"rpc": ["a:5"], "temp": 0.5, "prompt_file": Path("/a")}, OPTIONS)),
+    RunJob(CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
     Finished(3, FinishReason.STOP, "a", "b", STATS, AnswerPlan("fixed", "model", DraftParams(), None), None),
 ]
 
@@ -92,6 +104,7 @@ def test_numbers_that_json_does_not_have() -> None:
         ModelFileError("There is no file x.", "Check the path."),
         StoppedError("Loading was stopped."),
         WaitError("Wait.", "", 3.5),
+        NoRoomError("No room.", (Way("a", "b", "c", Choice(PairLoader(OPTIONS), ChatSettings("t"))),)),
         DoesNotFitError("No room.", "Take", (Offer("a shorter context", 1, "less", ("--ctx", "1024"), True),)),
     ],
 )

@@ -17,9 +17,21 @@ import pytest
 from app.child import Ending, python_command, python_environment
 from app.engine.types import DraftParams, FinishReason
 from app.errors import EngineLostError, ModelLoadError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, PromptProgressed, StepCompleted
+from app.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    JobProgressed,
+    Loaded,
+    LoadProgress,
+    Notice,
+    PairInfo,
+    PromptProgressed,
+    StepCompleted,
+)
 from app.worker import EngineWorker, Loader
-from tests.isolated.fake_process import MODULE, FakeLoader
+from tests.isolated.fake_process import MODULE, FakeJob, FakeLoader
 from tests.isolated.harness import ENDLESS, Harness, question
 
 
@@ -57,6 +69,20 @@ class TestTheSame:
         worker.close(30)
 
         assert [untimed(event) for event in there] == [untimed(here.get(timeout=30)) for _ in there]
+
+    def test_a_job_runs_on_the_pair_that_is_there(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=77))
+        harness.until(Loaded)
+        harness.child.kill()
+        harness.until(Notice)
+        number = harness.engine.run(FakeJob())
+        answer = harness.engine.answer(question())
+
+        *_, progressed, ended = harness.until(JobEnded)
+        assert isinstance(progressed, JobProgressed)
+        assert isinstance(progressed.what, PairInfo)
+        assert ended == JobEnded(number, 77)
+        assert finished(harness.until(Finished, Failed)[-1]).request == answer
 
     def test_what_a_library_prints_does_not_disturb(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(prints=True))

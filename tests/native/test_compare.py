@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.chat.message import Message, Role
 from app.compare.difference import ROUNDING, explain
+from app.compare.job import CompareJob, Raced
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.race import Round, Run, in_process, race
 from app.compare.report import compared, comparison_lines
+from app.compare.sides import PLAIN, Side
 from app.compare.suite import Prompt
 from app.engine.types import AutoDraft, SamplingParams
+from app.events import Finished, JobEnded
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair, PairParams
-from app.responder import AnswerRequest
+from app.responder import AnswerRequest, answer
 
 pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)
@@ -96,3 +100,26 @@ def test_the_check_finds_it_lossless(pair: NativePair) -> None:
         pass
     assert checks.hold
     assert statement(checks).startswith("Lossless as far as was tested")
+
+
+def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
+    said = (Message(Role.USER, "Name a colour."), Message(Role.ASSISTANT, "Blue."))
+    request = replace(REQUEST, messages=(*said, Message(Role.USER, "Name two more, and say why you like them.")))
+    sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
+    *_, ended = CompareJob(request, sides, rounds=2).run(pair, 1, never)
+
+    assert isinstance(ended, JobEnded)
+    raced = ended.result
+    assert isinstance(raced, Raced)
+    assert len(raced.rounds) == 2
+    runs = [run for round_ in raced.rounds for run in round_.values()]
+    held = {run.stats.cache_n for run in runs}
+    assert len(held) == 1, "everybody must begin from the same tokens"
+    assert 0 < held.pop() < len(runs[0].prompt) - 4
+    assert {run.tokens for run in runs if run.contender == PLAIN} == {raced.rounds[0][PLAIN].tokens}
+    found = raced.differences["everything"]
+    assert found is None or found.near_tie
+
+    *_, finished = answer(pair, 2, replace(request, max_tokens=2), never)
+    assert isinstance(finished, Finished)
+    assert finished.stats.prompt_n == 1, "the chat's next prompt finds what it shares with the comparison"

@@ -88,8 +88,8 @@ def test_the_arithmetic_from_the_header_comes_near(demo_target: Path, kv_type: s
 
     assert n_ctx == 4096
     assert need.kv == exact.kv
-    assert need.weights == pytest.approx(exact.weights, rel=0.05)
-    assert need.total == pytest.approx(exact.total, rel=0.1)
+    assert need.weights == pytest.approx(exact.weights, rel=0.001)
+    assert need.total == pytest.approx(exact.total, rel=0.01)
     assert exact.host == 0
 
 

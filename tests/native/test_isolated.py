@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -17,19 +18,16 @@ import pytest
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
 from app.cli.engines import Engine, make_engine
-from app.cli.options import Options, PairLoader, loader, pair_params, read_options
+from app.cli.options import Options, loader, pair_params, read_options
 from app.cli.parser import build_parser
 from app.engine.types import DraftParams, FinishReason, SamplingParams
-from app.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
+from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
 from app.isolated.engine import IsolatedEngine
-from app.llama import pair as native_pair
 from app.llama.canary import Survivors
-from app.llama.cancel import CancelFlag
 from app.responder import AnswerRequest
 from app.worker import EngineWorker
 from tests.isolated.test_engine import untimed
-from tests.native.conftest import NewContext
 from tests.native.tiny_model import write_deadly_model
 
 pytestmark = pytest.mark.native
@@ -134,10 +132,7 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
 
     assert isinstance(lost, Failed)
     assert "while writing the answer, by signal KILL" in lost.error.message
-    assert (
-        "The system ends what takes too much memory. Start with --no-draft: no draft, which frees about "
-        in lost.error.hint
-    )
+    assert re.search(r"takes too much memory\. Start with --\S+.*, which frees about", lost.error.hint)
     assert isinstance(running.until(Finished, Failed)[-1], Finished)
 
 
@@ -187,36 +182,3 @@ class TestRun:
             parent.stdout.read()
             assert parent.wait(60) == 130
             child.wait(60)
-
-
-class TestMemory:
-    @pytest.mark.parametrize("reason", ["failed to allocate buffer for kv cache", "cudaMalloc failed: out of memory"])
-    def test_a_load_without_memory_names_what_takes_less(self, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-        error = self.failure(monkeypatch, f"llama.cpp could not make a context: {reason}.")
-
-        assert error.hint.startswith("Start with --ctx 4096: a context of 4,096 tokens, which frees about ")
-
-    def test_another_failure_keeps_its_hint(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.failure(monkeypatch, "llama.cpp could not load x: no reason.").hint == "As it was."
-
-    def failure(self, monkeypatch: pytest.MonkeyPatch, message: str) -> ModelLoadError:
-        def fail(*_: object) -> None:
-            raise ModelLoadError(message, "As it was.")
-
-        monkeypatch.setattr(native_pair, "load_pair", fail)
-        with pytest.raises(ModelLoadError) as caught:
-            PairLoader(options("--ctx", "8192"))(CancelFlag(), lambda what, share: True)
-        assert caught.value.message == message
-        return caught.value
-
-    def test_a_batch_without_memory_names_what_takes_less(
-        self, new_context: NewContext, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from app.llama.library import native
-
-        context = new_context()
-        monkeypatch.setattr(native, "llama_decode", lambda *_: -2)
-
-        with pytest.raises(DecodeError, match="There is not enough memory") as caught:
-            context.decode([1], 1)
-        assert "--ctx" in caught.value.hint

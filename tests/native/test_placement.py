@@ -16,11 +16,13 @@ from app.cli import fitting, main
 from app.cli.fitting import DoesNotFitError, fitted
 from app.errors import UsageError
 from app.hardware.fit import DeviceRoom
+from app.llama import identity as identities
 from app.llama import pair as pairs
 from app.llama import placement
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
+from app.llama.identity import pair_identity
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, PairParams, load_pair
@@ -167,8 +169,7 @@ def test_a_quantised_cache_without_flash_attention_is_refused() -> None:
 def test_what_was_learned_belongs_to_a_placement(
     cards: None, demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "fingerprint", lambda path: path.name)
-    draft = type("Draft", (), {"path": demo_draft})()
+    monkeypatch.setattr(identities, "fingerprint", lambda path: path.name)
     base = PairParams(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))
     kinds = [
@@ -184,14 +185,12 @@ def test_what_was_learned_belongs_to_a_placement(
         replace(base, n_threads=1),
     ]
 
-    def identity(params: PairParams, with_draft: Any = draft) -> str:
-        return NativePair._identity(object.__new__(NativePair), params, with_draft)
-
-    names = [identity(params) for params in kinds]
+    names = [pair_identity(params) for params in kinds]
     assert len(set(names)) == len(kinds)
-    assert identity(base) == identity(replace(base, n_ctx=256))
+    assert pair_identity(base) == pair_identity(replace(base, n_ctx=256))
     # Of a draft that is not loaded nothing counts.
-    assert identity(base, None) == identity(replace(base, draft_kv_type="q8_0"), None)
+    alone = replace(base, draft=None)
+    assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
 
 
 # From what the machine has to a load
@@ -202,7 +201,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
     def give(*devices: DeviceRoom) -> None:
-        monkeypatch.setattr(fitting, "_rooms", lambda: devices)
+        monkeypatch.setattr(fitting, "memory_rooms", lambda: devices)
 
     return give
 
@@ -216,7 +215,7 @@ def memory(gigabytes: float) -> DeviceRoom:
 
 
 def test_this_machine_has_main_memory() -> None:
-    found = fitting._rooms()
+    found = fitting.memory_rooms()
     assert (found[-1].name, found[-1].kind) == ("cpu", "cpu")
     assert found[-1].free_bytes > 0
 

@@ -50,6 +50,7 @@ def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> 
     }
     assert set(answer["models"]["target"]) == {"name", "file", "quantisation", "size", "vocabulary"}
     assert answer["models"]["draft"]["file"] == demo_draft.name
+    assert answer["device"] == "CPU"
     assert (answer["finish_reason"], answer["timings"]["predicted_n"]) == ("length", 12)
     assert (answer["speculation"]["mode"], answer["speculation"]["drafter"]) == ("auto", "model+look-up")
     assert answer["speculation"]["n_max"] is None
@@ -102,6 +103,14 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     from_file = tandem("run", *GREEDY, "--prompt-file", file).stdout
 
     assert from_stdin == from_file == tandem("run", *GREEDY, "Name a colour.").stdout
+
+
+def test_an_answer_begins_as_it_is_told_to() -> None:
+    done = tandem("run", *GREEDY, "--prefill", "Blue, because the", "What is your favourite colour?")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("Blue, because the ")
+    assert len(done.stdout.split()) > 4
 
 
 def test_the_system_prompt_and_stop_strings_reach_the_model() -> None:

@@ -27,7 +27,7 @@ def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "rows" in done.stdout
     assert "A drafted token costs" in done.stdout
-    (file,) = (tmp_path / "tandem" / "drafting").iterdir()
+    (file,) = (tmp_path / "tandem" / "drafting").glob("*.json")
     assert len(json.loads(file.read_text())["rows"]) >= 2
 
 

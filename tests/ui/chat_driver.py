@@ -13,6 +13,7 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.session import Phase
 from app.ui.settings import ChatSettings
 from app.ui.widgets.message import AnswerMessage
+from app.ui.widgets.status import StatusLine
 from tests.ui.fakes import FakeEngine, fake_app
 
 _PAUSES = 200
@@ -82,7 +83,7 @@ class Chat:
 
     @property
     def status(self) -> str:
-        return str(self.screen.status.render())
+        return str(self.screen.query_one(StatusLine).render())
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from app.responder import AnswerRequest, LoadedPair
 from app.ui.app import TandemApp, make_app
 from app.ui.keeping import StoreOpener
 from app.ui.settings import ChatSettings
-from app.worker import CancelSwitch, Loader, Progress
+from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(
     "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064
@@ -32,7 +32,13 @@ TARGET = ModelInfo(
 DRAFT = ModelInfo("Qwen2.5 Coder 0.5B", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936)
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
 STATS = GenerationStats(
-    prompt_n=1700, predicted_n=448, draft_n=500, draft_n_accepted=390, verify_steps=76, predicted_ns=4_189_300_000
+    prompt_n=1700,
+    predicted_n=448,
+    draft_n=500,
+    draft_n_accepted=390,
+    draft_n_model=500,
+    verify_steps=76,
+    predicted_ns=4_189_300_000,
 )
 """106.7 t/s, accepted 78 %, 5.9 per check, 2.1k of context."""
 
@@ -49,6 +55,7 @@ class FakeEngine:
         self.emit = emit
         self.loads = 0
         self.requests: list[AnswerRequest] = []
+        self.jobs: list[Job] = []
         self.cancelled = 0
         self._closes = closes
         self._text = ""
@@ -58,14 +65,23 @@ class FakeEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         self.requests.append(request)
-        self._text = ""
+        self._text = request.begun.text if request.begun is not None else ""
         return len(self.requests)
+
+    def run(self, job: Job) -> int:
+        self.jobs.append(job)
+        return self.job_number
 
     def cancel(self) -> None:
         self.cancelled += 1
 
     def close(self, timeout: float | None = None) -> bool:
         return self._closes
+
+    @property
+    def job_number(self) -> int:
+        """The number of the last job; no answer has it."""
+        return 1000 + len(self.jobs)
 
     # What a test makes it say
 
@@ -97,6 +113,12 @@ class FakeEngine:
     ) -> None:
         plan = AnswerPlan("fixed", "model", DraftParams(), None)
         self.emit(Finished(request or len(self.requests), reason, self._text, "", stats, plan))
+
+    def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+        """Says the rest of an answer and ends it."""
+        if text:
+            self.says(text)
+        self.finishes(reason)
 
     def fails(self, error: AppError) -> None:
         self.emit(Failed(len(self.requests), error))

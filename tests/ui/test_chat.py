@@ -12,6 +12,7 @@ from app.errors import AppError
 from app.events import Measuring, Notice
 from app.ui.session import Phase
 from app.ui.settings import ChatSettings
+from app.ui.widgets.status import StatusLine
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR, STATS
 
@@ -257,7 +258,7 @@ async def test_acceptance_wears_the_drafts_colour() -> None:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)
         await chat.shows("accepted 78 %")
-        content = chat.screen.status.render()
+        content = chat.screen.query_one(StatusLine).render()
         styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
         assert styled["accepted 78 %"] == "$draft"
         assert "106.7 t/s" not in styled
@@ -272,9 +273,10 @@ async def test_automatic_drafting_shows_its_verdict_and_spares_bars_where_the_li
         await chat.shows("measuring this pair, once 30 %")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
         await chat.shows("3.1x winning")
-        chat.screen.status._rates.extend([1.0] * 8)
+        chat.screen.status.recent.rates.extend([1.0] * 8)
         assert len(chat.status) <= 78
         assert "5.9 per check" in chat.status
+        assert "█" not in chat.status
 
 
 async def test_look_up_alone_can_be_turned_off() -> None:
@@ -362,7 +364,7 @@ async def test_the_header_names_the_pair() -> None:
         assert "A pair" in chat.rows[0]
         await chat.load()
         await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M  +  0.5B Q8_0")
-        assert chat.rows[0].endswith("CPU")
+        assert chat.rows[0].endswith("CPU · 20.4 GB")
         assert chat.screen.header.pair == PAIR
 
 

@@ -39,6 +39,9 @@ def texts(file: Path, conversation: int = 1) -> list[str]:
 
 async def look(chat: Chat) -> ConversationsScreen:
     await chat.pilot.press("ctrl+o")
+    await chat.pilot.pause()
+    if chat.screen.sidebar.has_focus_within:
+        await chat.pilot.press("ctrl+o")
     await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
     await chat.pilot.pause()
     screen = chat.pilot.app.screen

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from itertools import count
 from typing import Protocol
 
 import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
+from app.engine.stats import GenerationStats
 from app.errors import AppError
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import Chat
@@ -61,10 +61,8 @@ class SnapCompare(Protocol):
 
 
 @pytest.fixture(autouse=True)
-def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The sparkline depends on the clock: one look each 0.2 s. The fixture that compares wants a loop of its own."""
-    looks = count(1)
-    monkeypatch.setattr("app.ui.widgets.status.monotonic", lambda: next(looks) * 0.2)
+def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The fixture that compares wants a loop of its own."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)
@@ -86,11 +84,19 @@ async def answered(chat: Chat) -> None:
     await chat.load()
     await chat.send(PROMPT)
     chat.engine.says("The user wants code and its complexity. Quicksort it is.", thinking=True)
-    for n, speed in enumerate([60, 80, 95, 110, 106, 100, 118, 120]):
-        stats = replace(STATS, predicted_n=448 + speed * n)
-        chat.engine.says("" if n else ANSWER, stats=stats)
-        await chat.until(lambda n=stats.predicted_n: chat.screen.status.counted == n)  # type: ignore[misc]
-    chat.engine.finishes()
+    chat.engine.says(ANSWER, stats=GenerationStats(predicted_n=1))
+    stats = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0)
+    for speed in [60, 80, 95, 110, 106, 100, 118, 120]:
+        stats = replace(
+            stats,
+            predicted_n=stats.predicted_n + speed // 2,
+            predicted_ns=stats.predicted_ns + 500_000_000,
+            verify_steps=stats.verify_steps + 9,
+            drafted_steps=stats.drafted_steps + 8,
+        )
+        chat.engine.says("", stats=stats)
+        await chat.until(lambda seen=stats: chat.screen.status.stats == seen)  # type: ignore[misc]
+    chat.engine.finishes(stats=stats)
     await chat.ready()
 
 

@@ -74,22 +74,52 @@ def test_every_width_is_measured_without_the_change_of_width() -> None:
 
 
 def test_a_small_budget_leaves_the_ends_of_likely_steps() -> None:
-    profile, _ = measure(TimedModel({}), budget_ns=1)
+    profile, _ = measure(TimedModel({4: 15, 16: 25}), budget_ns=1)
 
-    assert sorted(profile.rows) == [1, 2]
+    assert profile.rows == {1: 10, 2: 20, 4: 15, 8: 80, 16: 25}
+
+
+def test_weights_that_are_read_from_the_disk_first_do_not_use_up_the_time() -> None:
+    # The first batches of a model touch weights that nobody has read yet.
+    profile, _ = measure(TimedModel({}, disturbed=[1, 2]), budget_ns=9_000)
+
+    assert sorted(profile.rows) == list(PROFILE_WIDTHS)
+
+
+def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
+    class Drifting(TimedModel):
+        """Slower with every batch, for everybody alike."""
+
+        def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+            before = TimedModel.now
+            super().decode(tokens, n_outputs)
+            TimedModel.now += round((TimedModel.now - before) * 0.02 * len(self.batches))
+
+    profile, _ = measure(Drifting({n: 1000 * n for n in PROFILE_WIDTHS}))
+
+    assert {width: ns / profile.rows[1] for width, ns in profile.rows.items()} == pytest.approx(
+        {width: width for width in PROFILE_WIDTHS}, rel=0.04
+    )
 
 
 def test_what_disturbs_a_measurement_does_not_count() -> None:
-    profile, _ = measure(TimedModel({}, disturbed=[3, 6, 9]))
+    profile, _ = measure(TimedModel({}, disturbed=[5, 8, 12]))
 
     assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
 
 
 def test_a_wide_batch_that_two_narrow_ones_would_beat_is_measured_once_more() -> None:
-    # Batches: a first one, then two of each width in the order 1, 2, 4, 8, 3, 16.
-    profile, _ = measure(TimedModel({}, disturbed=[12, 13]))
+    # Batches: two to warm up, two single rows, then two more and two of each width in the order 2, 4, 8, 16.
+    profile, _ = measure(TimedModel({}, disturbed=[19, 20]))
 
     assert profile.rows[16] == 160
+
+
+def test_no_batch_costs_less_than_one_row() -> None:
+    # A single row that was disturbed twice makes what is timed beside it look cheap.
+    profile, _ = measure(TimedModel({4: 12}, disturbed=[9, 10]))
+
+    assert profile.rows[4] == profile.rows[1]
 
 
 def test_a_stop_leaves_no_half_curve() -> None:

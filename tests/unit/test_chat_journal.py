@@ -93,9 +93,11 @@ def test_a_stopped_answer_is_continued_where_it_was(talk: Talk) -> None:
     first.add("one ")
     node = first.finish(State.STOPPED, stats={"n": 1})
     more = talk.store.resume(node.id, talk.clock)
+    assert (first.continues, more.continues, more.is_empty) == (False, True, True)
     assert talk.last().state is State.WRITING
     more.add("two")
     more.flush()
+    assert not more.is_empty
     assert talk.last().text == "one two"
     done = more.finish(State.COMPLETE)
 

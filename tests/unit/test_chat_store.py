@@ -94,6 +94,25 @@ def test_an_edit_and_a_new_answer_are_branches_and_the_old_ones_stay(store: Stor
     assert store.load(conversation).tree.path == (asked, answered)
 
 
+def test_an_edited_answer_stands_beside_the_old_one_and_can_go_on_like_it(store: Store) -> None:
+    conversation, asked, answer = exchange(store, "Count.", "one, two")
+    edited = store.add(conversation, Role.ASSISTANT, "one", parent=asked.id, state=State.CUT)
+    tree = store.load(conversation).tree
+    assert tree.path == (asked, edited)
+    assert tree.siblings(edited.id) == (answer, edited)
+    more = store.resume(edited.id)
+    more.add(" and two")
+    assert more.finish(State.COMPLETE).text == "one and two"
+
+
+def test_whether_a_conversation_is_there(store: Store) -> None:
+    conversation, *_ = exchange(store, "Hi", "Hello")
+    store.delete(conversation)
+    assert store.holds(conversation)
+    store.purge(-1)
+    assert not store.holds(conversation)
+
+
 def test_a_title_that_was_given_stays_until_it_is_taken_back(store: Store) -> None:
     conversation = store.create()
     assert store.rename(conversation, " My\n\x1btitle ") == "My title"

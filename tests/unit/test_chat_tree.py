@@ -31,6 +31,10 @@ def test_siblings_are_the_branches_at_one_place() -> None:
     assert [node.id for node in BRANCHES.siblings(3)] == [3]
 
 
+def test_a_message_has_replies_or_is_the_end_of_its_branch() -> None:
+    assert [BRANCHES.has_replies(id_) for id_ in (1, 2, 3, 4)] == [True, True, False, False]
+
+
 def test_switching_goes_to_the_end_of_the_other_branch_and_back() -> None:
     other = BRANCHES.switched(4)
 
@@ -53,6 +57,8 @@ def test_a_model_reads_the_path_without_empty_messages() -> None:
     tree = Tree().with_node(Node(1, None, Role.USER, "Hi")).with_node(Node(2, 1, Role.ASSISTANT, "", "thinking"))
 
     assert said(tree.path) == (Message(Role.USER, "Hi"),)
+    cut = tree.with_node(Node(3, 1, Role.ASSISTANT, "Hello, \n", state=State.CUT))
+    assert said(cut.path)[-1] == Message(Role.ASSISTANT, "Hello,")
 
 
 def test_what_ended_early_can_be_continued() -> None:

@@ -109,6 +109,7 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
         ("bench", "--kinds", "verse"),
         ("bench", "--samples", "0"),
         ("bench", "--against", "nowhere"),
+        ("bench", "--against", "http://127.0.0.1:9", "--api-key-env", "TANDEM_NO_SUCH_KEY"),
         ("bench", "--prompts", "/missing"),
         ("compare", "x", "--save", "/missing/folder/file"),
     ],

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import Message, Role
-from app.compare.measure import Spread, measure, outcome, spread, verdict
+from app.compare.measure import Spread, in_figures, measure, outcome, spread, verdict
 from app.compare.race import (
     WARM_UP,
     Contender,
@@ -208,6 +208,11 @@ def test_acceptance_is_over_all_rounds() -> None:
 def test_the_verdict_says_no_more_than_the_spread_allows(ratios: tuple[float, ...], expected: str, words: str) -> None:
     assert outcome(spread(ratios)) == expected
     assert verdict(spread(ratios)) == words
+
+
+def test_a_table_says_a_tie_too() -> None:
+    assert in_figures(Spread(3.1, 3.0, 3.2, 3)) == "3.1x (3.0 to 3.2)"
+    assert in_figures(Spread(1.02, 1.02, 1.02, 1)) == "1.02x, a tie"
 
 
 def test_nothing_measured_is_said_so() -> None:

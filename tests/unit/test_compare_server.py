@@ -38,11 +38,11 @@ Play = Callable[..., str]
 
 @pytest.fixture
 def play() -> Iterator[Play]:
-    """Starts a server that gives a status and a body; what it was asked stands in `play.asked`."""
+    """Starts a server that gives a status and a body; `play.asked` and `play.keys` hold what it was asked."""
     started: list[ThreadingHTTPServer] = []
     release = threading.Event()
 
-    def start(body: object, status: int = 200, *, hold: bool = False, cut: bool = False) -> str:
+    def start(body: object, status: int = 200, *, hold: bool = False, cut: bool = False, to: str = "") -> str:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
 
         class Handler(BaseHTTPRequestHandler):
@@ -51,10 +51,13 @@ def play() -> Iterator[Play]:
                 self.do_GET()
 
             def do_GET(self) -> None:
+                keys.append(self.headers["Authorization"])
                 if hold:
                     release.wait(20)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(raw)))
+                if to:
+                    self.send_header("Location", to)
                 self.end_headers()
                 self.wfile.write(raw[: len(raw) - 9 * cut])
 
@@ -68,7 +71,8 @@ def play() -> Iterator[Play]:
         return f"http://127.0.0.1:{server.server_address[1]}"
 
     asked: list[dict[str, Any]] = []
-    start.asked = asked  # type: ignore[attr-defined]
+    keys: list[str | None] = []
+    start.asked, start.keys = asked, keys  # type: ignore[attr-defined]
     yield start
     release.set()
     for server in started:
@@ -181,3 +185,26 @@ def test_it_says_what_it_is(play: Play) -> None:
 def test_no_address(url: str) -> None:
     with pytest.raises(UsageError, match="no address"):
         Server(url)
+
+
+def test_a_key_goes_to_the_server_and_not_to_where_it_sends_us(play: Play) -> None:
+    elsewhere = play({"build_info": "b2"})
+    server = Server(play(b"", 302, to=f"{elsewhere}/props"), key="secret")
+    assert server.describe() == {"build_info": "b2"}
+    assert play.keys == ["Bearer secret", None]  # type: ignore[attr-defined]
+
+    ask(play(ANSWER))
+    assert play.keys[-1] is None  # type: ignore[attr-defined]
+
+
+def test_a_server_that_wants_a_key_says_how_to_give_it(play: Play) -> None:
+    with pytest.raises(AppError, match="answers 401: no key") as error:
+        Server(play(b"no key", 401)).describe()
+    assert "--api-key-env" in error.value.hint
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schl\u00fcssel"])
+def test_a_key_that_a_header_cannot_hold(key: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Server("http://127.0.0.1:1", key=key)
+    assert key not in error.value.message

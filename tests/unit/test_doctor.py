@@ -7,18 +7,22 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.cli import doctor as command
 from app.errors import ModelLoadError
 from app.hardware.builds import Advice
-from app.hardware.checks import SECTIONS, Facts, Line, Section, places, screen, views, worst
+from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
 from app.hardware.disk import Place, place
 from app.hardware.machine import Gpu, Machine
+from app.hardware.pair_view import PairView
+from app.hardware.slow import Situation
 from app.hardware.terminal import Terminal, terminal
 
 GIB = 1 << 30
+SECTIONS = (views, versions, places, screen)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def text(facts: Facts, columns: int = 120) -> str:
 def test_a_good_machine_is_all_ok() -> None:
     assert worst(section(FACTS) for section in SECTIONS) == "ok"
     assert line(views(FACTS), "processor").other == "CPU, AVX2"
-    assert line(views(FACTS), "memory").text == "20.0 of 24.0 GiB free"
+    assert line(views(FACTS), "memory").text == "21.5 GB of 25.8 GB free"
 
 
 def test_an_unused_card_comes_with_the_command() -> None:
@@ -101,7 +105,7 @@ def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
     section = views(with_gpu(devices=(CPU, device), build=Build(backends=("CUDA", "CPU"))))
 
     assert worst([section]) == "ok"
-    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 20.0 of 24.0 GiB free"
+    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 21.5 GB of 25.8 GB free"
 
 
 @pytest.mark.parametrize("driver", ["", "nouveau, kernel 6.8"])
@@ -252,7 +256,7 @@ def test_the_two_views_stand_side_by_side_where_there_is_room() -> None:
     assert wide[0].split("  ")[-1].strip() == "llama.cpp can use"
     column = wide[0].index("llama.cpp can use")
     assert wide[1].index("CPU, AVX2") == column
-    assert wide[2].rindex("20.0 of") == column
+    assert wide[2].rindex("21.5 GB of") == column
 
 
 def test_a_narrow_screen_gets_one_below_the_other() -> None:
@@ -290,8 +294,12 @@ def test_what_was_read_cannot_steer_the_terminal() -> None:
 # The command
 
 
-def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, **args: bool) -> int:
+PAIR = PairView("big", "A big pair", "the default pair", target_source="owner/big-GGUF")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, pair: PairView = PAIR, **args: Any) -> int:
     monkeypatch.setattr(command, "gather", lambda: facts)
+    monkeypatch.setattr(command, "look_at", lambda *_: (pair, Situation(pair, 2, 2) if pair.models else None))
     return command.doctor(argparse.Namespace(**args))
 
 
@@ -321,7 +329,14 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"
-    assert [section["title"] for section in said["sections"]] == ["this machine has", "versions", "places", "terminal"]
+    assert [section["title"] for section in said["sections"]] == [
+        "this machine has",
+        "the pair",
+        "files",
+        "versions",
+        "places",
+        "terminal",
+    ]
 
 
 def test_json_of_a_library_that_does_not_load(

@@ -243,3 +243,16 @@ def test_a_smaller_quantisation_without_a_place_to_get_it_from_has_no_flag() -> 
 
     (smaller,) = [offer for offer in found if "Q4_K_M" in offer.what]
     assert (smaller.flags, smaller.suffices) == ((), True)
+
+
+def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
+    rooms = (card("CUDA0", 2.2), main(64))
+    found = by_flag(offers(need(19), need(1.5), rooms))["--gpu-layers"]
+
+    assert found.flags[2:] == ("--draft-device", "cpu")
+    assert found.suffices
+    assert "the draft on the processor" in found.what
+    n = int(found.flags[1])
+    assert n > 0
+    assert plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n, draft_device="cpu")).fits
+    assert not plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n + 1, draft_device="cpu")).fits

@@ -18,6 +18,7 @@ def learned() -> Memory:
     memory.costs.scale = 2.0
     memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
     memory.trial.on = False
+    memory.keep_least()
     return memory
 
 
@@ -33,6 +34,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert back.model.counts == memory.model.counts
     assert back.model.probability(0.5, 1) == memory.model.probability(0.5, 1)
     assert not back.trial.on
+    assert back.least_ns == memory.least_ns == 20e6
     assert list(file.parent.iterdir()) == [file]
 
 

@@ -13,15 +13,19 @@ from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader, parse_header
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
-from app.pairing.propose import GB, Fit, Room, propose, weigh
+from app.pairing.graph import Graph
+from app.pairing.propose import Fit, Room, propose, weigh
+from app.sizes import GB
 from app.source import HubModel
 from tests.native import tiny_model
 from tests.native.gguf_files import header, text
 
+GRAPH = Graph(0, 0, 0, 0, 0, 0, masks=0)
+
 
 def facts(**changes: Any) -> ModelFacts:
     vocab = VocabInfo("gpt2", [b"t%d" % i for i in range(20)], bos=0, eos=1)
-    base = ModelFacts("Big", "llama", "Q4_K_M", 10**9, 16, 8192, 8 * GB, 1000, 10**6, vocab, True, True)
+    base = ModelFacts("Big", "llama", "Q4_K_M", 10**9, 16, 8192, 8 * GB, 1000, GRAPH, vocab, True, True)
     return replace(base, **changes)
 
 
@@ -90,7 +94,7 @@ def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
 def test_memory_counts_both_models_and_grows_with_the_context() -> None:
     check = check_pair(facts(), facts(weight_bytes=GB))
 
-    assert check.memory_bytes(0) == 9 * GB + 2 * 10**6
+    assert check.memory_bytes(0) == 9 * GB
     assert check.memory_bytes(100) - check.memory_bytes(0) == 100 * 2 * 1000
 
 

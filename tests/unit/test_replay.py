@@ -6,17 +6,19 @@ played.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import pytest
 
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Strategy
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.tuning.guard import Ledger
 from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import Trace
-from app.engine.types import DraftParams
+from app.engine.types import Draft, DraftParams
 from tests.bench.policies import automatic, memory_for
 from tests.replays import curves, traces
 
@@ -106,7 +108,10 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
 class TestOff:
     def test_where_no_draft_can_win_the_draft_model_is_never_asked(self) -> None:
         class Forbidden:
-            native_ns = n_known = 0
+            native_ns = 0
+
+            def unread(self, tokens: Sequence[int]) -> int:
+                return len(tokens)
 
             def __getattr__(self, name: str) -> object:
                 raise AssertionError(f"the draft model was asked to {name}")
@@ -163,6 +168,9 @@ class TestLongPrompts:
         read: list[int] = []
 
         class Reader(PlayedDraft):
+            def unread(self, tokens: Sequence[int]) -> int:
+                return len(tokens) - 1
+
             def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
                 read.append(len(tokens))
                 return iter(())
@@ -178,6 +186,50 @@ class TestLongPrompts:
         for _ in strategy.begin(edit.prompt, 256, lambda: False):
             pass
         assert read == [len(edit.prompt)]
+
+    @pytest.mark.parametrize("kind", ["edit", "prose"])
+    def test_a_long_prompt_is_read_beside_the_answer_where_nothing_was_said_before(self, kind: str) -> None:
+        curve = curves()["cpu_q4_0"]
+        memory = memory_for(curve)
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        prose = next(trace for trace in traces() if trace.kind == "prose")
+        plain = curve.costs()[1]
+        memory.costs.profile.draft_prompt_ns = 0.1 * plain
+        memory.gain = 1.0
+        longer = Trace("long", kind, edit.prompt, prose.text, prose.matches, prose.confidences)
+        trace = edit if kind == "edit" else longer
+        pieces: list[int] = []
+
+        class Reader(PlayedDraft):
+            missing = len(trace.prompt)
+
+            def unread(self, tokens: Sequence[int]) -> int:
+                return self.missing
+
+            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+                raise AssertionError("nobody waits for it")
+
+            def read(self, tokens: Sequence[int], limit: int) -> None:
+                pieces.append(limit)
+                self.missing = max(0, self.missing - limit)
+                self._advance(limit * 0.1 * plain)
+
+            def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+                assert self.missing == 0
+                return super().draft(tokens, limit, judge)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory, Reader(trace, curve.draft, drafter._advance), LookupIndex(), clock)  # type: ignore[attr-defined]
+
+        played = replay(trace, curve, make)
+
+        if kind == "edit":
+            assert pieces == []
+        else:
+            first = next(i for i, round_ in enumerate(played.rounds) if round_.draft.n_model)
+            # A tenth of a step a token: 40 tokens a piece, after a quarter of the time that all of it takes.
+            assert pieces == [40] * math.ceil(len(trace.prompt) / 40)
+            assert first >= len(trace.prompt) * 0.1 / 4
 
 
 class TestStretch:
@@ -201,4 +253,4 @@ class TestStretch:
         assert max(self.drafted(3)) <= 12
 
     def test_a_draft_that_held_lets_the_next_one_be_twice_as_long(self) -> None:
-        assert self.drafted(64)[:3] == [12, 24, 48]
+        assert self.drafted(64)[:4] == [5, 10, 20, 40]

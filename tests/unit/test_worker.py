@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.chat.message import Message, Role
+from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.responder import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
-from tests.pairs import FakePair
+from tests.pairs import FakePair, FakePrompt
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
@@ -114,7 +114,11 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
-    pair.build_prompt = lambda messages: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+
+    def fail(messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
+        raise ZeroDivisionError
+
+    pair.build_prompt = fail  # type: ignore[method-assign]
     harness.load(pair)
     harness.worker.answer(QUESTION)
 
@@ -219,6 +223,23 @@ class TestAnswers:
         finished = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
 
         assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+
+    def test_an_answer_goes_on_where_it_ended(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, begun=Begun("hi, ", "hm"))
+        pair = FakePair(FakeModel(script([9, 10], 7)))
+
+        finished = self.finish(harness, request, pair)
+
+        assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.begun).tokens
+        assert (finished.text, finished.reasoning, finished.reason) == ("hi, ij", "hm", FinishReason.STOP)
+
+    def test_what_ended_early_keeps_the_space_at_its_end(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(script([9, 10], 3)))
+        pair.piece = lambda token: b" " if token == 10 else b"i"  # type: ignore[method-assign]
+
+        finished = self.finish(harness, replace(QUESTION, max_tokens=2), pair)
+
+        assert (finished.text, finished.reason) == ("i ", FinishReason.LENGTH)
 
     def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
         draft = FakeModel(mixing(1))

@@ -35,23 +35,26 @@ class ModelDrafter:
     def native_ns(self) -> int:
         return self.cache.native_ns
 
-    @property
-    def n_known(self) -> int:
-        return len(self.cache)
+    def unread(self, tokens: Sequence[int]) -> int:
+        return len(tokens) - 1 - self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        known = len(self.cache)
+        for _ in self.cache.process(tokens[known : min(known + limit, len(tokens) - 1)], cancelled=lambda: False):
+            pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Bring the cache up to all but the last token, which the first draft evaluates."""
-        known = self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))
+        known = len(tokens) - 1 - self.unread(tokens)
         if known:
             yield known
         yield from self.cache.process(tokens[known:-1], cancelled)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
         """Evaluate all but the last token, if more than the usual one or two are missing."""
-        missing = tokens[len(self.cache) : -1]
-        if len(missing) > 1:
-            for _ in self.cache.process(missing, cancelled=lambda: False):
-                pass
+        missing = len(tokens) - 1 - len(self.cache)
+        if missing > 1:
+            self.read(tokens, missing)
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         """Propose tokens one by one until the judge, the limit, an end token or the context says stop."""

@@ -20,16 +20,24 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
-_FIRST_STRETCH = 12
+_FIRST_STRETCH = 5
 """Tokens that the draft model may run ahead at first. Those of a confident model that has misread the task fall
-together, which odds per token do not know; a draft that held to its end lets the next one be twice as long."""
-_EXPECTED_SHARE = 0.5
+together, which odds per token do not know; a draft that held to its end lets the next one be twice as long, and one
+that did not makes it shorter by a tenth."""
+_SHORTER = 0.9
+_EXPECTED_SHARE = 0.8
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
 _RECONSIDER = 32
 """Rounds between two looks at whether drafting could win at all."""
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have when a prompt must be read for it."""
 _ALWAYS_READ = 64
+_WAIT_SHARE = 0.25
+"""A long prompt is read by the draft model after plain tokens that took this share of what reading takes: text that a
+look-up finishes never needs it, and other text waits a little."""
+_CHUNK_STEPS = 4.0
+"""Plain steps that the answer may be held up by one piece of that reading."""
+_SMALLEST_CHUNK = 32
 _GAIN_MEMORY = 0.02
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
@@ -65,6 +73,9 @@ class AutomaticDrafting:
         self._n_drafted = 0
         self._stretch = _FIRST_STRETCH
         self._worth_reading = True
+        self._unread = 0
+        self._wait = 0.0
+        self._plain_tokens = 0
         self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns)
         self._why_impossible = ""
         self._expected = 0.0
@@ -88,18 +99,21 @@ class AutomaticDrafting:
         self.memory.trial.begin()
         self.memory.ledger.begin()
         self._lookup.follow(sequence)
-        self._worth_reading = self._reading_pays(len(sequence), expected_tokens)
-        if self._drafter is not None and self._model_wanted(len(sequence)):
+        if self._drafter is None:
+            return
+        n_past = len(sequence)
+        self._unread = self._drafter.unread(sequence)
+        reading = self._unread / self._tokens_a_step(n_past) if self._unread > _ALWAYS_READ else 0.0
+        self._worth_reading = reading <= self.memory.gain * min(expected_tokens, _USUAL_ANSWER)
+        self._wait = _WAIT_SHARE * reading if self._lookup.is_there else 0.0
+        if self._wait < 1.0 and self._model_wanted(n_past):
+            self._unread = 0
             yield from self._drafter.begin(sequence, cancelled)
 
-    def _reading_pays(self, n_prompt: int, expected_tokens: int) -> bool:
-        """Whether the draft model's reading of a prompt is likely to be earned back in the answer."""
-        if self._drafter is None:
-            return False
+    def _tokens_a_step(self, n_past: int) -> float:
+        """Prompt tokens that the draft model reads in the time of a plain step."""
         costs = self.memory.costs
-        unread = n_prompt - self._drafter.n_known
-        saved = self.memory.gain * costs.target_ns(1, n_prompt) * min(expected_tokens, _USUAL_ANSWER)
-        return unread <= _ALWAYS_READ or unread * costs.scale * costs.profile.draft_prompt_ns <= saved
+        return costs.target_ns(1, n_past) / max(costs.scale * costs.profile.draft_prompt_ns, 1.0)
 
     # One round
 
@@ -116,7 +130,12 @@ class AutomaticDrafting:
         looked = self._lookup.alone()
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
-        if self._model_wanted(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value):
+        wanted = self._model_wanted(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value)
+        if wanted and self._unread:
+            self._proposal = proposal = looked
+            if n == 0 and self._plain_tokens >= self._wait:
+                self._read_on(sequence)
+        elif wanted:
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(proposal.products)
             self._expected = value - rule.rate * self._n_drafted * self.memory.costs.draft_ns
@@ -125,6 +144,16 @@ class AutomaticDrafting:
             self._proposal = proposal = looked
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
         return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model)
+
+    def _read_on(self, sequence: Sequence[int]) -> None:
+        """Let the draft model read a piece of the prompt, beside the answer that goes on."""
+        assert self._drafter is not None
+        piece = max(_SMALLEST_CHUNK, round(_CHUNK_STEPS * self._tokens_a_step(len(sequence) - 1)))
+        started = self._clock()
+        unread = self._drafter.unread(sequence)
+        self._drafter.read(sequence, piece)
+        self._catch_up_ns = self._clock() - started
+        self._unread = max(0, unread - piece)
 
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
@@ -183,7 +212,8 @@ class AutomaticDrafting:
             self._drafter.accept(round_.n_accepted)
             held = round_.n_accepted >= self._n_drafted
             longer = min(MAX_DRAFT, max(self._stretch, 2 * self._n_drafted))
-            self._stretch = longer if held else max(_FIRST_STRETCH, round_.n_accepted)
+            shorter = max(_FIRST_STRETCH, round_.n_accepted, round(_SHORTER * self._stretch))
+            self._stretch = longer if held else shorter
         n = len(round_.tokens)
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
@@ -194,6 +224,7 @@ class AutomaticDrafting:
             memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
         else:
             memory.trial.observe_plain(n)
+            self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past))
         self._lookup.learn(round_)
@@ -235,6 +266,8 @@ class AutomaticDrafting:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:
             return "off", "reading this prompt with the draft model would cost more than it could bring"
+        if self._unread and self._can_pay:
+            return "off", "the draft model reads a long prompt only where nothing was said before"
         if not self._can_pay:
             if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
                 self._why_impossible = impossibility(memory.costs, MAX_DRAFT)

@@ -15,20 +15,22 @@ _TIE = 0.03
 class Pace:
     """Tokens and time of one answer, lately and in all. Times are nanoseconds.
 
+    What is remembered for the price is told in plain steps of its own moment: a machine that slows down for a while
+    does so for drafts and plain steps alike, and must not make the one look worse than the other.
+
     Attributes:
         n_rounds: Rounds so far.
     """
 
     n_rounds: int = 0
     _tokens: float = 0.0
-    _ns: float = 0.0
+    _steps: float = 0.0
     _spent_ns: float = 0.0
     _plain_ns: float = 0.0
 
     def rate(self, plain_ns: float) -> float:
         """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
-        recent = (self._tokens + _RATE_PRIOR) / (self._ns + _RATE_PRIOR * plain_ns)
-        return max(recent, 1.0 / plain_ns)
+        return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
     def observe(self, n_tokens: int, cost_ns: float, total_ns: float, plain_ns: float) -> None:
         """Book a round.
@@ -40,7 +42,7 @@ class Pace:
             plain_ns: What one token of plain decoding takes here.
         """
         self._tokens = _RATE_FORGETTING * self._tokens + n_tokens
-        self._ns = _RATE_FORGETTING * self._ns + cost_ns
+        self._steps = _RATE_FORGETTING * self._steps + cost_ns / plain_ns
         self._spent_ns += total_ns
         self._plain_ns += n_tokens * plain_ns
         self.n_rounds += 1

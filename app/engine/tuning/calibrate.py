@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
 from app.errors import Interrupted
 
-QUICK_ORDER = (1, 2, 4, 8, 3, 16, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
+QUICK_ORDER = (1, 2, 4, 8, 16, 3, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
+ESSENTIAL = frozenset((1, 2, 4, 8, 16))
+"""Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good."""
 _DRAFT_TOKENS = 4
 _CONTEXT = 512
-_NARROW = 8
 _DOUBTFUL = 1.05
+_WARM = 0.9
+_WARM_UPS = 5
 _CONTEXT_WIDTHS = (1, 4)
 _CONTEXT_REPEATS = 3
 
@@ -32,15 +36,17 @@ def calibrate(
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
-    Every width is run twice in a row: the first run pays for the change of width, the second does not. The least time
-    counts, because other work on the machine only ever adds. The caches are left empty.
+    Costs are measured as ratios: every width right after single rows, because the speed of a machine that does other
+    things too drifts more within a second than the steps of the curve are high. Everything is run twice in a row: the
+    first run pays for the change of width, the second does not, and what disturbs one of them does not count. The
+    caches are left empty.
 
     Args:
         target: The big model's cache.
         draft: The draft model's, if there is one.
         text: Real text, at least as long as the widest batch; experts of a mixture are chosen by it.
         clock: Monotonic nanoseconds.
-        budget_ns: When to stop measuring; width 1 and 2 are always measured.
+        budget_ns: When to stop measuring, from when the weights are in memory; `ESSENTIAL` widths are always measured.
         cancelled: Stops between two batches.
         passes: How often to go through the widths.
 
@@ -53,42 +59,33 @@ def calibrate(
     Raises:
         Interrupted: Cancelled; half a curve would be worse than none.
     """
+    bench = _Bench(target, text, clock)
+    for cache in (target, draft) if draft is not None else (target,):
+        yield from bench.warm_up(cache, cancelled)
     started = clock()
-    samples: dict[int, list[float]] = {}
-    switches: list[float] = []
-
-    def timed(cache: TokenCache, n: int, n_outputs: int) -> int:
-        cache.rollback(0)
-        before = clock()
-        cache.evaluate(text[:n], n_outputs)
-        cache.logits(0)
-        return clock() - before
-
-    draft_ns = draft_prompt_ns = 0.0
+    one = bench.one()
+    draft_share = draft_prompt_share = 0.0
     if draft is not None:
-        timed(draft, 1, 1)
-        draft_ns = min(timed(draft, 1, 1) for _ in range(_DRAFT_TOKENS))
-        draft_prompt_ns = timed(draft, len(text), 1) / len(text)
+        draft_share = min(bench.time(draft, 1) for _ in range(_DRAFT_TOKENS)) / one
+        draft_prompt_share = bench.time(draft, len(text), 1) / len(text) / bench.one()
         draft.rollback(0)
-    timed(target, 1, 1)
-    plan = [width for _ in range(passes) for width in QUICK_ORDER if width <= len(text)]
-    for done, width in enumerate(plan):
-        spent = clock() - started
+    plan = [width for _ in range(passes) for width in QUICK_ORDER if 1 < width <= len(text)]
+    for done, width in enumerate(plan, start=1):
+        late = clock() - started > budget_ns
         if cancelled():
             raise Interrupted
-        if len(samples) >= 2 and spent > budget_ns:
+        if late and ESSENTIAL & set(plan) <= bench.shares.keys():
             break
-        changed, same = timed(target, width, width), timed(target, width, width)
-        samples.setdefault(width, []).extend((changed, same))
-        switches.append(max(0.0, float(changed - same)))
-        if _is_doubtful(width, samples):
-            samples[width].append(timed(target, width, width))
-        yield max((done + 1) / len(plan), min(1.0, spent / budget_ns))
+        if late and (width not in ESSENTIAL or width in bench.shares):
+            continue
+        bench.look(width, once=late)
+        yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
+    plain = statistics.median(bench.ones)
     profile = CostProfile(
-        rows={width: min(values) for width, values in sorted(samples.items())},
-        draft_ns=draft_ns,
-        switch_ns=statistics.median(switches) if switches else 0.0,
-        draft_prompt_ns=draft_prompt_ns,
+        rows={1: plain} | {width: plain * _share(of) for width, of in sorted(bench.shares.items())},
+        draft_ns=plain * draft_share,
+        switch_ns=statistics.median(bench.switches) if bench.switches else 0.0,
+        draft_prompt_ns=plain * draft_prompt_share,
     )
     if _fill_cost(profile, text) < budget_ns - (clock() - started):
         _measure_context(target, text, clock, profile)
@@ -96,13 +93,80 @@ def calibrate(
     return profile
 
 
-def _is_doubtful(width: int, samples: Mapping[int, Sequence[float]]) -> bool:
-    """Whether two batches of half the width took clearly less: more likely other work came in between.
+def _share(looks: Sequence[float]) -> float:
+    """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
+    return max(1.0, statistics.median_low(looks))
 
-    A wide batch that is thought dear is never tried again, so its measurement must not rest on one unlucky moment.
+
+class _Bench:
+    """Times batches on an empty cache.
+
+    Attributes:
+        ones: Nanoseconds of single rows.
+        shares: Per width, the cost in single rows timed right before, each time it was looked at.
+        switches: What changes of width added, in nanoseconds.
     """
-    half = samples.get(width // 2)
-    return width > _NARROW and half is not None and min(samples[width]) > _DOUBTFUL * 2 * min(half)
+
+    def __init__(self, target: TokenCache, text: Sequence[int], clock: Clock) -> None:
+        self._target = target
+        self._text = text
+        self._clock = clock
+        self.ones: list[float] = []
+        self.shares: dict[int, list[float]] = {}
+        self.switches: list[float] = []
+
+    def time(self, cache: TokenCache, width: int, n_outputs: int | None = None) -> float:
+        """Nanoseconds of one batch, its logits for every row unless told otherwise."""
+        cache.rollback(0)
+        before = self._clock()
+        cache.evaluate(self._text[:width], width if n_outputs is None else n_outputs)
+        cache.logits(0)
+        return float(self._clock() - before)
+
+    def warm_up(self, cache: TokenCache, cancelled: Cancelled) -> Iterator[float]:
+        """Run single rows until they get no faster: the first read the weights from the disk."""
+        last = math.inf
+        for _ in range(_WARM_UPS):
+            if cancelled():
+                raise Interrupted
+            spent = self.time(cache, 1)
+            if spent > _WARM * last:
+                return
+            last = spent
+            yield 0.0
+
+    def one(self) -> float:
+        """Nanoseconds of a single row, now."""
+        self.ones.append(self._twice(1))
+        return self.ones[-1]
+
+    def look(self, width: int, *, once: bool) -> None:
+        """Time a width, once more if it looks dearer than it can be.
+
+        A width that is thought dear is never tried, so its measurement must not rest on one unlucky moment; two
+        batches of half the width are a bound that every machine keeps.
+
+        Args:
+            width: Rows.
+            once: Spend as little time as possible.
+        """
+        if once:
+            self.shares[width] = [self.time(self._target, width) / self.time(self._target, 1)]
+            return
+        shares = self.shares.setdefault(width, [])
+        shares.append(self._share(width))
+        half = self.shares.get(width // 2, [1.0] if width == 2 else None)
+        if half is not None and shares[-1] > _DOUBTFUL * 2 * min(half):
+            shares[-1] = min(shares[-1], self._share(width))
+
+    def _share(self, width: int) -> float:
+        one = self.one()
+        return self._twice(width) / one
+
+    def _twice(self, width: int) -> float:
+        changed, same = self.time(self._target, width), self.time(self._target, width)
+        self.switches.append(max(0.0, changed - same))
+        return min(changed, same)
 
 
 def _fill_cost(profile: CostProfile, text: Sequence[int]) -> float:

@@ -30,6 +30,8 @@ _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _SWITCH_GAIN = 0.05
 _WINDOW = 5
+_FIRST_LOOK = 2
+"""Batches after which a width that was only guessed from its neighbours counts as measured."""
 
 
 @dataclass(slots=True)
@@ -100,9 +102,11 @@ class CostModel:
         base = ns / self.scale - self._context_ns(rows, n_past)
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
         recent.append(base)
-        if len(recent) == _WINDOW:
+        measured = rows in self.profile.rows
+        if len(recent) >= (_WINDOW if measured else _FIRST_LOOK):
             known = self._table[rows]
-            self.profile.rows[rows] = known + _ROW_GAIN * (statistics.median(recent) - known)
+            gain = _ROW_GAIN if measured else 1.0
+            self.profile.rows[rows] = known + gain * (statistics.median(recent) - known)
             self._rebuild()
 
     def observe_draft(self, n_tokens: int, ns: float) -> None:

@@ -53,7 +53,7 @@ class Trial:
     `FIRST_GAP` plain tokens, and the gap doubles up to `LONGEST_GAP` with every probe that loses.
     """
 
-    FORGETTING = 0.95
+    FORGETTING = 0.9
     Z = 1.0
     PATIENCE = 3
     PROBE_ROUNDS = 2

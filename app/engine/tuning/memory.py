@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ class Memory:
         ledger: What may still be lost.
         gain: Share of plain decoding's time that rounds with the draft model have saved.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
+        least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
     """
 
     costs: CostModel
@@ -31,6 +33,7 @@ class Memory:
     ledger: Ledger = field(default_factory=Ledger)
     gain: float = 0.2
     idle_answers: int = 0
+    least_ns: float = 0.0
 
     SECOND_LOOKS: ClassVar[tuple[int, ...]] = (1, 4, 16)
     """After so many answers in a row without the draft model its costs are measured again."""
@@ -44,19 +47,25 @@ class Memory:
         """
         return self.idle_answers in self.SECOND_LOOKS
 
+    def keep_least(self) -> None:
+        """Note what a plain step takes now, if that is less than ever before."""
+        now = self.costs.target_ns(1, 0)
+        self.least_ns = min(self.least_ns or now, now)
+
     def remeasure(self, profile: CostProfile) -> None:
         """Take the costs of a second measurement where they are lower: other work only ever adds."""
         scale, old = self.costs.scale, self.costs.profile
+        # Single rows were seen in every plain step since; the rest counts in terms of them, as it was measured.
+        plain = old.rows[1] * scale
+        now = plain / profile.rows[1]
         rows = {width: ns * scale for width, ns in old.rows.items()}
-        rows |= {width: min(ns, rows.get(width, ns)) for width, ns in profile.rows.items()}
-        # Width 1 was seen in every plain step since; a lucky measurement of it alone would be a bias.
-        rows[1] = old.rows[1] * scale
+        rows |= {width: min(now * ns, rows.get(width, math.inf)) for width, ns in profile.rows.items()}
         self.costs = CostModel(
             replace(
                 old,
-                rows=rows,
-                draft_ns=min(old.draft_ns * scale, profile.draft_ns),
-                draft_prompt_ns=min(old.draft_prompt_ns * scale, profile.draft_prompt_ns),
+                rows=rows | {1: plain},
+                draft_ns=min(old.draft_ns * scale, now * profile.draft_ns),
+                draft_prompt_ns=min(old.draft_prompt_ns * scale, now * profile.draft_prompt_ns),
                 per_cell=old.per_cell * scale,
                 per_cell_row=old.per_cell_row * scale,
             )

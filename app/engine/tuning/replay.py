@@ -62,12 +62,17 @@ class PlayedDraft:
     """Answers like a draft model that has just read the trace; implements `ModelDrafting`."""
 
     native_ns = 0
-    n_known = 0
 
     def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None]) -> None:
         self._trace = trace
         self._cost = cost
         self._advance = advance
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return 0
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         return iter(())
@@ -97,13 +102,22 @@ class PlayedDraft:
 StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
 
 
-def replay(trace: Trace, curve: Curve, make: StrategyFactory) -> Replay:
-    """Run a strategy over one trace on one machine."""
-    now = 0.0
+def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
+    """Run a strategy over one trace on one machine.
+
+    Args:
+        trace: The answer.
+        curve: The machine.
+        make: Makes the strategy from its draft model and its clock.
+        disturb: By how much a cost looks longer than it is, each time one is paid; the strategy's clock sees that, the
+            result does not count it.
+    """
+    now = spent = 0.0
 
     def advance(cost: float) -> None:
-        nonlocal now
-        now += cost
+        nonlocal now, spent
+        spent += cost
+        now += cost * disturb()
 
     costs = curve.costs()
     strategy = make(PlayedDraft(trace, curve.draft, advance), lambda: round(now))
@@ -126,7 +140,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory) -> Replay:
         strategy.observe(round_)
         rounds.append(round_)
         sequence.extend(tokens)
-    return Replay(len(trace.text) - 1, now, tuple(rounds))
+    return Replay(len(trace.text) - 1, spent, tuple(rounds))
 
 
 def plain_cost(trace: Trace, curve: Curve) -> float:

@@ -12,17 +12,18 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
-from app.pairing.propose import gigabytes
+from app.sizes import gigabytes
 from app.ui.keys import in_order
 from app.ui.setups import Inquiry, PairService, Report
 from app.ui.widgets.downloads import LOOK_S
 from app.ui.widgets.filter_input import QuietInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 
 _KEYS = ("line.submit", "add.next", "add.leave", "app.quit")
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
@@ -66,7 +67,7 @@ class AddPairScreen(Screen[str | None]):
                 yield QuietInput(placeholder, id=role)
         yield Static(id="findings")
         yield Hint()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_unmount(self) -> None:
         self._pairs.drop()

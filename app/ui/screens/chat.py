@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -11,28 +12,40 @@ from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
+from app.errors import UsageError
 from app.responder import AnswerRequest
 from app.ui.bridge import EventBridge
+from app.ui.comparable import Comparable, comparable
 from app.ui.hearing import Hearing
 from app.ui.keeping import Keeper, Opened
 from app.ui.keys import KEYS, in_order
-from app.ui.listener import Listener
+from app.ui.listener import Ears, Listener
 from app.ui.pair_changes import PairChanges
+from app.ui.readouts import Readouts
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
+from app.ui.shared_ears import SharedEars
+from app.ui.steering import Steering
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.message import Reasoning
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
+from app.ui.widgets.readout_panel import ReadoutPanel
+from app.ui.widgets.sidebar import Sidebar
+from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
+from app.ui.widgets.way_list import WayList
+from app.ui.widgets.workspace import Workspace
 
 if TYPE_CHECKING:
     from app.ui.app import Engine
+    from app.ui.widgets.conversation_picker import ConversationPicker
 
 _DRAFT_S = 1.0
 """What is typed is kept after so long."""
@@ -51,12 +64,15 @@ class ChatScreen(Screen[None]):
     """
 
     AUTO_FOCUS = "PromptInput"
+    BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
     hint = query_one(Hint)
-    status = query_one(StatusLine)
+    workspace = query_one(Workspace)
+    sidebar = query_one(Sidebar)
+    panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
 
     class EventsArrived(Message):
@@ -67,6 +83,12 @@ class ChatScreen(Screen[None]):
 
     class ConversationsWanted(Message):
         """The user wants to look for a conversation."""
+
+    @dataclass
+    class ComparisonWanted(Message):
+        """The user wants to see a prompt answered with and without the draft."""
+
+        what: Comparable
 
     def __init__(
         self,
@@ -80,25 +102,27 @@ class ChatScreen(Screen[None]):
     ) -> None:
         super().__init__()
         self.session = ChatSession(settings)
+        self.status = Readouts()
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
         self._keeper = keeper
         self._changes = PairChanges(engine, self.session, loads=loads)
-        self._listener = Listener(bridge, Hearing(self, keeper, self._changes), self.set_timer)
+        self._ears = SharedEars(Hearing(self, keeper, self._changes))
+        self._listener = Listener(bridge, self._ears, self.set_timer)
+        self.steering = Steering(self, keeper, self._start)
         self._draft_waits = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
-        yield MessageList()
-        yield Hint()
+        yield Workspace(self._keeper, self.status)
         if self._pairs is not None:
             yield DownloadLine(self._pairs)
-        yield StatusLine()
+        yield StatusLine(self.status)
         with Horizontal(id="entry"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
             yield PromptInput()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
@@ -115,6 +139,8 @@ class ChatScreen(Screen[None]):
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
         text = event.text.strip()
+        if await self.steering.send(event.text):
+            return
         if refusal := self.session.refusal:
             self.prompt.restore(event.text)
             unloaded = self.session.phase is Phase.UNLOADED and self._pairs is not None
@@ -144,15 +170,40 @@ class ChatScreen(Screen[None]):
     def action_again(self) -> None:
         self.call_later(self._again)
 
+    def action_go_on(self) -> None:
+        self.call_later(self.steering.go_on)
+
+    def action_leave_task(self) -> None:
+        self.steering.leave()
+
+    def action_choose(self) -> None:
+        self.messages.step(-1)
+
+    @on(Speech.Clicked)
+    def _choose(self, event: Speech.Clicked) -> None:
+        self.messages.choose(event.speech)
+
+    @on(Speech.Wished)
+    async def _steer(self, event: Speech.Wished) -> None:
+        await self.steering.grant(event.speech, event.wish)
+
     def action_restart(self) -> None:
         self.call_later(self._restart)
 
     def action_conversations(self) -> None:
-        self.post_message(self.ConversationsWanted())
+        if self.sidebar.has_focus_within or not self.sidebar.search():
+            self.post_message(self.ConversationsWanted())
+
+    def action_compare(self) -> None:
+        try:
+            self.post_message(self.ComparisonWanted(comparable(self.session, self.prompt.text)))
+        except UsageError as error:
+            self.hint.say(error.message)
 
     async def _again(self) -> None:
         if not self.session.can_ask_again:
             return
+        self.steering.leave()
         if self.prompt.text.strip() == self.session.asked:
             self.prompt.clear()
         request = self.session.ask_again()
@@ -162,12 +213,15 @@ class ChatScreen(Screen[None]):
         self.hint.unseen(False)
 
     async def _restart(self) -> None:
+        self.steering.leave()
+        self.prompt.focus()
         await self.take_back()
         await self._go_to(self._keeper.leave(self.prompt.text))
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         if conversation is not None and conversation != self._keeper.conversation:
+            self.steering.leave()
             await self.take_back()
             if opened := self._keeper.open(conversation, self.prompt.text):
                 await self._go_to(opened)
@@ -180,11 +234,37 @@ class ChatScreen(Screen[None]):
         self.session.restart(opened.said, opened.asked)
         self.prompt.put(opened.draft)
         await self.messages.show(opened.path)
+        self.messages.mark(self._keeper.tree)
         self.hint.unseen(False)
         await self.load_next()
         if self.session.phase is Phase.READY:
             self.show_ready()
+        self.sidebar.look_again()
+        self.workspace.show_last_numbers(opened.path)
         self.refresh_bindings()
+
+    # What stands beside the conversation
+
+    def action_toggle_sidebar(self) -> None:
+        if self.sidebar.has_focus_within:
+            self.prompt.focus()
+        self.workspace.toggle_sidebar()
+
+    def action_toggle_panel(self) -> None:
+        self.workspace.toggle_panel()
+
+    @on(Sidebar.Left)
+    def _leave_sidebar(self) -> None:
+        self.prompt.focus()
+
+    # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
+
+    async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
+        self.prompt.focus()
+        await self.open_conversation(event.conversation)
+
+    async def on_conversation_picker_changed(self) -> None:
+        await self.open_conversation(None)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
@@ -199,6 +279,8 @@ class ChatScreen(Screen[None]):
     @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
+        if self.steering.unsent is not None:
+            return self.steering.unsent
         return self.session.waiting or self.prompt.text
 
     def action_toggle_drafting(self) -> None:
@@ -234,11 +316,29 @@ class ChatScreen(Screen[None]):
         title = self._changes.begin()
         if title is None:
             return
+        await self.query(WayList).remove()
         await self.header.remove()
         await self.mount(HeaderLine(title), before=0)
+        self.panel.show_pair(None)
         self.status.reading_models()
         self._listener.begin()
         self.refresh_bindings()
+
+    def show_ways(self) -> None:
+        """Let keys take a way out of a pair that does not fit, if there is one."""
+        for ways in self.query(WayList):
+            ways.focus()
+
+    @on(WayList.Taken)
+    async def _take_way(self, event: WayList.Taken) -> None:
+        self.prompt.focus()
+        await self.messages.notice(f"Taken: {event.way.what}.")
+        await self.change_pair(event.choice)
+
+    @on(WayList.Left)
+    def _leave_ways(self, event: WayList.Left) -> None:
+        self.prompt.focus()
+        self.prompt.insert(event.text)
 
     def action_toggle_thinking(self) -> None:
         thoughts = self.query(Reasoning)
@@ -271,17 +371,24 @@ class ChatScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
+        if action == "leave_task":
+            return self.steering.has_task
         if action == "stop":
             return self.session.phase is Phase.ANSWERING or self.session.waiting is not None or None
         if action == "again":
             return self.session.can_ask_again or None
         if action == "pairs":
             return self._pairs is not None
-        if action == "conversations":
+        if action in ("conversations", "toggle_sidebar"):
             return self._keeper.keeps
         return True
 
     # What the engine says is told to `app.ui.hearing`
+
+    def lend_ears(self, guest: Ears | None) -> None:
+        """Let a screen on top of this one hear what the engine says about its own requests; None ends it."""
+        self._ears.guest = guest
+        self._listener.begin()
 
     @on(EventsArrived)
     async def _on_events(self) -> None:
@@ -300,6 +407,7 @@ class ChatScreen(Screen[None]):
         self.status.begin()
         self.session.started(self._engine.answer(request))
         self._listener.begin()
+        self.sidebar.look_again()
         self.refresh_bindings()
 
     async def take_back(self) -> None:
@@ -317,4 +425,4 @@ class ChatScreen(Screen[None]):
 
     def show_source(self) -> None:
         """Say what the next answer is drafted by."""
-        self.status.source(self.session.source, drafting=self.session.is_drafting)
+        self.status.source(self.session.source, drafting=self.session.is_drafting, n_max=self.session.n_max)

@@ -13,7 +13,7 @@ from textual.css.query import NoMatches
 from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import MountError
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
@@ -25,6 +25,7 @@ from app.ui.widgets.downloads import LOOK_S, DownloadBars
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.pair_list import PairList
 
 _PAGE = 8
@@ -73,7 +74,7 @@ class SetupScreen(Screen[Choice | None]):
         yield PairList()
         yield DownloadBars()
         yield Hint()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     async def on_mount(self) -> None:
         await self._show(self._pairs.look())

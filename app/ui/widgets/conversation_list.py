@@ -18,7 +18,12 @@ from app.ui.text import age
 _MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _MARGIN = 3
 _GAP = 2
+_BEFORE = 4
+"""Characters before a hit in a narrow list."""
 _UNTITLED = "Untitled"
+_OPEN, _PINNED = "●", "▴"
+_NARROW = 48
+"""Below so many cells the title stands alone, with signs for the words beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,11 @@ class Row:
 
 
 class ConversationList(Widget):
-    """A line for each, a search adds one with what it has found. Only what is in sight is drawn."""
+    """A line for each, a search adds one with what it has found. Only what is in sight is drawn.
+
+    Args:
+        at_once: Whether a click takes the line, not the second one.
+    """
 
     class Taken(Message):
         """The chosen line was clicked."""
@@ -53,8 +62,9 @@ class ConversationList(Widget):
     class Changed(Message):
         """Another one is chosen."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_once: bool = False) -> None:
         super().__init__()
+        self._at_once = at_once
         self._rows: Sequence[Row] = ()
         self._empty = ""
         self._at = 0
@@ -92,10 +102,12 @@ class ConversationList(Widget):
     def on_click(self, event: events.Click) -> None:
         event.stop()
         at = self._top + event.y // self._height
-        if at == self._at and self._rows:
+        if at >= len(self._rows):
+            return
+        taken = self._at_once or at == self._at
+        self._choose(at)
+        if taken:
             self.post_message(self.Taken())
-        elif at < len(self._rows):
-            self._choose(at)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
@@ -111,11 +123,19 @@ class ConversationList(Widget):
         now, width = time(), self.size.width
         lines: list[Content] = []
         for at, row in enumerate(self._rows[self._top : self._top + self.page], self._top):
-            lines.append(_title(row, width, age(now - row.updated), chosen=at == self._at))
+            if width < _NARROW:
+                lines.append(_narrow_title(row, width, chosen=at == self._at and self._is_searched))
+            else:
+                lines.append(_title(row, width, age(now - row.updated), chosen=at == self._at))
             if self._height > 1:
                 lines.append(_found(row, width))
                 lines.append(Content(""))
         return Content("\n").join(lines)
+
+    @property
+    def _is_searched(self) -> bool:
+        """Whether keys go here, by way of the line that searches."""
+        return isinstance(self.parent, Widget) and self.parent.has_focus_within
 
     @property
     def _height(self) -> int:
@@ -134,18 +154,36 @@ def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
     words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
     right = Content.styled(f"{'  '.join([*words, f'{ago:>6}'])} ", "$quiet")
     room = max(0, width - _MARGIN - _GAP - right.cell_length)
-    title = Content(printable(row.title) or _UNTITLED)
-    if row.in_title and row.excerpt is not None and row.excerpt.text == row.title:
-        title = _marked(row.excerpt)
-    title = title.stylize("bold" if chosen else "").truncate(room, ellipsis=True)
+    title = _name(row).stylize("bold" if chosen else "").truncate(room, ellipsis=True)
     mark = f" {_MARK} " if chosen else " " * _MARGIN
     return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
+
+
+def _narrow_title(row: Row, width: int, *, chosen: bool) -> Content:
+    mark = _MARK if chosen else _OPEN if row.is_open else " "
+    right = f" {_PINNED} " if row.pinned else " "
+    room = max(0, width - _MARGIN - len(right))
+    title = _name(row).stylize("bold" if chosen or row.is_open else "").truncate(room, ellipsis=True)
+    gap = " " * max(0, room - title.cell_length)
+    return Content.assemble(f" {mark} ", title, gap, (right, "$quiet"))
+
+
+def _name(row: Row) -> Content:
+    """The title, with the hits of a search in it."""
+    if row.in_title and row.excerpt is not None and row.excerpt.text == row.title:
+        return _marked(row.excerpt)
+    return Content(printable(row.title) or _UNTITLED)
 
 
 def _found(row: Row, width: int) -> Content:
     if row.excerpt is None or row.in_title:
         return Content("")
-    line = Content.assemble(" " * _MARGIN, _marked(row.excerpt).stylize_before("$quiet"))
+    found = _marked(row.excerpt).stylize_before("$quiet")
+    start, end = row.excerpt.marks[0] if row.excerpt.marks else (0, 0)
+    if found[:end].cell_length > width - _MARGIN - _GAP:
+        # What was found must be in sight, whatever stands before it.
+        found = Content.assemble(("…", "$quiet"), found[max(0, start - _BEFORE) :])
+    line = Content.assemble(" " * _MARGIN, found)
     return line.truncate(max(0, width - 1), ellipsis=True)
 
 

@@ -7,8 +7,8 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from app.engine.text import printable
-from app.pairing.propose import GB
 from app.pairing.texts import duration
+from app.sizes import GB
 from app.ui.pair_texts import speed
 from app.ui.setups import Download, Job, PairService, Stage
 from app.ui.text import percent

@@ -67,6 +67,8 @@ class FilterInput(QuietInput):
 class SearchInput(FilterInput):
     """The same, for conversations."""
 
+    BINDING_GROUP_TITLE = "Conversations"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "tell('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
     ]

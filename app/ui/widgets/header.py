@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from app.engine.text import printable
 from app.events import PairInfo
+from app.sizes import gigabytes
 from app.ui.names import draft_name, model_name, quantisation
 
 _BRAND = " Tandem   "
@@ -31,10 +32,20 @@ class HeaderLine(Widget):
         width = self.size.width
         if self.pair is None:
             return Content.assemble((_BRAND, "bold"), (printable(self._title), "$quiet")).truncate(width, ellipsis=True)
-        device = Content.styled(f"{printable(self.pair.device)} ", "$quiet")
-        room = max(0, width - device.cell_length - _GAP)
-        left = Content.assemble((_BRAND, "bold"), _pair(self.pair)).truncate(room, ellipsis=True)
-        return Content.assemble(left, " " * (width - left.cell_length - device.cell_length), device)
+        left = Content.assemble((_BRAND, "bold"), _pair(self.pair)).truncate(width, ellipsis=True)
+        device = printable(self.pair.device)
+        # The two names come first; what does not fit beside them whole is left out.
+        for more in (f"{device} · {gigabytes(_weights(self.pair))} ", f"{device} ", ""):
+            right = Content.styled(more, "$quiet")
+            gap = width - left.cell_length - right.cell_length
+            if gap >= _GAP:
+                break
+        return Content.assemble(left, " " * gap, right)
+
+
+def _weights(pair: PairInfo) -> int:
+    """Bytes of both models."""
+    return pair.target.size_bytes + (pair.draft.size_bytes if pair.draft is not None else 0)
 
 
 def _pair(pair: PairInfo) -> Content:

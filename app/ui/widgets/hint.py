@@ -27,6 +27,7 @@ class Hint(Static):
     def __init__(self) -> None:
         super().__init__()
         self._said = ""
+        self._kept = ""
         self._unseen = False
         self._timer: Timer | None = None
 
@@ -36,6 +37,11 @@ class Hint(Static):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_SECONDS, self.forget)
+        self._draw()
+
+    def keep(self, text: str) -> None:
+        """Show a line whenever there is nothing newer to say; an empty one ends that."""
+        self._kept = text
         self._draw()
 
     def unseen(self, unseen: bool) -> None:
@@ -54,4 +60,4 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        self.update(Content(self._said or ("↓ new text below" if self._unseen else "")))
+        self.update(Content(self._said or self._kept or ("↓ new text below" if self._unseen else "")))

@@ -15,26 +15,33 @@ from textual.widgets import Static
 
 from app.engine.text import Segment, printable
 from app.errors import AppError
+from app.ui.ways import NoRoomError
+from app.ui.widgets.speech import Speech
+from app.ui.widgets.way_list import WayList
 
 if TYPE_CHECKING:
     from app.ui.widgets.markdown import ModelMarkdown
 
 
-class UserMessage(VerticalGroup):
+class UserMessage(Speech):
     """What the user asked, exactly as typed.
 
     Args:
         text: The prompt.
         label: Who speaks.
+        node: Its id in the conversation.
     """
 
-    def __init__(self, text: str, label: str = "You") -> None:
-        super().__init__()
+    def __init__(self, text: str, label: str = "You", node: int | None = None) -> None:
+        super().__init__(label, node)
         self._text = printable(text)
-        self._label = label
+
+    @property
+    def text(self) -> str:
+        return self._text
 
     def compose(self) -> ComposeResult:
-        yield Static(self._label, classes="label")
+        yield self.label
         yield Static(Content(self._text), classes="said")
 
 
@@ -81,19 +88,28 @@ class Problem(VerticalGroup):
 
     def compose(self) -> ComposeResult:
         yield Static(Content(printable(self._error.message)), classes="what")
+        if isinstance(self._error, NoRoomError):
+            yield WayList(self._error.ways)
         if self._error.hint:
             yield Static(Content(printable(self._error.hint)), classes="way-out")
 
 
-class AnswerMessage(VerticalGroup):
-    """One answer, from its first word to its last."""
+class AnswerMessage(Speech):
+    """One answer, from its first word to its last.
+
+    Args:
+        node: Its id in the conversation; None until it has one.
+    """
 
     reasoning = query_one(Reasoning)
     remark = query_one(".remark", Static)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, node: int | None = None) -> None:
+        super().__init__("Answer", node)
         self._begun = False
+        self._said: list[str] = []
+        self._remark = ""
+        self._is_final = False
         self._markdown: ModelMarkdown | None = None
 
     def compose(self) -> ComposeResult:
@@ -101,10 +117,14 @@ class AnswerMessage(VerticalGroup):
         from app.ui.widgets.markdown import ModelMarkdown
 
         self._markdown = ModelMarkdown()
-        yield Static("Answer", classes="label")
+        yield self.label
         yield Reasoning()
         yield self._markdown
         yield Static(classes="remark")
+
+    @property
+    def text(self) -> str:
+        return "".join(self._said)
 
     async def add(self, segments: Sequence[Segment]) -> None:
         """Show more text; must not be called again before it returns."""
@@ -120,12 +140,34 @@ class AnswerMessage(VerticalGroup):
         text = text if self._begun else text.lstrip()
         if text and self._markdown is not None:
             self._begun = True
-            await self._markdown.append(printable(text))
+            self._said.append(printable(text))
+            await self._markdown.append(self._said[-1])
 
-    def note(self, text: str) -> None:
-        """Say something about the answer, below it."""
-        self.remark.update(Content(printable(text)))
-        self.remark.set_class(bool(text), "-given")
+    def place(self, at: int, of: int, *, can_go_on: bool) -> None:
+        super().place(at, of, can_go_on=can_go_on)
+        self._draw_remark()
+
+    def note(self, text: str, *, is_final: bool = False) -> None:
+        """Say something about the answer, below it.
+
+        Args:
+            text: What to say; an empty one says nothing.
+            is_final: Whether nothing can come after it, even if the answer is not at its end.
+        """
+        self._remark, self._is_final = text, is_final
+        self._draw_remark()
+
+    def _draw_remark(self) -> None:
+        more = "ctrl+g continues" if self.can_go_on and not self._is_final else ""
+        remark = "; ".join(filter(None, (self._remark, more)))
+        self.remark.update(Content(printable(remark)))
+        self.remark.set_class(bool(remark), "-given")
+
+    async def go_on(self) -> None:
+        """More is to come: what was said about its end holds no longer."""
+        self.can_go_on = False
+        self.note("")
+        await self.query(Problem).remove()
 
     async def fail(self, error: AppError) -> None:
         """Say why there is no answer, or no more of it."""

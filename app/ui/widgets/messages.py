@@ -11,12 +11,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.chat.message import Role
-from app.chat.tree import Node, State
+from app.chat.tree import Node, State, Tree
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
+from app.ui.widgets.speech import Speech
 
-_MOST = 40
+MOST_SHOWN = 40
 """Messages that are shown at once; every answer is a tree of widgets, and takes its time."""
 _REMARKS = {
     State.STOPPED: "stopped",
@@ -28,8 +29,8 @@ _REMARKS = {
 
 def _widget(node: Node) -> UserMessage | AnswerMessage:
     if node.role is Role.ASSISTANT:
-        return AnswerMessage()
-    return UserMessage(node.text, "You" if node.role is Role.USER else "System")
+        return AnswerMessage(node.id)
+    return UserMessage(node.text, "You" if node.role is Role.USER else "System", node.id)
 
 
 class MessageList(VerticalScroll, can_focus=False):
@@ -42,8 +43,9 @@ class MessageList(VerticalScroll, can_focus=False):
         self.answer: AnswerMessage | None = None
         """The answer that is being written, or was last."""
         self._asked: UserMessage | None = None
-        self._replaced: AnswerMessage | None = None
+        self._replaced: tuple[Widget, ...] = ()
         self._earlier: tuple[Node, ...] = ()
+        self._tree = Tree()
         self._left = False
 
     def compose(self) -> ComposeResult:
@@ -56,17 +58,31 @@ class MessageList(VerticalScroll, can_focus=False):
 
     async def ask(self, prompt: str) -> AnswerMessage:
         """Add a prompt and the place for its answer, and go there."""
-        self._asked, self.answer, self._replaced = UserMessage(prompt), AnswerMessage(), None
+        self._asked, self.answer, self._replaced = UserMessage(prompt), AnswerMessage(), ()
         await self.said.mount(self._asked, self.answer)
         self.anchor()
         return self.answer
 
-    async def ask_again(self) -> None:
-        """Make a place for another answer to the last prompt; `settle` decides which of the two stays."""
-        self._replaced, self.answer = self.answer, AnswerMessage()
-        await self.said.mount(self.answer, after=self._replaced)
-        if self._replaced is not None:
-            self._replaced.display = False
+    async def ask_again(self, prompt: UserMessage | None = None) -> None:
+        """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
+
+        Args:
+            prompt: What is to be answered; None for the last prompt.
+        """
+        self._asked = prompt if prompt is not None else self._asked
+        self._replaced, self.answer = self._below(self._asked), AnswerMessage()
+        await self.said.mount(self.answer)
+        for widget in self._replaced:
+            widget.display = False
+        self.anchor()
+
+    async def go_on(self, answer: AnswerMessage) -> None:
+        """More of an answer is to come; what stands below it and is no part of the conversation goes."""
+        self.answer, self._replaced = answer, ()
+        above = [child for child in self._widgets[: self._widgets.index(answer)] if isinstance(child, UserMessage)]
+        self._asked = above[-1] if above else None
+        await self.said.remove_children(self._below(answer))
+        await answer.go_on()
         self.anchor()
 
     async def settle(self, *, counts: bool) -> bool:
@@ -78,14 +94,13 @@ class MessageList(VerticalScroll, can_focus=False):
         Returns:
             Whether an earlier answer is shown again.
         """
-        replaced, self._replaced = self._replaced, None
-        if replaced is None:
-            return False
+        replaced, self._replaced = self._replaced, ()
         if counts:
-            await replaced.remove()
+            await self.said.remove_children(replaced)
         else:
-            replaced.display = True
-        return not counts
+            for widget in replaced:
+                widget.display = True
+        return bool(replaced) and not counts
 
     async def take_back(self) -> None:
         """Remove the last prompt and the place for its answer."""
@@ -104,18 +119,17 @@ class MessageList(VerticalScroll, can_focus=False):
 
     async def clear(self) -> None:
         """Begin a new conversation."""
-        self._asked = self.answer = self._replaced = None
+        self._asked = self.answer = None
+        self._replaced = ()
         self._earlier = ()
         await self.said.remove_children()
 
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
         await self.clear()
-        at = max(0, len(path) - _MOST)
-        shown = await self._mount_nodes(path[at:])
-        if shown and isinstance(shown[-1], AnswerMessage):
-            self.answer = shown[-1]
-        self._asked = next((widget for widget in reversed(shown) if isinstance(widget, UserMessage)), None)
+        at = max(0, len(path) - MOST_SHOWN)
+        await self._mount_nodes(path[at:])
+        self._find_last()
         self._earlier = tuple(path[:at])
         await self._tell_earlier()
         self.anchor()
@@ -137,10 +151,11 @@ class MessageList(VerticalScroll, can_focus=False):
 
     async def _show_earlier(self) -> None:
         """Put some of what was left out above the rest, which stays where it is on the screen."""
-        at = max(0, len(self._earlier) - _MOST)
+        at = max(0, len(self._earlier) - MOST_SHOWN)
         nodes, self._earlier = self._earlier[at:], self._earlier[:at]
         first, height = self.said.children[1], self.said.size.height
         await self._mount_nodes(nodes, before=first)
+        self.mark(self._tree)
         await self._tell_earlier()
 
         def stay() -> None:
@@ -148,7 +163,91 @@ class MessageList(VerticalScroll, can_focus=False):
 
         self.call_after_refresh(stay)
 
+    # Its branches
+
+    async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
+        """Show other messages in place of one and of all below it."""
+        await self.said.remove_children((speech, *self._below(speech)))
+        self._replaced = ()
+        await self._mount_nodes(nodes)
+        self._find_last()
+
+    def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
+        """Say of every message which branch it is.
+
+        Args:
+            tree: The conversation.
+            exchange: The ids of the last prompt and of its answer, if something has come of them just now.
+        """
+        self._tree = tree
+        for widget, node_id in zip((self._asked, self.answer), exchange, strict=True):
+            if widget is not None and node_id is not None:
+                widget.node = node_id
+        for speech in self.speeches:
+            node = tree.nodes.get(speech.node) if speech.node is not None else None
+            if node is None:
+                speech.node = None
+                continue
+            siblings = [sibling.id for sibling in tree.siblings(node.id)]
+            ended_early = node.state.can_continue and not tree.has_replies(node.id)
+            speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+
+    @property
+    def speeches(self) -> list[Speech]:
+        """The messages that are shown, first one first."""
+        return [child for child in self._widgets if isinstance(child, Speech) and child.display]
+
+    def find(self, node: int) -> Speech | None:
+        """The message with this id, if it is shown."""
+        return next((speech for speech in self.speeches if speech.node == node), None)
+
+    @property
+    def _widgets(self) -> list[Widget]:
+        return list(self.said.children)
+
+    def _below(self, widget: Widget | None) -> tuple[Widget, ...]:
+        """What stands below a message; for none, nothing."""
+        if widget is None:
+            return ()
+        return tuple(child for child in self._widgets[self._widgets.index(widget) + 1 :] if child.display)
+
+    def _find_last(self) -> None:
+        last = self.speeches[-1:]
+        self.answer = last[0] if last and isinstance(last[0], AnswerMessage) else None
+        self._asked = next((each for each in reversed(self.speeches) if isinstance(each, UserMessage)), None)
+
     # Where the user looks
+
+    @property
+    def chosen(self) -> Speech | None:
+        """The message that the keys go to."""
+        return next((speech for speech in self.speeches if speech.has_class("-chosen")), None)
+
+    @property
+    def selected_text(self) -> str:
+        """What is said in the chosen message; empty if none is."""
+        return self.chosen.text if self.chosen is not None else ""
+
+    def choose(self, speech: Speech) -> None:
+        """Let the keys go to a message, and bring it in sight."""
+        for other in self.query(Speech):
+            if other is not speech:
+                other.choose(False)
+        speech.choose(True)
+        fits = speech.size.height < self.scrollable_content_region.height
+        self.scroll_to_widget(speech, animate=False, immediate=True, top=not fits)
+        self._hold()
+
+    def step(self, direction: int) -> bool:
+        """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
+        speeches, chosen = self.speeches, self.chosen
+        at = speeches.index(chosen) + direction if chosen is not None else len(speeches) - 1
+        if at < 0 and self._earlier:
+            self.call_later(self._show_earlier)
+            return True
+        if 0 <= at < len(speeches):
+            self.choose(speeches[at])
+        return at < len(speeches)
 
     @property
     def following(self) -> bool:

@@ -13,7 +13,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.engine.text import printable
-from app.pairing.propose import Fit, gigabytes
+from app.pairing.propose import Fit
+from app.sizes import gigabytes
 from app.ui.setups import Card, Job, Stage
 from app.ui.text import percent
 

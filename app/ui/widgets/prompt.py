@@ -17,6 +17,7 @@ from app.ui.widgets.editing import run_own_binding
 class PromptInput(TextArea):
     """Grows with its text; Enter sends. What was sent can be fetched back with the up key."""
 
+    BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "send", id="prompt.send", tooltip="Send the prompt", priority=True, show=False),
         Binding(

@@ -1,0 +1,49 @@
+"""Whether the conversations can be opened, found out beforehand."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from app.chat.database import sentences
+from app.chat.schema import version_of
+from app.errors import StoreError
+
+
+def examine(file: Path) -> int | None:
+    """Read all of the conversations' file; nothing in it is changed, and it stays where it is.
+
+    Returns:
+        How many conversations there are; None if there is no file yet.
+
+    Raises:
+        StoreError: It is damaged, cannot be read, or is not for this program.
+    """
+    with sentences(file):
+        if not file.exists():
+            return None
+        if not file.is_file():
+            raise StoreError(f"{file} is a folder where the conversations should be.", "Move it away.")
+        try:
+            return _count(file, "mode=ro")
+        except sqlite3.OperationalError:
+            # A folder that refuses SQLite's lock files can be read as one that never changes.
+            return _count(file, "immutable=1")
+
+
+def check_pages(db: sqlite3.Connection) -> None:
+    """Read every page. Raises sqlite3.DatabaseError with the code of damage if one is broken."""
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        error = sqlite3.DatabaseError(verdict)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+def _count(file: Path, mode: str) -> int:
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as db:
+        version_of(db)
+        check_pages(db)
+        (n,) = db.execute("SELECT count(*) FROM conversations").fetchone()
+        return int(n)

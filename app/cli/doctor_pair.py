@@ -1,0 +1,117 @@
+"""A pair looked at for `tandem doctor`: where it would go, and everything that could slow it down there."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.cli.fitting import Fitting, memory_rooms, offer_line, weighed
+from app.cli.options import DEFAULT_PAIR, Options, catalog, read_options, registry, wanted_params, with_threads
+from app.errors import AppError
+from app.hardware.builds import is_usable
+from app.hardware.conditions import conditions, resident_share
+from app.hardware.fit import fast_devices
+from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
+from app.hardware.slow import Measured, Situation
+
+if TYPE_CHECKING:
+    from app.engine.tuning.memory import Memory
+    from app.hardware.checks import Facts
+    from app.llama.pair import PairParams
+
+_CHOOSING = ("pair", "target", "draft")
+
+
+def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
+    """The pair that the flags mean, held against this machine; nothing is loaded.
+
+    Args:
+        args: The flags of the command.
+        facts: What the machine and the library are.
+
+    Returns:
+        Where it goes, or what is wrong with it; and, if it could be looked at, what its speed depends on.
+    """
+    name, why, chosen = _which(args)
+    options = None
+    try:
+        options = read_options(args)
+        if facts.failure is not None:
+            return PairView(options.pair.name, options.pair.title, f"{why}; see build above"), None
+        params = wanted_params(options)
+        if options.tuned_threads:
+            params = with_threads(params)
+        found = weighed(params, (options.pair.target, options.pair.draft), memory_rooms(facts.devices))
+    except AppError as error:
+        title = options.pair.title if options is not None else name
+        return PairView(name, title, why, trouble=error, chosen=chosen), None
+    view = _view(options, found, why)
+    return view, _situation(view, found, facts)
+
+
+def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
+    """The name of the pair, why it is this one, and whether anybody chose it."""
+    if any(flag in args for flag in _CHOOSING):
+        return getattr(args, "pair", "files"), "as named", True
+    try:
+        name = registry().read().default
+    except AppError:
+        return "default", "the default pair", True
+    return (name, "the default pair", True) if name else (DEFAULT_PAIR, "no pair is set up yet: tandem setup", False)
+
+
+def _view(options: Options, found: Fitting, why: str) -> PairView:
+    models = [model_place(TARGET, found.target, found.plan.target)]
+    if found.draft is not None and found.plan.draft is not None:
+        models.append(model_place(DRAFT, found.draft, found.plan.draft))
+    lines = () if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values()))))
+    return PairView(
+        name=options.pair.name,
+        title=options.pair.title,
+        why=why,
+        models=tuple(models),
+        needs=device_needs(found.plan, found.rooms),
+        measured=found.measured,
+        offers=lines,
+        target_source=str(options.pair.target),
+    )
+
+
+def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
+    fast = fast_devices(found.rooms)
+    unused = [gpu for gpu in facts.machine.gpus if not is_usable(gpu, facts.devices)]
+    urgent = facts.advice is not None and facts.advice.urgent
+    return Situation(
+        pair=view,
+        threads=found.params.n_threads,
+        cores=facts.machine.physical_cores,
+        conditions=conditions(),
+        card=fast[0].name if fast else "",
+        unused_card=unused[0].name if unused and not fast else "",
+        command=facts.advice.command if facts.advice is not None and urgent else "",
+        draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
+        resident=resident_share(found.params.target),
+        measured=_measured(found.params),
+    )
+
+
+def _measured(params: PairParams) -> Measured | None:
+    """What earlier answers of this very pair have measured, placed as it is now."""
+    from app import memory_store
+    from app.llama.identity import memory_file
+
+    file = memory_file(params)
+    memory = memory_store.load(file) if file is not None else None
+    return of_memory(memory, with_draft=params.draft is not None) if memory is not None else None
+
+
+def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
+    """A memory as the diagnosis wants it."""
+    counts = [bin_ for place in memory.model.counts for bin_ in place]
+    return Measured(
+        rows={width: memory.costs.scale * ns for width, ns in memory.costs.profile.rows.items()},
+        draft_ns=memory.costs.draft_ns if with_draft else 0.0,
+        least_ns=memory.least_ns,
+        accepted=sum(accepted for accepted, _ in counts),
+        judged=sum(seen for _, seen in counts),
+    )

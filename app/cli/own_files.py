@@ -1,0 +1,56 @@
+"""The files that Tandem keeps or is given, looked at for `tandem doctor`: what is broken, and what to do."""
+
+from __future__ import annotations
+
+from app.catalog import Catalog
+from app.chat.health import examine
+from app.errors import AppError
+from app.hardware.checks import Line, Section
+from app.paths import config_dir, conversations_file, pairs_file
+from app.registry import Registry, SetUp
+
+
+def own_files() -> Section:
+    """A line for each file, whether it is there or not."""
+    return Section("files", (_catalogue(), *_pairs(), _conversations()))
+
+
+def _catalogue() -> Line:
+    file = config_dir() / "models.toml"
+    if not file.exists():
+        return Line("ok", "models.toml", "none of your own")
+    try:
+        n = len(Catalog([file]).pairs)
+    except AppError as error:
+        return _broken("models.toml", error)
+    return Line("ok", "models.toml", f"{n} pair{'s' * (n != 1)} of your own in {file}")
+
+
+def _pairs() -> list[Line]:
+    try:
+        known = Registry(pairs_file()).read().pairs
+    except AppError as error:
+        return [_broken("pairs.toml", error)]
+    if not known:
+        return [Line("ok", "pairs.toml", "no pair is set up yet")]
+    here = [name for name, pair in known.items() if pair.is_here]
+    lines = [Line("ok", "pairs.toml", f"set up: {', '.join(here)}")] if here else []
+    return lines + [_gone(name, pair) for name, pair in known.items() if not pair.is_here]
+
+
+def _gone(name: str, pair: SetUp) -> Line:
+    missing = next(model.path for model in pair.models if not model.path.is_file())
+    hint = ("Bring them back, or forget the pair:", f"  tandem setup {name}", f"  tandem pairs remove {name}")
+    return Line("warning", "pairs.toml", f"files of {name} are gone: {missing}", hint=hint)
+
+
+def _conversations() -> Line:
+    try:
+        n = examine(conversations_file())
+    except AppError as error:
+        return _broken("chats", error)
+    return Line("ok", "chats", "none yet" if n is None else f"{n:,} in {conversations_file()}")
+
+
+def _broken(label: str, error: AppError) -> Line:
+    return Line("problem", label, error.message, hint=(error.hint,) if error.hint else ())

@@ -1,0 +1,77 @@
+"""One comparison as Markdown, with the texts, to keep or to show around."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from pathlib import Path
+
+from app.compare.card import escaped
+from app.compare.measure import in_figures, verdict
+from app.compare.report import Comparison, how, pair_title, remarks, unsteady
+from app.engine.text import printable
+from app.errors import AppError
+from app.events import PairInfo
+from app.responder import AnswerRequest
+
+_HEAD = "| | speed | ratio | first token | accepted | per verify |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+
+
+def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: PairInfo) -> str:
+    """A comparison for a forum or an issue.
+
+    Args:
+        comparison: What was measured.
+        request: What everybody was asked.
+        pair: Who answered.
+    """
+    n, before = len(comparison.rounds), len(request.messages) - 1
+    lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), "", _HEAD]
+    for m in comparison.measured:
+        cells = [
+            escaped(m.name),
+            f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else "",
+            escaped(in_figures(m.ratio)) if m.ratio is not None else "",
+            f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else "",
+            f"{m.acceptance:.0%}" if m.acceptance is not None else "",
+            f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else "",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    for m in comparison.measured[1:]:
+        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more'))}")
+        lines += [f"  - {escaped(remark)}" for remark in remarks(comparison, m)]
+    if (warning := unsteady(comparison.rounds, comparison.measured[0].name)) is not None:
+        lines.append(f"- {escaped(warning)}")
+    lines.append(f"- {escaped(how(request))}; {n} alternating round{'s' * (n != 1)}, each side alone")
+    if before:
+        lines.append(f"- {before} message{'s' * (before != 1)} before the prompt, read by both models beforehand")
+    for name, run in comparison.rounds[0].items():
+        lines += ["", f"#### {escaped(name)}", "", fenced(run.text)]
+    return "\n".join(lines) + "\n"
+
+
+def fenced(text: str) -> str:
+    """A text in a fence that it cannot end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{printable(text)}\n{fence}"
+
+
+def save_note(folder: Path, text: str) -> Path:
+    """Write a comparison to a new file of this folder.
+
+    Raises:
+        AppError: The folder cannot be written to.
+    """
+    for number in count(1):
+        file = folder / ("comparison.md" if number == 1 else f"comparison-{number}.md")
+        try:
+            with file.open("x", encoding="utf-8", errors="replace") as out:
+                out.write(text)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise AppError(f"{file} cannot be written: {error.strerror}.") from error
+        return file
+    raise AssertionError

@@ -1,0 +1,61 @@
+"""Who takes part in a comparison, as values."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.errors import UsageError
+from app.responder import LoadedPair
+
+PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One way to answer.
+
+    Attributes:
+        name: What it is called, different for each in a comparison.
+        drafting: How it drafts; None for plain decoding.
+    """
+
+    name: str
+    drafting: Drafting
+
+
+def sides_of(drafting: Drafting, fixed: DraftParams | None) -> tuple[Side, ...]:
+    """Plain decoding, the fixed parameters if there are any, and automatic drafting.
+
+    Args:
+        drafting: What is in force; automatic drafting takes part as it stands there.
+        fixed: Parameters for a third side.
+    """
+    automatic = drafting if isinstance(drafting, AutoDraft) else AutoDraft()
+    middle = [Side(fixed_name(fixed), fixed)] if fixed is not None else []
+    return (Side(PLAIN, None), *middle, Side(AUTOMATIC, automatic))
+
+
+def fixed_name(fixed: DraftParams) -> str:
+    """Such as "fixed 7/0.6": n_max and p_min, with n_min between them where it is not 0."""
+    n_min = f"/{fixed.n_min}" if fixed.n_min else ""
+    return f"{FIXED} {fixed.n_max}{n_min}/{fixed.p_min:g}"
+
+
+def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
+    """Whether a pair has what everybody needs.
+
+    Raises:
+        UsageError: It has not.
+    """
+    if pair.drafter is None and any(isinstance(side.drafting, DraftParams) for side in sides):
+        raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
+
+
+def with_seed(sampling: SamplingParams) -> SamplingParams:
+    """The same sampling with a seed, so that everybody draws alike."""
+    if sampling.is_greedy or sampling.seed is not None:
+        return sampling
+    return replace(sampling, seed=secrets.randbelow(1 << 31))

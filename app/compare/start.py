@@ -1,0 +1,53 @@
+"""Where a run begins: with empty caches, or with a conversation that both models have read already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from app.chat.message import Message
+from app.engine.cache import TokenCache, common_prefix
+from app.engine.interfaces import Cancelled
+from app.events import PromptProgressed
+from app.responder import LoadedPair
+
+
+def conversation_prefix(pair: LoadedPair, messages: Sequence[Message]) -> tuple[int, ...]:
+    """The tokens of a conversation that come before its last message.
+
+    A template decides what stands between two messages, so they are found as what the prompt shares with the prompt
+    that ends with another message. Empty for a prompt that does not fit the context: its answer says so itself.
+    """
+    *before, last = messages
+    other = replace(last, content="b" if last.content.startswith("a") else "a")
+    tokens = pair.build_prompt(messages).tokens
+    if len(tokens) > pair.target.n_ctx:
+        return ()
+    shared = common_prefix(tokens, pair.build_prompt((*before, other)).tokens)
+    return tuple(tokens[: min(shared, len(tokens) - 1)])
+
+
+def begin_from(
+    pair: LoadedPair, prefix: Sequence[int], cancelled: Cancelled, number: int = 0
+) -> Iterator[PromptProgressed]:
+    """Let both models have read these tokens and nothing else; what they have read of them already stays.
+
+    Args:
+        pair: The two models.
+        prefix: What is read; nothing empties the caches.
+        cancelled: Read between chunks.
+        number: The request that the events carry.
+
+    Raises:
+        Interrupted: Cancelled.
+    """
+    caches = [(False, pair.target)] + ([(True, pair.drafter.cache)] if pair.drafter is not None else [])
+    for drafting, cache in caches:
+        for done in hold(cache, prefix, cancelled):
+            yield PromptProgressed(number, drafting, done, len(prefix))
+
+
+def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+    """Let one cache hold these tokens and nothing else. Yields how many of them are done after each chunk."""
+    held = cache.rollback(common_prefix(cache.tokens, prefix))
+    yield from cache.process(prefix[held:], cancelled)

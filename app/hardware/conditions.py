@@ -1,0 +1,125 @@
+"""What slows a processor down at the moment: other programs, a container's quota, heat, a power-saving limit.
+
+Read from the system's own counters, on Linux; elsewhere most of it is not known and None.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from app.hardware.cgroup import cpu_quota, throttled_share
+from app.hardware.cpu import affinity
+from app.hardware.system import RealSystem, System
+
+_CPUS = "/sys/devices/system/cpu"
+_PAGE = 4096
+_SAMPLES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The state of the processor and of main memory.
+
+    Attributes:
+        usable: Hardware threads that this process may run on.
+        processors: Hardware threads of the whole machine.
+        quota: Processors' worth of time that a container grants; None without a limit.
+        load: Runnable threads of the whole machine, mean of the last minute; None where it is not told.
+        throttled: Share of a container's time slices that were cut short since it began; None outside of one.
+        clock_cap: Allowed clock against the processor's highest; None where it is not told.
+        heat_events: How often a core was slowed down by heat since the start of the system; None likewise.
+        swap_bytes: Memory that is swapped out.
+    """
+
+    usable: int = 1
+    processors: int = 1
+    quota: float | None = None
+    load: float | None = None
+    throttled: float | None = None
+    clock_cap: float | None = None
+    heat_events: int | None = None
+    swap_bytes: int = 0
+
+
+def conditions(system: System | None = None) -> Conditions:
+    """Look at this machine; a moment's work."""
+    system = system or RealSystem()
+    return Conditions(
+        usable=affinity(),
+        processors=max(affinity(), os.cpu_count() or 1),
+        quota=cpu_quota(system.read),
+        load=_load(),
+        throttled=throttled_share(system.read),
+        clock_cap=_clock_cap(system),
+        heat_events=_heat_events(system),
+        swap_bytes=_swapped(),
+    )
+
+
+def resident_share(path: Path) -> float | None:
+    """The share of a file that is in the page cache, by samples; None where the system cannot be asked.
+
+    A read that may not wait is refused for pages that are not in memory (Linux, RWF_NOWAIT).
+    """
+    flag = getattr(os, "RWF_NOWAIT", None)
+    if flag is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    found, buffer = 0, bytearray(1)
+    try:
+        size = os.fstat(descriptor).st_size
+        n = max(1, min(_SAMPLES, size // _PAGE))
+        for index in range(n):
+            try:
+                found += os.preadv(descriptor, [buffer], index * size // n, flag)
+            except BlockingIOError:
+                continue
+    except OSError:
+        # Some file systems do not know the flag.
+        return None
+    finally:
+        os.close(descriptor)
+    return found / n
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
+def _clock_cap(system: System) -> float | None:
+    """The lowest cap of any processor that has one: a team of threads waits for its slowest."""
+    caps = []
+    for name in system.names(_CPUS):
+        if re.fullmatch(r"cpu[0-9]+", name):
+            limits = [system.read(f"{_CPUS}/{name}/cpufreq/{key}_max_freq").strip() for key in ("scaling", "cpuinfo")]
+            if all(limit.isdecimal() and int(limit) > 0 for limit in limits):
+                caps.append(int(limits[0]) / int(limits[1]))
+    return min(caps, default=None)
+
+
+def _heat_events(system: System) -> int | None:
+    texts = [
+        system.read(f"{_CPUS}/{name}/thermal_throttle/core_throttle_count").strip()
+        for name in system.names(_CPUS)
+        if re.fullmatch(r"cpu[0-9]+", name)
+    ]
+    counts = [int(text) for text in texts if text.isdecimal()]
+    return max(counts, default=None)
+
+
+def _swapped() -> int:
+    try:
+        return int(psutil.swap_memory().used)
+    except (OSError, RuntimeError):
+        return 0

@@ -1,0 +1,168 @@
+"""A pair and where it goes on this machine, as `tandem doctor` shows it: values in, lines out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import AppError
+from app.hardware.checks import Line, Section, State
+from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Placed, Plan
+from app.sizes import gigabytes
+
+TARGET, DRAFT = "target", "draft"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """One model where it would be loaded.
+
+    Attributes:
+        role: "target" or "draft".
+        name: Its own name.
+        device: llama.cpp's names, or `MAIN`.
+        layers_offloaded: Layers on the devices, the output counted as one, as llama.cpp counts them.
+        layers: All of them.
+        weights: Bytes.
+        kv: Bytes of the KV cache.
+        compute: Bytes of the buffers of the graph, and of rows that are kept in main memory.
+        n_ctx: Tokens that the KV cache holds.
+        kv_type: Its type.
+    """
+
+    role: str
+    name: str
+    device: str
+    layers_offloaded: int
+    layers: int
+    weights: int
+    kv: int
+    compute: int
+    n_ctx: int
+    kv_type: str
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.layers_offloaded == 0
+
+    @property
+    def in_part(self) -> bool:
+        """Whether the processor computes some of its layers and a device the others."""
+        return 0 < self.layers_offloaded < self.layers
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeed:
+    """What the pair takes of one device, what may be given to it, and what is free, in bytes."""
+
+    device: str
+    need_bytes: int
+    room_bytes: int
+    free_bytes: int
+
+    @property
+    def fits(self) -> bool:
+        return self.need_bytes <= self.room_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """A pair held against this machine.
+
+    Attributes:
+        name: What `--pair` takes.
+        title: For people.
+        why: Why it is this one, as a clause.
+        models: Target and, if there is one, draft; () where they cannot be looked at.
+        needs: Of each device that is used.
+        measured: Whether llama.cpp itself reckoned the figures; the headers' arithmetic otherwise.
+        trouble: Why it cannot be loaded, or None.
+        offers: What to do where it does not fit, a line each.
+        target_source: What `--target` takes for its target.
+        chosen: Whether somebody chose it; nothing is broken where a stand-in is not installed.
+    """
+
+    name: str
+    title: str
+    why: str
+    models: tuple[ModelPlace, ...] = ()
+    needs: tuple[DeviceNeed, ...] = ()
+    measured: bool = False
+    trouble: AppError | None = None
+    offers: tuple[str, ...] = ()
+    target_source: str = ""
+    chosen: bool = True
+
+    @property
+    def target(self) -> ModelPlace | None:
+        return next((model for model in self.models if model.role == TARGET), None)
+
+    @property
+    def draft(self) -> ModelPlace | None:
+        return next((model for model in self.models if model.role == DRAFT), None)
+
+
+def model_place(role: str, need: Need, placed: Placed) -> ModelPlace:
+    """A model of a plan."""
+    layers = need.n_layers + 1
+    on_cpu = placed.devices == (MAIN,) or placed.gpu_layers == 0
+    wanted = layers if placed.gpu_layers == ALL_LAYERS else min(placed.gpu_layers, layers)
+    return ModelPlace(
+        role=role,
+        name=need.name,
+        device=MAIN if on_cpu else ", ".join(placed.devices),
+        layers_offloaded=0 if on_cpu else wanted,
+        layers=layers,
+        weights=need.weights,
+        kv=need.kv,
+        compute=need.compute + need.host,
+        n_ctx=need.n_ctx,
+        kv_type=need.kv_type,
+    )
+
+
+def device_needs(plan: Plan, rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceNeed, ...]:
+    """What a plan takes of each device that it uses, cards first."""
+    free = {room.name.lower(): room.free_bytes for room in rooms}
+    needs = [DeviceNeed(x.device, x.need_bytes, x.room_bytes, free[x.device.lower()]) for x in plan.loads]
+    return tuple(sorted(needs, key=lambda need: need.device == MAIN))
+
+
+def pair_section(view: PairView) -> Section:
+    """Where the layers of a pair go, and what they take there."""
+    lines = [Line("ok", "pair", f"{view.name}: {view.title}" if view.title != view.name else view.name, view.why)]
+    if view.trouble is not None:
+        state: State = "problem" if view.chosen else "warning"
+        lines.append(Line(state, "trouble", view.trouble.message, hint=_hints(view.trouble)))
+    lines += [Line("ok", model.role, f"{model.name}, {_where(model)}", _takes(model)) for model in view.models]
+    lines += [_room(need, view) for need in view.needs]
+    return Section("the pair", tuple(lines), other="and what it takes")
+
+
+def _hints(error: AppError) -> tuple[str, ...]:
+    return (error.hint,) if error.hint else ()
+
+
+def _where(model: ModelPlace) -> str:
+    if model.on_cpu:
+        return f"all {model.layers} layers on the processor"
+    if model.in_part:
+        left = model.layers - model.layers_offloaded
+        return f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the processor"
+    return f"all {model.layers} layers on {model.device}"
+
+
+def _takes(model: ModelPlace) -> str:
+    return (
+        f"weights {gigabytes(model.weights)}, KV cache {gigabytes(model.kv)} ({model.n_ctx:,} tokens, "
+        f"{model.kv_type}), buffers {gigabytes(model.compute)}"
+    )
+
+
+def _room(need: DeviceNeed, view: PairView) -> Line:
+    label = "main memory" if need.device == MAIN else need.device
+    text = f"{gigabytes(need.need_bytes)} needed, {gigabytes(need.free_bytes)} free"
+    how = "by llama.cpp's own reckoning" if view.measured else "by the headers, within a few percent"
+    if need.fits:
+        return Line("ok", label, text, how)
+    kept = f"; {gigabytes(need.room_bytes)} of it may be used"
+    return Line("problem", label, text + kept, how, ("It does not fit. Take one of these:", *view.offers))

@@ -1,0 +1,33 @@
+"""Why a pair is slow, as lines of `tandem doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.hardware.checks import Line, Section
+from app.hardware.slow import Cause, Measured, Situation
+
+
+def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:
+    """What was measured of the pair, then every cause with what mends it, the dearest first."""
+    lines = [_speed(situation.measured)]
+    lines += [Line("warning", cause.label, _text(cause), hint=cause.hint) for cause in causes]
+    if not causes:
+        lines.append(Line("ok", "causes", "nothing was found that slows this pair down"))
+    return Section("its speed, and what costs most", tuple(lines))
+
+
+def _text(cause: Cause) -> str:
+    return f"{cause.text} That costs {cause.factor:.1f}x, by these measurements." if cause.measured else cause.text
+
+
+def _speed(measured: Measured | None) -> Line:
+    if measured is None:
+        hint = ("  tandem tune",)
+        return Line("ok", "measured", "nothing yet: the first answer measures, or at once", hint=hint)
+    parts = [f"{1e9 / measured.plain_ns:.1f} t/s without drafts"]
+    if measured.draft_ns:
+        parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}x a plain one")
+    if measured.acceptance is not None and measured.draft_ns:
+        parts.append(f"{measured.acceptance:.0%} accepted")
+    return Line("ok", "measured", ", ".join(parts))

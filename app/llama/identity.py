@@ -1,0 +1,95 @@
+"""Names for what was measured: files, placement, build and threads decide whether it still holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.llama.library import native
+from app.llama.params import ALL_LAYERS, ModelParams
+from app.llama.placement import label
+
+if TYPE_CHECKING:
+    from app.llama.pair import PairParams
+
+_SAMPLE_BYTES = 1 << 20
+_THREADS = "threads"
+_CPU_LABEL = "CPU"
+
+
+def memory_file(params: PairParams) -> Path | None:
+    """Where automatic drafting keeps what it learns about a pair; None for nowhere.
+
+    Args:
+        params: How the pair is loaded; without a draft where that is not loaded.
+    """
+    return params.memory_dir / f"{pair_identity(params)}.json" if params.memory_dir is not None else None
+
+
+def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
+    """Where the number of threads is kept; None for nowhere, or where no layer is the processor's.
+
+    Args:
+        params: How the pair is loaded.
+        candidates: The numbers that can be chosen from; a container with another quota has others.
+    """
+    path = processor_model(params)
+    if params.memory_dir is None or path is None:
+        return None
+    model = params.model if path == params.target else params.draft_model
+    return params.memory_dir / _THREADS / f"{model_identity(path, model, candidates)}.json"
+
+
+def processor_model(params: PairParams) -> Path | None:
+    """The file of the model whose layers the processor computes, the target's if it computes both; else None."""
+    if _computed_here(params.model):
+        return params.target
+    return params.draft if params.draft is not None and _computed_here(params.draft_model) else None
+
+
+def _computed_here(model: ModelParams) -> bool:
+    # How many layers a model has is not known here; a number that was given means that some are left over.
+    return label(model) == _CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
+
+
+def pair_identity(params: PairParams) -> str:
+    """A name for what costs and acceptance depend on: files, placement, cache types, build and threads.
+
+    Of a draft that is not loaded nothing counts.
+    """
+    parts = [
+        fingerprint(params.target),
+        *_placement(params.model, params.kv_type),
+        native.llama_version().decode(),
+        str(params.n_threads),
+        params.flash_attention,
+        *params.rpc,
+    ]
+    if params.draft is not None:
+        parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
+    return _name(parts)
+
+
+def model_identity(path: Path, model: ModelParams, n_cpus: Iterable[int]) -> str:
+    """A name for what the best number of threads depends on: file, placement, build, and the numbers to choose from."""
+    return _name([fingerprint(path), *_placement(model, ""), native.llama_version().decode(), *map(str, n_cpus)])
+
+
+def fingerprint(path: Path) -> str:
+    """A hash that tells model files apart without reading all of their gigabytes: size, beginning and end."""
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        digest = hashlib.sha256(f"{size}\n".encode() + file.read(_SAMPLE_BYTES))
+        file.seek(max(0, size - _SAMPLE_BYTES))
+        digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
+    return label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
+
+
+def _name(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,42 @@
+"""Memory that ran out while something was loaded, recognised in what llama.cpp logs: its return value is only NULL."""
+
+from __future__ import annotations
+
+import re
+
+from app.errors import NoMemoryError
+
+_SIGNS = re.compile(
+    r"(failed|unable) to allocate|cudaMalloc failed|out of memory|OutOf(Device|Host)Memory|bad_alloc", re.IGNORECASE
+)
+# The name of a buffer type begins with its device's: "CUDA0", "CUDA0_Split"; those of main memory are others.
+_BUFFER = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
+_NO_DEVICE = ("output", "compute", "host", "graph")
+_MAIN = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
+MAIN = "cpu"
+
+
+def scarce_device(log: str) -> str | None:
+    """Whose memory ran out: a device, `MAIN`, or "" where the log does not name it; None if that is not the reason."""
+    if not _SIGNS.search(log):
+        return None
+    names = [name for name in _BUFFER.findall(log) if name.lower() not in _NO_DEVICE]
+    if not names:
+        return ""
+    return MAIN if _MAIN.match(names[0]) else str(names[0]).removesuffix("_Split")
+
+
+def no_memory(device: str, what: str) -> NoMemoryError:
+    """The failure as a sentence.
+
+    Args:
+        device: From `scarce_device`.
+        what: What was to be put there.
+    """
+    where = {"": "There is", MAIN: "There is"}.get(device, f"On {device} there is")
+    kind = " main" if device == MAIN else ""
+    return NoMemoryError(
+        f"{where} not enough{kind} memory for {what}; something else may have taken it since it was counted.",
+        "End what uses it, or take a shorter context (--ctx) or another device (--device).",
+        device,
+    )

@@ -1,0 +1,58 @@
+"""The number of threads that was measured as the fastest, on disk between runs: one small file a model and build."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.engine.tuning.threads import Threads, ThreadTimes
+
+FORMAT = 1
+_MOST = 4096
+log = logging.getLogger("tandem.memory")
+
+
+def save(path: Path, times: ThreadTimes) -> None:
+    """Write what was measured in one step; a disk that refuses is logged and leaves the usual number in force."""
+    raw = {
+        "format": FORMAT,
+        "threads": {"generation": times.best.generation, "prompt": times.best.prompt},
+        "generation_ns": _texts(times.generation),
+        "prompt_ns": _texts(times.prompt),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(raw, file)
+        Path(name).replace(path)
+    except OSError as error:
+        log.warning("the number of threads cannot be kept: %s", error)
+
+
+def load(path: Path) -> Threads | None:
+    """The numbers to use; None if nothing was measured, or nothing that can be read."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        chosen = raw["threads"] if raw["format"] == FORMAT else {}
+        return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s is not read: %s", path, error)
+        return None
+
+
+def _texts(times: Mapping[int, float]) -> dict[str, float]:
+    return {str(n): ns for n, ns in sorted(times.items())}
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MOST:
+        raise ValueError(f"{value!r} is no number of threads")
+    return value

@@ -1,0 +1,114 @@
+"""The conversation store as the screen uses it: a disk that refuses is a sentence, and the chat goes on in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from app.errors import StoreError
+
+if TYPE_CHECKING:
+    from app.chat.store import Store
+
+StoreOpener = Callable[[], "Store"]
+"""Opens the store; may raise `StoreError`."""
+
+_T = TypeVar("_T")
+
+
+class Disk:
+    """Opens the store and lets it do things; no method raises for what a disk can do.
+
+    Args:
+        open_store: Opens the store, called by `open`; None keeps nothing.
+        lose: Told the conversation that another Tandem has removed; None for all of them.
+    """
+
+    def __init__(self, open_store: StoreOpener | None, lose: Callable[[int | None], None]) -> None:
+        self.store: Store | None = None
+        self.say: Callable[[str], object] = lambda text: None
+        """Told what the user should know, as one line."""
+        self._opener = open_store
+        self._lose = lose
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a store, or will be."""
+        return self._opener is not None
+
+    def open(self) -> None:
+        """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
+        if self._opener is None or self.store is not None:
+            return
+        try:
+            self.store = self._opener()
+        except StoreError as error:
+            self.store = _memory()
+            self.tell(error, self.store.notice)
+        else:
+            if self.store.notice:
+                self.say(self.store.notice)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        store, self.store, self._opener = self.store, None, None
+        if store is not None:
+            with suppress(StoreError):
+                store.close()
+
+    def tidy(self) -> None:
+        """Remove for good what was deleted long ago."""
+        if self.store is not None:
+            with suppress(StoreError):
+                self.store.purge()
+
+    def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
+        """Let the store do something; what a disk refuses is said and done in memory.
+
+        Args:
+            action: What to do; done twice if the first time fails.
+            conversation: Which one it concerns; None for none or for all.
+
+        Returns:
+            What came of it; None if nothing did.
+        """
+        store = self.store
+        if store is None:
+            return None
+        try:
+            return action(store)
+        except StoreError as error:
+            self.tell(error)
+            if _holds(store, conversation):
+                self._go_on_in_memory(store)
+            else:
+                self._lose(conversation)
+        with suppress(StoreError):
+            return action(self.store or store)
+        return None
+
+    def tell(self, error: StoreError, more: str = "") -> None:
+        """Say what went wrong."""
+        self.say(" ".join(filter(None, (error.message, error.hint, more))))
+
+    def _go_on_in_memory(self, store: Store) -> None:
+        try:
+            store.go_on_in_memory()
+        except StoreError:
+            self.store = _memory()
+            self._lose(None)
+
+
+def _holds(store: Store, conversation: int | None) -> bool:
+    """Whether a conversation is where it was: then it is the disk, and not another Tandem that has removed it."""
+    try:
+        return conversation is None or store.holds(conversation)
+    except StoreError:
+        return True
+
+
+def _memory() -> Store:
+    from app.chat.store import Store
+
+    return Store.in_memory()

@@ -1,0 +1,94 @@
+"""The numbers of one answer as people read them, from its counters or from what the store has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.engine.stats import GenerationStats
+from app.engine.types import DraftingStatus
+
+_TOO_MUCH = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What was measured of one answer; None for what was not.
+
+    Attributes:
+        tokens: Generated.
+        speed: Tokens per second after the first one.
+        speedup: Time of plain decoding over time spent.
+        verdict: "winning", "break-even", "losing", or "".
+        source: What drafts now: "model", "look-up" or "off"; "" where nothing says so.
+        reason: Why, as one sentence.
+        acceptance: Accepted drafted tokens over drafted ones.
+        per_check: Tokens per verify round.
+        draft_length: Mean tokens of a draft.
+        model_share: Drafted tokens that a draft model wrote over all drafted ones.
+        first_s: Seconds to the first token.
+        prompt_speed: Prompt tokens per second.
+    """
+
+    tokens: int | None = None
+    speed: float | None = None
+    speedup: float | None = None
+    verdict: str = ""
+    source: str = ""
+    reason: str = ""
+    acceptance: float | None = None
+    per_check: float | None = None
+    draft_length: float | None = None
+    model_share: float | None = None
+    first_s: float | None = None
+    prompt_speed: float | None = None
+
+    @property
+    def plain_speed(self) -> float | None:
+        """Tokens per second of plain decoding, by the measured cost of its steps."""
+        return self.speed / self.speedup if self.speed is not None and self.speedup else None
+
+
+def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numbers:
+    """The numbers of an answer that runs or has just ended."""
+    drafted = stats.draft_n
+    return Numbers(
+        tokens=stats.predicted_n,
+        speed=stats.predicted_per_second or None,
+        speedup=drafting.speedup if drafting is not None else None,
+        verdict=drafting.verdict if drafting is not None else "",
+        source=drafting.source if drafting is not None else "",
+        reason=drafting.reason if drafting is not None else "",
+        acceptance=stats.acceptance_rate,
+        per_check=stats.mean_accepted_length if drafted else None,
+        draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
+        model_share=stats.draft_n_model / drafted if drafted else None,
+        first_s=stats.first_token_ns / 1e9 or None,
+        prompt_speed=stats.prompt_per_second or None,
+    )
+
+
+def of_document(document: Mapping[str, Any]) -> Numbers:
+    """The numbers that the store has of an answer; it may come from a file, so what is no number is left out."""
+
+    def number(name: str) -> float | None:
+        value = document.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value) if 0 < value < _TOO_MUCH else None
+
+    tokens, first_ms, verdict = number("predicted_n"), number("first_token_ms"), document.get("verdict")
+    drafted = number("draft_n")
+    return Numbers(
+        tokens=int(tokens) if tokens is not None else None,
+        speed=number("predicted_per_second"),
+        speedup=number("speedup"),
+        verdict=verdict if isinstance(verdict, str) else "",
+        acceptance=number("acceptance") if drafted else None,
+        per_check=number("mean_accepted_length") if drafted else None,
+        draft_length=number("draft_length"),
+        model_share=number("model_share"),
+        first_s=first_ms / 1e3 if first_ms is not None else None,
+        prompt_speed=number("prompt_per_second"),
+    )

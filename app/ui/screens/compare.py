@@ -1,0 +1,227 @@
+"""With and without the draft, side by side, on the weights that are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Container, Horizontal
+from textual.content import Content
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from app.compare.note import comparison_markdown, save_note
+from app.compare.report import Comparison, how
+from app.engine.text import printable
+from app.errors import AppError, UsageError
+from app.ui.comparable import Comparable
+from app.ui.comparing import Comparing
+from app.ui.keys import in_order
+from app.ui.listener import Ears
+from app.ui.widgets.header import HeaderLine
+from app.ui.widgets.hint import Hint
+from app.ui.widgets.outcome import Outcome
+from app.ui.widgets.side_pane import SidePane
+
+if TYPE_CHECKING:
+    from app.ui.app import Engine
+
+_SIDE = 50
+"""Columns that a side needs to stand beside another one; below that they stand one above the other."""
+_MORE = 3
+_KEYS = (
+    "compare.leave",
+    "compare.once",
+    "compare.more",
+    "compare.fixed",
+    "compare.save",
+    "compare.copy",
+    "app.quit",
+)
+
+
+class CompareScreen(Screen[None]):
+    """One prompt, answered by every side in turn. Nothing of it enters the conversation.
+
+    Args:
+        engine: Runs it.
+        what: What is compared.
+        listen: Tells the given ears what the engine says about them, and nobody after None.
+    """
+
+    CSS_PATH = "compare.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "stop, back", key_display="esc", id="compare.leave", tooltip="Stop; then, back"),
+        Binding("m", "more(1)", "once more", id="compare.once", tooltip="Let everybody answer once more"),
+        Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Several more rounds, for a spread"),
+        Binding("f", "toggle_fixed", "fixed", id="compare.fixed", tooltip="Fixed draft parameters as a third side"),
+        Binding("s", "save", "save", id="compare.save", tooltip="Save it as Markdown in the current folder"),
+        Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy it as Markdown"),
+        Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
+        Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
+        Binding("pageup", "scroll(-5)", "page up", id="compare.page_up", show=False),
+        Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
+    ]
+
+    outcome = query_one(Outcome)
+    hint = query_one(Hint)
+
+    def __init__(self, engine: Engine, what: Comparable, listen: Callable[[Ears | None], None]) -> None:
+        super().__init__()
+        self._what = what
+        self._listen = listen
+        self._comparing = Comparing(what, engine, self)
+        self.panes: dict[str, SidePane] = {side.name: SidePane(side.name) for side in self._comparing.sides}
+        """By the side's name."""
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine("Compare")
+        prompt = " ".join(printable(self._what.request.messages[-1].content).split())
+        with Horizontal(id="asked"):
+            yield Static(Content(prompt), id="prompt")
+            yield Static(Content(printable(how(self._what.request))), id="how")
+        yield Container(*self.panes.values(), id="panes")
+        yield Outcome()
+        yield Hint()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(HeaderLine).pair = self._what.pair
+        self.outcome.show_result(None)
+        self._more(1)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange(event.size.width)
+
+    # What the user does
+
+    def action_leave(self) -> None:
+        if self._comparing.is_waiting and not self._comparing.stopping:
+            self._comparing.stop()
+            self.outcome.tell("stopping")
+            return
+        self._listen(None)
+        self.dismiss()
+
+    async def action_more(self, rounds: int) -> None:
+        await self.outcome.forget_problem()
+        self._more(rounds)
+
+    async def action_toggle_fixed(self) -> None:
+        comparing = self._comparing
+        if comparing.has_fixed:
+            comparing.drop_fixed()
+            await self._change_panes()
+            self.show_result(stopped=False)
+            return
+        try:
+            comparing.add_fixed()
+        except UsageError as error:
+            self.hint.say(error.message)
+            return
+        await self._change_panes()
+        self.outcome.show_result(None)
+        await self.action_more(1)
+
+    def action_scroll(self, lines: int) -> None:
+        for pane in self.panes.values():
+            pane.scroll_text(lines)
+
+    def action_save(self) -> None:
+        try:
+            file = save_note(Path.cwd(), self._markdown)
+        except AppError as error:
+            self.hint.say(error.message)
+        else:
+            self.hint.say(f"{printable(str(file))} is written.")
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._markdown)
+        self.hint.say("The comparison is copied.")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim the keys that would do nothing."""
+        if action in ("more", "toggle_fixed"):
+            return not self._comparing.is_waiting or None
+        if action in ("save", "copy"):
+            return self._comparing.result is not None or None
+        return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, _KEYS)
+
+    # What comes of it; `app.ui.comparing` calls
+
+    def show_result(self, *, stopped: bool) -> None:
+        """Show what was measured so far."""
+        result = self._comparing.result
+        self.outcome.tell(_ending(result, stopped=stopped))
+        self.outcome.show_result(result)
+        if result is not None:
+            for m in result.measured:
+                self.panes[m.name].measured(m, result.rounds[-1][m.name])
+            self._mark_difference(result)
+        self.refresh_bindings()
+
+    async def fail(self, error: AppError) -> None:
+        """Say why it cannot go on."""
+        await self.outcome.fail(error)
+        self.refresh_bindings()
+
+    # Behind it
+
+    def _more(self, rounds: int) -> None:
+        self._comparing.more(rounds)
+        self._listen(self._comparing)
+        self.outcome.tell("beginning")
+        self.refresh_bindings()
+
+    async def _change_panes(self) -> None:
+        """Let there be a pane for every side, in their order."""
+        names = [side.name for side in self._comparing.sides]
+        for gone in [name for name in self.panes if name not in names]:
+            await self.panes.pop(gone).remove()
+        missing = {name: SidePane(name) for name in names if name not in self.panes}
+        self.panes = {name: missing.get(name) or self.panes[name] for name in names}
+        for name, pane in missing.items():
+            await self.query_one("#panes").mount(pane, before=names.index(name))
+        self._arrange(self.size.width)
+
+    def _arrange(self, width: int) -> None:
+        self.set_class(width >= _SIDE * len(self.panes), "-wide")
+
+    def _mark_difference(self, result: Comparison) -> None:
+        """Mark the first word that differs, on every side that differs and on the plain one."""
+        plain, *others = self.panes.values()
+        places = {}
+        for name, pane in list(self.panes.items())[1:]:
+            if result.differences.get(name) is not None:
+                places[pane] = _parting(plain.text, pane.text)
+        for pane in others:
+            pane.mark(places.get(pane))
+        plain.mark(min(places.values(), default=None))
+
+    @property
+    def _markdown(self) -> str:
+        assert self._comparing.result is not None
+        return comparison_markdown(self._comparing.result, self._what.request, self._what.pair)
+
+
+def _ending(result: Comparison | None, *, stopped: bool) -> str:
+    if not stopped:
+        return ""
+    if result is None:
+        return "stopped before everybody had answered once"
+    n = len(result.rounds)
+    return f"stopped; {n} whole round{'s' * (n != 1)} count{'s' * (n == 1)}"
+
+
+def _parting(a: str, b: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

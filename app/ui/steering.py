@@ -1,0 +1,274 @@
+"""Steering a conversation: editing messages, other answers, more of an answer, going from branch to branch."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.chat.message import Role
+from app.chat.tree import Node
+from app.responder import AnswerRequest
+from app.ui.keeping import Keeper
+from app.ui.kept import Opened
+from app.ui.session import Phase
+from app.ui.widgets.message import AnswerMessage, UserMessage
+from app.ui.widgets.messages import MOST_SHOWN
+from app.ui.widgets.speech import Speech, Wish
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Something else than a prompt that the prompt's line is used for.
+
+    Attributes:
+        hint: What is said while it lasts.
+        unsent: What was typed before; it comes back.
+        done: Told the text that was sent.
+        speech: The message that it is about, or None.
+        refusal: Why it cannot be sent now; empty if it can.
+    """
+
+    hint: str
+    unsent: str
+    done: Callable[[str], Awaitable[None]]
+    speech: Speech | None = None
+    refusal: Callable[[], str] = str
+
+
+class Steering:
+    """What the user does with what was said.
+
+    Args:
+        screen: The chat.
+        keeper: Has the conversation with its branches.
+        start: Puts a request to the engine.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper, start: Callable[[AnswerRequest], None]) -> None:
+        self._screen = screen
+        self._session = screen.session
+        self._keeper = keeper
+        self._start = start
+        self._task: _Task | None = None
+
+    async def grant(self, speech: Speech, wish: Wish) -> None:
+        """Do what is wished for a message."""
+        screen = self._screen
+        match wish:
+            case Wish.LEAVE:
+                screen.prompt.focus()
+            case Wish.UP:
+                screen.messages.step(-1)
+            case Wish.DOWN:
+                if not screen.messages.step(1):
+                    screen.prompt.focus()
+            case Wish.EDIT:
+                self._edit(speech)
+            case Wish.AGAIN:
+                await self._again(speech)
+            case Wish.GO_ON:
+                await self.go_on(speech)
+            case Wish.EARLIER:
+                await self._switch(speech, -1)
+            case Wish.LATER:
+                await self._switch(speech, 1)
+
+    # The prompt's line, used for something else
+
+    @property
+    def has_task(self) -> bool:
+        """Whether what is sent is no prompt."""
+        return self._task is not None
+
+    @property
+    def unsent(self) -> str | None:
+        """What was typed before the line was used for something else; None while it is not."""
+        return self._task.unsent if self._task is not None else None
+
+    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[None]]) -> None:
+        """Let the user write something that is no prompt.
+
+        Args:
+            hint: What is said meanwhile.
+            text: What is to be changed.
+            done: Told the text that was sent.
+        """
+        self.leave()
+        self._begin(_Task(hint, self._screen.prompt.text, done), text)
+
+    def _begin(self, task: _Task, text: str) -> None:
+        screen, self._task = self._screen, task
+        if task.speech is not None:
+            task.speech.add_class("-changed")
+        screen.prompt.put(text)
+        screen.prompt.focus()
+        screen.hint.forget()
+        screen.hint.keep(task.hint)
+        screen.refresh_bindings()
+
+    def leave(self) -> None:
+        """Leave it as it was, with what was typed before."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        screen = self._screen
+        if task.speech is not None:
+            task.speech.remove_class("-changed")
+        screen.prompt.put(task.unsent)
+        screen.hint.keep("")
+        screen.refresh_bindings()
+
+    async def send(self, text: str) -> bool:
+        """Take what was sent if it is no prompt; returns whether it is not."""
+        task = self._task
+        if task is None:
+            return False
+        if refusal := task.refusal():
+            self._screen.prompt.restore(text)
+            self._screen.hint.say(refusal)
+            return True
+        self.leave()
+        await task.done(text)
+        return True
+
+    # Another text
+
+    def _edit(self, speech: Speech) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free():
+            return
+        if node.role is Role.SYSTEM:
+            self._screen.hint.say("What the system says is set before the conversation begins.")
+        else:
+            self.leave()
+            self._begin(self._editing(node, speech), node.text)
+
+    def _editing(self, node: Node, speech: Speech) -> _Task:
+        unsent = self._screen.prompt.text
+        if node.role is Role.USER:
+            hint = "Editing: enter asks it as a branch, esc leaves it as it was."
+            return _Task(hint, unsent, lambda text: self._ask_instead(node.id, text), speech, self._refusal)
+        hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
+        return _Task(hint, unsent, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
+
+    async def _ask_instead(self, prompt: int, text: str) -> None:
+        screen = self._screen
+        opened = self._keeper.go_before(prompt)
+        if opened is None:
+            return
+        self._session.restart(opened.said)
+        screen.ask(text.strip())
+        speech = screen.messages.find(prompt)
+        if speech is not None:
+            await screen.messages.cut(speech)
+        await screen.messages.ask(text.strip())
+        screen.hint.unseen(False)
+
+    async def _say_instead(self, answer: Node, text: str) -> None:
+        if text != answer.text:
+            await self._show(self._keeper.rewrite(answer.id, text), answer.id)
+
+    # Another answer, or more of one
+
+    async def _again(self, speech: Speech) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free(needs_model=True):
+            return
+        nodes = self._keeper.tree.nodes
+        prompt = nodes.get(node.parent or 0) if node.role is Role.ASSISTANT else node
+        asked = self._screen.messages.find(prompt.id) if prompt is not None else None
+        if prompt is None or prompt.role is not Role.USER or not isinstance(asked, UserMessage):
+            self._screen.hint.say("There is no prompt that it answers.")
+            return
+        opened = self._keeper.again(prompt.id)
+        if opened is None or opened.asked is None:
+            return
+        self._screen.prompt.focus()
+        self._start(self._session.go_back(opened.said, opened.asked))
+        await self._screen.messages.ask_again(asked)
+        self._screen.hint.unseen(False)
+
+    async def go_on(self, speech: Speech | None = None) -> None:
+        """Go on with an answer that ended early; None takes the last message."""
+        messages = self._screen.messages
+        if speech is None:
+            speech = messages.speeches[-1] if messages.speeches else None
+        if speech is None or not speech.can_go_on:
+            self._screen.hint.say("The last answer is at its end.")
+            return
+        node = self._node(speech)
+        if node is None or not self._is_free(needs_model=True):
+            return
+        if self._keeper.tree.leaf != node.id:
+            await self._show(self._keeper.switch(node.id), node.id)
+        answer = messages.find(node.id)
+        opened = self._keeper.go_on(node.id)
+        if opened is None or opened.asked is None or not isinstance(answer, AnswerMessage):
+            self._screen.hint.say("This answer cannot be continued.")
+            return
+        self._screen.prompt.focus()
+        if self._screen.prompt.text.strip() == opened.asked:
+            self._screen.prompt.clear()
+        self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
+        await messages.go_on(answer)
+        self._screen.hint.unseen(False)
+
+    # Other branches
+
+    async def _switch(self, speech: Speech, direction: int) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free():
+            return
+        siblings = [sibling.id for sibling in self._keeper.tree.siblings(node.id)]
+        at = siblings.index(node.id) + direction
+        if 0 <= at < len(siblings):
+            opened = self._keeper.switch(siblings[at])
+            await self._show(opened, node.id)
+            shown = self._screen.messages.find(siblings[at])
+            if shown is not None:
+                self._screen.messages.choose(shown)
+
+    async def _show(self, opened: Opened | None, instead: int) -> None:
+        """Show another branch from the place of a message on, and go on from its end."""
+        if opened is None:
+            return
+        screen, tree = self._screen, self._keeper.tree
+        self._session.restart(opened.said, opened.asked)
+        siblings = {sibling.id for sibling in tree.siblings(instead)}
+        depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)
+        speech, below = screen.messages.find(instead), opened.path[depth:]
+        if speech is None or len(below) > MOST_SHOWN:
+            await screen.messages.show(opened.path)
+        else:
+            await screen.messages.cut(speech, below)
+        screen.messages.mark(tree)
+        screen.refresh_bindings()
+
+    # What may be done
+
+    def _node(self, speech: Speech) -> Node | None:
+        node = self._keeper.tree.nodes.get(speech.node) if speech.node is not None else None
+        if node is None:
+            self._screen.hint.say("This message is not part of the conversation.")
+        return node
+
+    def _is_free(self, *, needs_model: bool = False) -> bool:
+        refusal = self._refusal() if needs_model else self._refusal_without_model()
+        if refusal:
+            self._screen.hint.say(refusal)
+        return not refusal
+
+    def _refusal(self) -> str:
+        """Why nothing can be asked now; empty if it can."""
+        loads = "The models are still being loaded." if self._session.phase is Phase.LOADING else ""
+        return self._session.refusal or loads
+
+    def _refusal_without_model(self) -> str:
+        """Why nothing can be changed now; empty if it can."""
+        session = self._session
+        is_busy = session.phase is Phase.ANSWERING or session.waiting is not None
+        return session.refusal or "" if is_busy else ""

@@ -1,0 +1,186 @@
+"""One side of a comparison: who answers, how fast, and what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Static
+
+from app.compare.measure import Measured
+from app.compare.race import Run, ns_per_token
+from app.compare.sides import AUTOMATIC, PLAIN
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment, printable
+from app.ui.text import percent
+
+_GAP = "  "
+_WORD = re.compile(r"\s*\S*")
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """Figures of a side; None where nothing was measured.
+
+    Attributes:
+        tokens: Tokens of the answer.
+        speed: Tokens per second after the first one.
+        acceptance: Accepted over drafted tokens.
+        first_s: Seconds to the first token.
+        per_check: Tokens per verify round; None where nothing was drafted.
+    """
+
+    tokens: int
+    speed: float | None
+    acceptance: float | None
+    first_s: float | None
+    per_check: float | None
+
+
+def live(stats: GenerationStats) -> Readout:
+    """The figures of an answer on its way."""
+    ns = ns_per_token(stats)
+    return Readout(
+        stats.predicted_n,
+        1e9 / ns if ns is not None else None,
+        stats.acceptance_rate,
+        stats.first_token_ns / 1e9 if stats.first_token_ns else None,
+        stats.mean_accepted_length if stats.draft_n else None,
+    )
+
+
+def over_rounds(measured: Measured, last: Run) -> Readout:
+    """The medians over all rounds."""
+    speed, first_ms = measured.tokens_per_second, measured.first_token_ms
+    return Readout(
+        last.stats.predicted_n,
+        speed.median if speed is not None else None,
+        measured.acceptance,
+        first_ms.median / 1e3 if first_ms is not None else None,
+        measured.tokens_per_verify if measured.acceptance is not None else None,
+    )
+
+
+def title_of(side: str) -> str:
+    """What a side is called above its text."""
+    return {PLAIN: "Without draft", AUTOMATIC: "With draft, automatic"}.get(side, f"With draft, {side}")
+
+
+class SideLine(Widget):
+    """A side's name and its figures; what can be spared goes first where the line is short."""
+
+    readout: reactive[Readout | None] = reactive(None)
+
+    def __init__(self, title: str, colour: str) -> None:
+        super().__init__()
+        self._title = Content.styled(printable(title), f"bold {colour}")
+
+    def render(self) -> Content:
+        parts = list(self._parts())
+        room = self.size.width - self._title.cell_length - len(_GAP)
+        while parts and (figures := Content(_GAP).join(parts)).cell_length > room:
+            parts.pop()
+        if not parts:
+            return self._title
+        return Content.assemble(self._title, " " * (room + len(_GAP) - figures.cell_length), figures)
+
+    def _parts(self) -> Iterator[Content]:
+        r = self.readout
+        if r is None:
+            return
+        if r.speed is not None:
+            yield Content(f"{r.speed:.1f} t/s")
+        if r.acceptance is not None:
+            yield Content.styled(f"accepted {percent(r.acceptance)}", "$draft")
+        yield Content.styled(f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet")
+        if r.first_s is not None:
+            yield Content.styled(f"first {r.first_s:.2f} s", "$quiet")
+        if r.per_check is not None:
+            yield Content.styled(f"{r.per_check:.1f} per check", "$quiet")
+
+
+class SidePane(Vertical):
+    """A side's line, and its text below.
+
+    Args:
+        side: The side's name.
+    """
+
+    line = query_one(SideLine)
+    body = query_one(VerticalScroll)
+
+    def __init__(self, side: str) -> None:
+        super().__init__()
+        self._side = side
+        self._colour = "$target" if side == PLAIN else "$draft"
+        self._parts: list[Segment] = []
+        self._mark: int | None = None
+
+    def compose(self) -> ComposeResult:
+        yield SideLine(title_of(self._side), self._colour)
+        with VerticalScroll(can_focus=False):
+            yield Static(Content.styled("waits for its turn", "$quiet"))
+
+    def on_mount(self) -> None:
+        self.body.anchor()
+
+    @property
+    def text(self) -> str:
+        """What is shown, the thinking included."""
+        return "".join(part.text for part in self._parts).lstrip()
+
+    def begin(self) -> None:
+        """The side's turn has come; its last text goes."""
+        self._parts, self._mark = [], None
+        self.line.readout = None
+        self.body.anchor()
+        self._draw()
+
+    def add(self, segments: Sequence[Segment], stats: GenerationStats) -> None:
+        """More text has come."""
+        self._parts += segments
+        self.line.readout = live(stats)
+        self._draw()
+
+    def end(self, run: Run) -> None:
+        """The side's turn is over."""
+        self.line.readout = live(run.stats)
+        if not self.text.strip():
+            self.query_one(Static).update(Content.styled("the model said nothing", "$quiet"))
+
+    def measured(self, measured: Measured, last: Run) -> None:
+        """Show what all rounds together say."""
+        self.line.readout = over_rounds(measured, last)
+
+    def mark(self, at: int | None) -> None:
+        """Mark the word at this character of the text, and go there; None marks nothing."""
+        self._mark = at
+        self._draw()
+        if at is not None:
+            self.body.release_anchor()
+            self.call_after_refresh(self._go_to_mark)
+
+    def _go_to_mark(self) -> None:
+        content = self.query_one(Static).content
+        if self._mark is not None and isinstance(content, Content):
+            before = content[: self._mark].wrap(self.body.scrollable_content_region.width)
+            self.body.scroll_to(y=len(before) - 2, animate=False, immediate=True)
+
+    def scroll_text(self, lines: int) -> None:
+        """Move through the text."""
+        self.body.release_anchor()
+        self.body.scroll_relative(y=lines, animate=False, immediate=True)
+
+    def _draw(self) -> None:
+        text = Content.assemble(*((printable(p.text), "$quiet" if p.reasoning else "") for p in self._parts))
+        text = text[len(text.plain) - len(text.plain.lstrip()) :]
+        if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
+            text = text.stylize(f"bold underline {self._colour}", *word.span())
+        self.query_one(Static).update(text)

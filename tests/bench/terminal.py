@@ -1,0 +1,68 @@
+"""A program in a pseudo terminal: keys in, what it draws out. POSIX only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import termios
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+
+class PseudoTerminal:
+    """A process that believes it is in a terminal; everything it draws is read at once and thrown away.
+
+    Args:
+        command: What to run.
+        size: Columns and rows.
+        environment: Of the process.
+    """
+
+    def __init__(self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]) -> None:
+        self.began = time.perf_counter()
+        self._seen = b""
+        self._changed = threading.Condition()
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            columns, rows = size
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.execvpe(command[0], list(command), dict(environment))
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._terminal, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                return
+            with self._changed:
+                self._seen += data
+                self._changed.notify_all()
+
+    def type(self, text: str) -> None:
+        """Press keys, and forget what was drawn until now."""
+        self._seen = b""
+        os.write(self._terminal, text.encode())
+
+    def until(self, drawn: str, seconds: float = 60) -> float:
+        """Wait until something is drawn; returns the seconds since the start of the process."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: drawn.encode() in self._seen, seconds):
+                raise TimeoutError(f"never drew {drawn!r}")
+        return time.perf_counter() - self.began
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        os.waitpid(self._pid, 0)
+
+    def close(self) -> None:
+        """End it at once."""
+        os.kill(self._pid, signal.SIGKILL)
+        self.wait()

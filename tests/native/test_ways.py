@@ -1,0 +1,116 @@
+"""Every way out of a pair that does not fit leads to a load, typed as flags or taken in the chat."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.cli import fitting
+from app.cli.fitting import DoesNotFitError, fitted
+from app.cli.options import Options, options_for, pair_params, read_options, wanted_params
+from app.cli.ways import chat_choice, with_flags
+from app.errors import AppError
+from app.hardware.fit import DeviceRoom
+from app.llama.cancel import CancelFlag
+from app.llama.pair import PairParams
+from app.source import HubModel
+from app.ui.ways import NoRoomError, Way
+
+pytestmark = pytest.mark.native
+GB = 1_000_000_000
+Give = Callable[..., None]
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """A function that gives this machine a card and main memory of so many GB."""
+
+    def give(main: float, card: float = 0.0) -> None:
+        devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
+        found = (*devices, DeviceRoom("cpu", "cpu", "CPU", int(main * GB)))
+        monkeypatch.setattr(fitting, "memory_rooms", lambda: found)
+
+    return give
+
+
+@pytest.fixture
+def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
+    return argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
+
+
+def refusal(options: Options) -> DoesNotFitError:
+    with pytest.raises(DoesNotFitError) as caught:
+        pair_params(options)
+    return caught.value
+
+
+@pytest.mark.parametrize(("main", "card"), [(0.5, 0.0), (8, 1.3), (8, 1.05)])
+def test_the_flags_of_every_offer_lead_to_a_pair_that_fits(
+    rooms: Give, args: argparse.Namespace, main: float, card: float
+) -> None:
+    rooms(main, card)
+    options = read_options(args)
+    offers = [offer for offer in refusal(options).offers if offer.flags]
+
+    assert any(offer.suffices for offer in offers)
+    for offer in offers:
+        taken = with_flags(args, options, offer.flags)
+        if offer.suffices:
+            pair_params(taken)
+        else:
+            refusal(taken)
+
+
+def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -> None:
+    rooms(0.5)
+    first = chat_choice(args, read_options(args))
+    with pytest.raises(NoRoomError, match="does not fit") as caught:
+        first.loader(CancelFlag(), lambda *_: True)
+
+    way = next(way for way in caught.value.ways if way.what.startswith("a context"))
+    assert way.choice is not None
+    assert way.choice.settings == first.settings
+    pair = way.choice.loader(CancelFlag(), lambda *_: True)
+    assert pair.info.n_ctx < 8192
+    pair.close()
+
+
+def test_what_must_be_downloaded_comes_with_the_command(rooms: Give, args: argparse.Namespace) -> None:
+    rooms(0.5)
+    options = read_options(args)
+    hub = replace(options, pair=replace(options.pair, target=HubModel("owner/big-GGUF", quant="Q8_0")))
+    ways = _ways(args, hub, options)
+
+    (other,) = [way for way in ways if "download" in way.cost]
+    assert other.choice is None
+    assert other.command.startswith("tandem setup --target owner/big-GGUF:Q")
+    # Without its draft the pair would be another one.
+    assert f"--draft {args.draft}" in other.command
+
+
+def _ways(args: argparse.Namespace, hub: Options, here: Options) -> tuple[Way, ...]:
+    from app.cli.ways import _way
+
+    params: PairParams = wanted_params(here)
+    with pytest.raises(DoesNotFitError) as caught:
+        fitted(params, (hub.pair.target, here.pair.draft), ())
+    return tuple(_way(args, hub, offer) for offer in caught.value.offers)
+
+
+def test_flags_that_cannot_be_meant_together_are_an_error(args: argparse.Namespace) -> None:
+    with pytest.raises(AppError):
+        with_flags(args, read_options(args), ("--pair", "nobody-knows-it"))
+
+
+def test_no_draft_takes_the_place_of_what_was_said_about_drafts(args: argparse.Namespace) -> None:
+    chosen = argparse.Namespace(**{**vars(args), "drafting": "auto", "draft_n_max": 4})
+    pair = Pair("a", "A", read_options(args).pair.target, read_options(args).pair.draft)
+
+    taken = with_flags(chosen, options_for(args, pair, None), ("--no-draft",))
+
+    assert (taken.drafting, taken.pair.draft) == (None, None)

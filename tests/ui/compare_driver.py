@@ -1,0 +1,105 @@
+"""A comparison on the screen, with an engine that runs jobs on fakes or says what a test tells it to say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from app.compare.difference import Difference
+from app.compare.job import CompareJob, Raced, RunBegan
+from app.compare.race import Run, RunEnded
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment
+from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
+from app.events import JobEnded, JobProgressed, StepCompleted
+from app.ui.settings import ChatSettings
+from tests.ui.chat_driver import Chat, open_chat
+
+SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))
+DRAFTED = "with the draft"
+PLAIN, AUTOMATIC, FIXED = "plain", "automatic", "fixed 7/0.6"
+TEXT = "Quicksort picks a pivot and splits the list in two."
+
+
+def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, first_s: float = 0.21) -> Run:
+    """A run of a side that took so long after its first token."""
+    stats = GenerationStats(
+        prompt_n=12,
+        predicted_n=tokens,
+        predicted_ns=round(seconds * 1e9),
+        first_token_ns=round(first_s * 1e9),
+        verify_steps=tokens - 1,
+    )
+    if side != PLAIN:
+        stats.draft_n, stats.draft_n_accepted, stats.verify_steps, stats.drafted_steps = 200, 156, 50, 50
+    drafter = "none" if side == PLAIN else "model"
+    return Run(side, (1, 2), tuple(range(tokens)), text, FinishReason.LENGTH, stats, drafter=drafter)
+
+
+class Comparison:
+    """The compare screen, and the engine behind it."""
+
+    def __init__(self, chat: Chat) -> None:
+        self.chat = chat
+        self.engine = chat.engine
+
+    async def open(self) -> None:
+        """Press the key, and wait for the engine to be asked."""
+        asked = len(self.engine.jobs)
+        await self.chat.pilot.press("f2")
+        await self.chat.until(lambda: len(self.engine.jobs) > asked)
+
+    @property
+    def job(self) -> CompareJob:
+        job = self.engine.jobs[-1]
+        assert isinstance(job, CompareJob)
+        return job
+
+    def begins(self, side: str, round_: int = 1) -> None:
+        self.engine.emit(JobProgressed(self.engine.job_number, RunBegan(side, round_)))
+
+    def writes(self, text: str, stats: GenerationStats) -> None:
+        self.engine.emit(StepCompleted(self.engine.job_number, (Segment(text, Origin.TARGET),), stats))
+
+    def ends(self, run: Run, round_: int = 1) -> None:
+        self.engine.emit(JobProgressed(self.engine.job_number, RunEnded(round_, run)))
+
+    def runs(self, run: Run, round_: int = 1) -> None:
+        """One whole turn of a side."""
+        self.begins(run.contender, round_)
+        self.writes(run.text, run.stats)
+        self.ends(run, round_)
+
+    def finishes(
+        self,
+        rounds: Sequence[Sequence[Run]],
+        differences: Mapping[str, Difference | None] | None = None,
+        *,
+        stopped: bool = False,
+    ) -> None:
+        result = Raced(
+            tuple({run.contender: run for run in runs} for runs in rounds), dict(differences or {}), stopped=stopped
+        )
+        self.engine.emit(JobEnded(self.engine.job_number, result))
+
+    def races(self, *rounds: Sequence[Run], differences: Mapping[str, Difference | None] | None = None) -> None:
+        """Whole rounds, from the first to the result."""
+        for number, runs in enumerate(rounds, start=self.job.first):
+            for run in runs:
+                self.runs(run, number)
+        self.finishes(rounds, differences)
+
+
+@asynccontextmanager
+async def open_comparison(
+    settings: ChatSettings = SETTINGS, *, size: tuple[int, int] = (80, 24), prompt: str = "Write a quicksort."
+) -> AsyncIterator[Comparison]:
+    """The compare screen on top of a chat in which this prompt is typed."""
+    async with open_chat(settings, size=size) as chat:
+        await chat.type(prompt)
+        comparison = Comparison(chat)
+        await comparison.open()
+        yield comparison
+
+
+FIXED_SETTINGS = ChatSettings("A pair", drafting=DraftParams(), sampling=SamplingParams(temperature=0))

@@ -1,0 +1,353 @@
+"""The compare screen: what it asks of the engine, what it shows, and that the chat below is as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.content import Content
+from textual.widgets import Static
+
+from app.chat.message import Message, Role
+from app.chat.store import Store
+from app.compare.difference import Difference
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.errors import DecodeError
+from app.events import Failed, Measuring, PromptProgressed
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.compare import CompareScreen
+from app.ui.settings import ChatSettings
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+from tests.ui.chat_driver import open_chat
+from tests.ui.compare_driver import (
+    AUTOMATIC,
+    FIXED,
+    FIXED_SETTINGS,
+    PLAIN,
+    SETTINGS,
+    TEXT,
+    Comparison,
+    made,
+    open_comparison,
+)
+from tests.ui.fakes import PAIR
+
+SAME = {AUTOMATIC: None}
+OTHER = TEXT.replace("pivot", "middle")
+TIE = Difference(
+    3, 11, 12, " pivot", " middle", 5, (17.25, 17.251), (17.252, 17.249), 0.004, near_tie=True, why="a near-tie: close"
+)
+
+
+def asked(comparison: Comparison) -> list[tuple[Role, str]]:
+    return [(message.role, message.content) for message in comparison.job.request.messages]
+
+
+async def test_the_prompt_being_typed_is_compared() -> None:
+    async with open_comparison() as compare:
+        job = compare.job
+        assert asked(compare) == [(Role.USER, "Write a quicksort.")]
+        assert [side.name for side in job.sides] == [PLAIN, AUTOMATIC]
+        assert job.sides[1].drafting == AutoDraft()
+        assert (job.rounds, job.first, job.warm_up, job.explains) == (1, 1, True, True)
+        assert job.request.max_tokens == 256
+
+
+async def test_else_the_last_prompt_with_what_came_before_it() -> None:
+    async with open_chat(SETTINGS) as chat:
+        for prompt, answer in (("One?", "First."), ("Two?", "Second.")):
+            await chat.send(prompt)
+            chat.engine.says(answer)
+            chat.engine.finishes()
+            await chat.ready()
+        compare = Comparison(chat)
+        await compare.open()
+        assert asked(compare) == [(Role.USER, "One?"), (Role.ASSISTANT, "First."), (Role.USER, "Two?")]
+
+        await chat.pilot.press("escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.type("Three?")
+        await compare.open()
+        assert asked(compare)[2:] == [(Role.USER, "Two?"), (Role.ASSISTANT, "Second."), (Role.USER, "Three?")]
+
+
+async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:
+    settings = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0.7), max_tokens=32)
+    async with open_comparison(settings) as compare:
+        seed = compare.job.request.sampling.seed
+        assert seed is not None
+        assert compare.job.request.max_tokens == 32
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("faster")
+        await compare.chat.pilot.press("m")
+        assert compare.job.request.sampling.seed == seed
+
+
+async def test_both_sides_stream_with_their_own_figures() -> None:
+    async with open_comparison() as compare:
+        compare.begins(PLAIN, 0)
+        compare.writes("Warming", made(PLAIN, 1).stats)
+        await compare.chat.shows("warming up, plain")
+        assert "Warming" not in compare.chat.text
+        compare.begins(PLAIN)
+        compare.writes("Quick", made(PLAIN, 4).stats)
+        await compare.chat.shows("50.0 t/s")
+        assert "round 1 of 1, plain" in compare.chat.text
+        assert "waits for its turn" in compare.chat.text
+        compare.ends(made(PLAIN, 4))
+        compare.begins(AUTOMATIC)
+        compare.writes("Quick", made(AUTOMATIC, 2).stats)
+        await compare.chat.shows("100.0 t/s  accepted 78 %")
+        titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "t/s" in row]
+        assert titles == ["Without draft", "With draft, automatic"]
+
+
+async def test_what_goes_on_is_said() -> None:
+    async with open_comparison() as compare:
+        compare.begins(AUTOMATIC, 0)
+        compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
+        await compare.chat.shows("measuring this pair, once 50 %")
+        compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
+        await compare.chat.shows("warming up, automatic: reading the prompt 10 / 40, draft")
+
+
+async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
+        await compare.chat.shows("2.0x faster (1 run each; r would tell the spread)")
+        assert "the same 201 tokens as without drafts" in compare.chat.text
+        assert "first token: plain 0.21 s, automatic 0.23 s" in compare.chat.text
+
+        await compare.chat.pilot.press("r")
+        job = compare.job
+        assert (job.rounds, job.first, job.warm_up, job.explains) == (3, 2, False, False)
+        compare.races(
+            [made(AUTOMATIC, 1.6), made(PLAIN, 4)],
+            [made(PLAIN, 4), made(AUTOMATIC, 2)],
+            [made(AUTOMATIC, 2), made(PLAIN, 4)],
+        )
+        await compare.chat.shows("2.0x faster (4 runs each, alternating: 2.0 to 2.5)")
+
+
+async def test_a_spread_wider_than_the_difference_is_a_tie() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 3.6)], [made(AUTOMATIC, 4.2), made(PLAIN, 4)], differences=SAME)
+        await compare.chat.shows("a tie (2 runs each, alternating: 0.95 to 1.11)")
+
+
+async def test_the_first_difference_is_explained_and_marked() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
+        await compare.chat.shows("a near-tie: close")
+        assert 'differs from token 4 on: plain " pivot", drafted " middle"' in compare.chat.text
+        assert "logits alone 17.250 and 17.251, in a batch of 5 17.252 and 17.249" in compare.chat.text
+        screen = compare.chat.pilot.app.screen
+        assert isinstance(screen, CompareScreen)
+        marked = {}
+        for name, pane in screen.panes.items():
+            text = pane.query_one(Static).content
+            assert isinstance(text, Content)
+            marked[name] = [text.plain[s.start : s.end] for s in text.spans if "underline" in str(s.style)]
+        assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
+
+
+async def test_three_ways_and_two_again() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        job = compare.job
+        assert [side.name for side in job.sides] == [PLAIN, FIXED, AUTOMATIC]
+        assert job.sides[1].drafting == DraftParams()
+        assert (job.first, job.explains) == (1, True)
+        runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1)]
+        compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
+        await compare.chat.shows("fixed 7/0.6: slower, 0.50x the speed")
+        await compare.chat.shows("automatic: 4.0x faster")
+        order = [row.strip() for row in compare.chat.rows if "t/s" in row]
+        assert [title.split("  ")[0] for title in order] == [
+            "Without draft",
+            "With draft, fixed 7/0.6",
+            "With draft, automatic",
+        ]
+
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: "fixed 7/0.6" not in compare.chat.text)
+        assert len(compare.engine.jobs) == 2, "what the others have done stays"
+        assert "4.0x faster" in compare.chat.text
+
+
+async def test_fixed_parameters_of_the_chat_take_part_at_once() -> None:
+    async with open_comparison(FIXED_SETTINGS) as compare:
+        assert [side.name for side in compare.job.sides] == [PLAIN, FIXED, AUTOMATIC]
+
+
+async def test_esc_stops_and_esc_again_leaves() -> None:
+    async with open_comparison() as compare:
+        compare.runs(made(PLAIN, 4))
+        await compare.chat.shows("50.0 t/s")
+        await compare.chat.pilot.press("escape")
+        await compare.chat.shows("stopping")
+        assert compare.engine.cancelled == 1
+        compare.finishes([], stopped=True)
+        await compare.chat.shows("stopped before everybody had answered once")
+        await compare.chat.pilot.press("escape")
+        await compare.chat.until(lambda: isinstance(compare.chat.pilot.app.screen, ChatScreen))
+
+
+async def test_a_stop_keeps_whole_rounds() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.press("r", "escape")
+        compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], stopped=True)
+        await compare.chat.shows("stopped; 2 whole rounds count")
+        await compare.chat.shows("2.0x faster (2 runs each")
+
+
+async def test_the_chat_is_as_it_was() -> None:
+    store = Store.in_memory()
+    async with open_chat(SETTINGS, store=lambda: store) as chat:
+        await chat.send("One?")
+        chat.engine.says("First.")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.type("half a prom")
+        before, said = chat.text, chat.screen.session.said
+        compare = Comparison(chat)
+        await compare.open()
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await chat.shows("2.0x faster")
+        await chat.pilot.press("m", "escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        # What was on its way when the screen was left belongs to nobody.
+        compare.runs(made(PLAIN, 4))
+        compare.finishes([], stopped=True)
+        await chat.type("pt")
+        assert chat.prompt == "half a prompt"
+        assert chat.screen.session.said == said
+        assert chat.text.replace("half a prompt", "half a prom") == before
+        (kept,) = store.summaries()
+        assert [node.text for node in store.load(kept.id).tree.path] == ["One?", "First."]
+
+        chat.screen.prompt.clear()
+        await chat.send("Two?")
+        assert chat.engine.requests[-1].messages == (*said, Message(Role.USER, "Two?"))
+        chat.engine.says("Second.")
+        await chat.shows("Second.")
+
+
+async def test_a_failure_is_a_sentence_and_one_can_go_on() -> None:
+    async with open_comparison() as compare:
+        compare.begins(PLAIN)
+        compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
+        await compare.chat.shows("The target failed.")
+        assert "Try a smaller one." in compare.chat.text
+        await compare.chat.pilot.press("m")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        assert "The target failed." not in compare.chat.text
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+
+
+async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with open_comparison(size=(160, 40)) as compare:
+        await compare.chat.pilot.press("s", "c")
+        assert compare.chat.pilot.app.clipboard == "", "there is nothing to save yet"
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.press("s")
+        await compare.chat.shows("comparison.md is written.")
+        text = (tmp_path / "comparison.md").read_text()
+        assert "| automatic | 100.0 t/s | 2.0x |" in text
+        await compare.chat.pilot.press("c")
+        assert compare.chat.pilot.app.clipboard == text
+
+
+async def test_a_folder_that_refuses_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.screens.compare.Path.cwd", lambda: tmp_path / "gone")
+    async with open_comparison(size=(160, 40)) as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.press("s")
+        await compare.chat.shows("cannot be written")
+
+
+async def refused(chat_text: str, settings: ChatSettings = SETTINGS, *, loaded: bool = True, typed: str = "Hi") -> None:
+    async with open_chat(settings, loaded=loaded) as chat:
+        if typed:
+            await chat.type(typed)
+        await chat.pilot.press("f2")
+        await chat.shows(chat_text)
+        assert chat.engine.jobs == []
+        assert chat.prompt == typed
+
+
+async def test_refusals() -> None:
+    await refused("There is no prompt to compare yet; type one.", typed="")
+    await refused("The models are still being loaded.", loaded=False)
+    await refused("Drafting was turned off", ChatSettings("A pair"))
+
+
+async def test_not_while_an_answer_is_written() -> None:
+    async with open_chat(SETTINGS) as chat:
+        await chat.send("One?")
+        await chat.pilot.press("f2")
+        await chat.shows("An answer is being written; esc stops it.")
+        assert chat.engine.jobs == []
+
+
+async def test_a_pair_without_a_draft_has_no_fixed_side() -> None:
+    async with open_chat(SETTINGS, loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.until(lambda: chat.screen.session.pair)
+        await chat.type("Hi")
+        compare = Comparison(chat)
+        await compare.open()
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await chat.shows("2.0x faster")
+        await chat.pilot.press("f")
+        await chat.shows("this pair has none")
+        assert len(compare.engine.jobs) == 1
+
+
+async def test_the_real_job_on_fakes() -> None:
+    async with open_comparison(prompt="hello") as compare:
+        pair = FakePair(FakeModel(mixing(4, n_vocab=27)), FakeModel(mixing(4, n_vocab=27)))
+        for event in compare.job.run(pair, compare.engine.job_number, lambda: False):
+            compare.engine.emit(event)
+        await compare.chat.shows("the same 256 tokens as without drafts")
+
+
+@pytest.mark.parametrize(("width", "beside"), [(60, False), (80, False), (100, True), (200, True)])
+async def test_sides_stand_beside_each_other_where_there_is_room(width: int, beside: bool) -> None:
+    async with open_comparison(size=(width, 24)) as compare:
+        screen = compare.chat.pilot.app.screen
+        assert isinstance(screen, CompareScreen)
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        plain, automatic = (pane.region for pane in screen.panes.values())
+        assert (plain.y == automatic.y) is beside
+        assert (plain.x == automatic.x) is not beside
+        assert min(plain.height, automatic.height) >= 4
+
+
+async def test_hostile_text_stays_text() -> None:
+    evil = "[bold]x[/] \x1b[31mred\u202e"
+    async with open_comparison(prompt="[red]hi[/]") as compare:
+        compare.races([made(PLAIN, 4, text=evil), made(AUTOMATIC, 2, text=evil)], differences=SAME)
+        await compare.chat.shows("[bold]x[/] [31mred")
+        assert "[red]hi[/]" in compare.chat.text
+
+
+async def test_long_texts_scroll_together() -> None:
+    text = "\n".join(f"line {n}" for n in range(60))
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4, text=text), made(AUTOMATIC, 2, text=text)], differences=SAME)
+        await compare.chat.shows("line 59")
+        await compare.chat.pilot.press(*["pageup"] * 12)
+        await compare.chat.until(lambda: compare.chat.text.count("line 0\n") == 2)

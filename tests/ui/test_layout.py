@@ -1,0 +1,365 @@
+"""What stands around the conversation: sidebar, readouts, header, keys."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.chat.store import Store
+from app.chat.tree import Summary
+from app.engine.types import DraftingStatus
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.conversations import ConversationsScreen
+from app.ui.screens.key_list import KeyListScreen
+from app.ui.widgets.conversation_picker import ConversationPicker
+from app.ui.widgets.key_bar import KeyBar
+from app.ui.widgets.words import Words
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.fakes import PAIR, STATS
+from tests.ui.test_conversations import exchange, fill, texts
+
+WIDE = (120, 30)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "conversations.db"
+
+
+async def filled(chat: Chat) -> ConversationPicker:
+    await chat.until(lambda: chat.screen.sidebar.query(ConversationPicker))
+    await chat.pilot.pause()
+    return chat.screen.sidebar.query_one(ConversationPicker)
+
+
+def chosen(picker: ConversationPicker) -> str:
+    row = picker.conversations.row
+    return row.title if row is not None else ""
+
+
+async def click(chat: Chat, word: str) -> None:
+    """Click on a word wherever it first stands on the screen."""
+    y = next(y for y, line in enumerate(chat.rows) if re.search(rf"\b{word}\b", line))
+    await chat.pilot.click(offset=(chat.rows[y].index(word), y))
+
+
+# The readouts
+
+
+async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_the_prompt() -> None:
+    async with open_chat(size=WIDE) as chat:
+        await chat.shows("target      19.9 GB Q4_K_M")
+        await chat.send("go")
+        chat.engine.reads(1024, 2048)
+        await chat.shows("reading prompt 1,024 / 2,048")
+        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
+        await chat.shows("3.1x winning")
+        assert "model: It pays." in chat.text
+        assert "5.9 per check" not in chat.text
+        assert "per check    5.9 tokens" in chat.text
+
+
+async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
+    async with open_chat(size=WIDE) as chat:
+        await chat.shows("19.9 GB")
+        await chat.pilot.press("f5")
+        await chat.until(lambda: "19.9 GB" not in chat.text)
+        await chat.shows("ready  model  ctx 0/32k")
+        await chat.pilot.resize_terminal(140, 30)
+        await chat.pilot.pause()
+        assert "19.9 GB" not in chat.text
+        await chat.pilot.press("f5")
+        await chat.shows("19.9 GB")
+
+
+async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_says_why_not() -> None:
+    async with open_chat(size=(80, 24)) as chat:
+        assert "19.9 GB" not in chat.text
+        await chat.pilot.press("f5")
+        await chat.shows("19.9 GB")
+        await chat.pilot.resize_terminal(60, 20)
+        await chat.until(lambda: "19.9 GB" not in chat.text)
+        await chat.pilot.press("f5")
+        await chat.shows("The numbers need a window of 76 columns.")
+
+
+async def test_in_a_low_window_whole_groups_are_left_out() -> None:
+    async with open_chat(size=(120, 12)) as chat:
+        await chat.shows("context")
+        await chat.send("go")
+        chat.engine.says("word", stats=replace(STATS, drafted_steps=50, first_token_ns=10**9))
+        await chat.shows("106.7 t/s")
+        assert "context     2.1k / 32k" in chat.text
+        assert "accepted" not in chat.text
+        assert "19.9 GB" not in chat.text
+
+
+async def test_a_resize_while_the_answer_comes_loses_nothing() -> None:
+    async with open_chat(size=WIDE) as chat:
+        await chat.send("go")
+        for n, size in enumerate([(80, 24), (200, 60), (50, 16), (120, 40)]):
+            chat.engine.says(f"\n\nline {n} of an answer that goes on.")
+            await chat.pilot.resize_terminal(*size)
+            await chat.shows(f"line {n} of an answer")
+        assert "line 0 of an answer" in chat.text
+        chat.engine.finishes()
+        await chat.ready()
+
+
+async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await chat.send("one")
+        chat.engine.says("the first answer")
+        chat.engine.finishes(stats=replace(STATS, predicted_ns=8_380_000_000))
+        await chat.ready()
+        await exchange(chat, "two", "second answer")
+        await chat.shows("second answer")
+        assert "106.7 t/s" in chat.text
+        await click(chat, "first")
+        await chat.shows("an earlier answer")
+        await chat.shows("53.3 t/s")
+        assert "Qwen2.5 Coder 32B" in chat.text
+        assert "106.7 t/s" not in chat.text
+        await click(chat, "earlier")
+        await chat.shows("106.7 t/s")
+
+
+async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "an answer")
+        await chat.shows("an answer")
+        await click(chat, "answer")
+        await chat.shows("448 tokens, 106.7 t/s, accepted 78 %, 5.9 per check")
+
+
+async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "one", "first")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await click(chat, "one")
+        await chat.shows("an earlier answer")
+        assert "106.7 t/s" in chat.text
+        await chat.send("two")
+        await chat.until(lambda: "an earlier answer" not in chat.text)
+
+
+# The conversations
+
+
+async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.shows("mountains")
+        await click(chat, "rivers")
+        await chat.shows("The answer about rivers is long.")
+        assert any(line.startswith(" ● rivers") for line in chat.rows)
+        await chat.send("and lakes?")
+        assert chat.engine.requests[0].messages[0].content == "rivers"
+
+
+async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.send("lakes")
+        await chat.shows(" ● lakes")
+        chat.engine.says("Como")
+        chat.engine.finishes()
+        await chat.ready()
+        await click(chat, "new")
+        await chat.until(lambda: chat.answers == [])
+        assert "●" not in chat.text
+        assert chat.screen.prompt.has_focus
+
+
+async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.send("go")
+        asked: list[int] = []
+        summaries = Store.summaries
+
+        def counted(store: Store) -> tuple[Summary, ...]:
+            asked.append(1)
+            return summaries(store)
+
+        monkeypatch.setattr(Store, "summaries", counted)
+        for n in range(5):
+            chat.engine.says(f"word{n} ")
+            await chat.shows(f"word{n}")
+        assert asked == []
+        chat.engine.finishes()
+        await chat.ready()
+        assert asked == [1]
+
+
+async def test_ctrl_o_searches_in_the_sidebar_and_once_more_on_a_whole_screen(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await chat.pilot.press("ctrl+o", *"rivers")
+        await chat.until(lambda: chosen(picker) == "rivers")
+        assert "mountains" not in chat.text
+        await chat.shows("…out rivers is long.")
+        await chat.pilot.press("enter")
+        await chat.shows("The answer about rivers is long.")
+        assert chat.screen.prompt.has_focus
+        await chat.pilot.press("ctrl+o", "escape")
+        assert chat.screen.prompt.has_focus
+        assert picker.search_input.value == ""
+        await chat.pilot.press("ctrl+o", "ctrl+o")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+
+
+async def test_a_hit_is_in_sight_however_narrow_the_list(file: Path) -> None:
+    fill(file, "a long beginning, and then the Tagliamento comes")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.pilot.press("ctrl+o", *"long.")
+        await chat.until(lambda: any("long." in row[:28] for row in chat.rows))
+
+
+async def test_renaming_by_key_and_not(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await chat.pilot.press("ctrl+o", "ctrl+r")
+        assert picker.title_input.value == "rivers"
+        await chat.pilot.press("end", *" of Italy", "escape")
+        await chat.until(lambda: picker.search_input.has_focus)
+        assert chosen(picker) == "rivers"
+        await chat.pilot.press("ctrl+r", *" x", "enter")
+        await chat.until(lambda: chosen(picker) == "rivers x")
+        await chat.pilot.press("ctrl+r", *["backspace"] * 8, "enter")
+        await chat.until(lambda: chosen(picker) == "rivers")
+
+
+async def test_a_click_elsewhere_keeps_the_old_title(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await click(chat, "rename")
+        await chat.pilot.press(*" x")
+        await chat.pilot.click("PromptInput")
+        await chat.until(lambda: not picker.has_class("-renames"))
+        assert chat.screen.prompt.has_focus
+        assert chosen(picker) == "rivers"
+
+
+async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await click(chat, "rivers")
+        await chat.shows("● rivers")
+        await click(chat, "pin")
+        await chat.shows("▴")
+        listed = [line[:28] for line in chat.rows]
+        assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
+        await click(chat, "delete")
+        await chat.shows("rivers is deleted; ctrl+z brings it back.")
+        await chat.until(lambda: chat.answers == [])
+        assert chosen(picker) == "mountains"
+        await click(chat, "undo")
+        await chat.until(lambda: chosen(picker) == "rivers")
+        assert texts(file)[0] == "rivers"
+
+
+async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        assert "rivers" not in chat.text
+        await chat.pilot.press("f7")
+        await chat.shows("rivers")
+        await chat.pilot.press("ctrl+o", "f7")
+        await chat.until(lambda: "rivers" not in chat.text)
+        assert chat.screen.prompt.has_focus
+
+
+async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -> None:
+    fill(file, "[red]x[/red]\x1b[2J")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.shows("[red]x[/red]")
+        assert "\x1b" not in chat.text
+
+
+# The keys
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 100, 120, 200])
+async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others(columns: int) -> None:
+    async with open_chat(size=(columns, 24)) as chat:
+        await chat.until(lambda: "f1 keys" in chat.rows[-1])
+        shown = re.split(r"\s{2,}", chat.rows[-1].strip())
+        described = {
+            f"{chat.pilot.app.get_key_display(one.binding)} {one.binding.description}"
+            for one in chat.screen.active_bindings.values()
+        }
+        assert set(shown) <= described
+        assert shown[-1] == "f1 keys"
+        assert "ctrl+q quit" in shown or columns < 24
+        assert "esc stop" in shown or columns < 40
+        assert "ctrl+p commands" in shown or columns < 200
+
+
+async def test_a_key_can_be_clicked_and_one_that_would_do_nothing_cannot(file: Path) -> None:
+    async with open_chat(size=WIDE) as chat:
+        await chat.shows("19.9 GB")
+        await click(chat, "numbers")
+        await chat.until(lambda: "19.9 GB" not in chat.text)
+        await click(chat, "again")
+        await chat.pilot.pause()
+        assert chat.engine.requests == []
+
+
+async def test_with_the_focus_in_the_sidebar_its_keys_come_first(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.pilot.press("ctrl+o")
+        await chat.until(lambda: "ctrl+x delete" in chat.rows[-1])
+        assert chat.rows[-1].strip().startswith("esc back  enter open  ctrl+t pin  ctrl+r rename")
+
+
+async def test_f1_lists_every_key_and_shows_the_changed_ones() -> None:
+    async with open_chat(size=(100, 60)) as chat:
+        chat.pilot.app.set_keymap({"chat.again": "ctrl+g,f9"})
+        await chat.pilot.press("f1")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
+        await chat.shows("Answer the last prompt again")
+        line = next(row for row in chat.rows if "Answer the last prompt again" in row)
+        assert line.split()[:2] == ["ctrl+g,", "f9"]
+        assert line.endswith("(was ctrl+r)")
+        for title, does in (("Prompt", "ctrl+j, shift+enter"), ("Program", "ctrl+q"), ("Editing", "home, ctrl+a")):
+            assert any(row.strip() == title for row in chat.rows)
+            assert does in chat.text
+        await chat.pilot.press("f1")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+
+
+# The header
+
+
+@pytest.mark.parametrize(
+    ("columns", "end"), [(80, "0.5B Q8_0 CPU · 20.4 GB"), (66, "0.5B Q8_0 CPU"), (60, "Q8_0"), (40, "…")]
+)
+async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: str) -> None:
+    async with open_chat(size=(columns, 24)) as chat:
+        await chat.until(lambda: chat.screen.header.pair == PAIR)
+        await chat.pilot.pause()
+        assert " ".join(chat.rows[0].split()).endswith(end)
+
+
+async def test_words_are_never_cut() -> None:
+    async with open_chat(size=WIDE) as chat:
+        bar = chat.screen.query_one(KeyBar)
+        assert isinstance(bar, Words)
+        for columns in range(20, 140, 7):
+            await chat.pilot.resize_terminal(columns, 24)
+            assert bar.render().cell_length <= columns - 2

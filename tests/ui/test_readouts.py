@@ -1,0 +1,206 @@
+"""The numbers beside the conversation, without a screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.engine.stats import GenerationStats
+from app.engine.types import DraftingStatus
+from app.events import LoadProgress, PromptProgressed, StepCompleted
+from app.ui.arrangement import Arrangement
+from app.ui.numbers import Numbers, of_counters, of_document
+from app.ui.readout_text import earlier_groups, in_a_line, live_groups
+from app.ui.readouts import Readouts
+from app.ui.recent import Recent
+from tests.ui.fakes import PAIR, STATS
+
+SECOND = 1_000_000_000
+
+
+def counted(seconds: float, tokens: int, rounds: int, drafted: int = 0, accepted: int = 0) -> GenerationStats:
+    return GenerationStats(
+        predicted_n=1 + tokens,
+        predicted_ns=int(seconds * SECOND),
+        verify_steps=rounds,
+        drafted_steps=rounds if drafted else 0,
+        draft_n=drafted,
+        draft_n_accepted=accepted,
+    )
+
+
+def shown(readouts: Readouts, width: int = 30) -> str:
+    return "\n".join(line.plain for group in live_groups(readouts, PAIR, width) for line in group)
+
+
+def test_a_burst_is_no_speed() -> None:
+    recent = Recent()
+    recent.observe(counted(0.01, 9, 1))
+    assert recent.speed is None
+    assert list(recent.rates) == []
+
+
+def test_the_speed_is_that_of_the_last_two_seconds() -> None:
+    recent = Recent()
+    for tenth in range(1, 101):
+        # Ten tokens in a second until the fifth, then forty, in bursts of four.
+        tokens = tenth if tenth <= 50 else 50 + 4 * (tenth - 50)
+        recent.observe(counted(tenth / 10, tokens, tenth))
+    assert recent.speed == pytest.approx(40)
+    assert recent.rates[0] == pytest.approx(10)
+    assert recent.rates[-1] == pytest.approx(40)
+    assert max(recent.rates) == pytest.approx(40)
+
+
+def test_a_slow_pair_is_looked_at_over_more_time() -> None:
+    recent = Recent()
+    for second in range(1, 31):
+        recent.observe(counted(second, second * (1 + second % 2), second))
+    since_16_rounds = (30 * 1 - 14 * 1) / 16
+    assert recent.speed == pytest.approx(since_16_rounds)
+
+
+def test_when_the_screen_looks_changes_no_rate() -> None:
+    recent = Recent()
+    for seconds in (0.1, 3.0, 3.1, 8.0):
+        recent.observe(counted(seconds, int(20 * seconds), int(20 * seconds)))
+        recent.observe(counted(seconds, int(20 * seconds), int(20 * seconds)))
+    assert recent.speed == pytest.approx(20)
+    assert list(recent.rates) == pytest.approx([20, 20])
+
+
+def test_the_acceptance_and_the_drafts_of_late() -> None:
+    recent = Recent()
+    recent.observe(counted(10, 100, 50, drafted=200, accepted=50))
+    recent.observe(counted(13, 190, 70, drafted=300, accepted=130))
+    assert recent.acceptance == pytest.approx(0.8)
+    assert recent.draft_length == pytest.approx(5)
+
+
+def test_another_answer_begins_anew() -> None:
+    recent = Recent()
+    recent.observe(counted(5, 100, 50))
+    recent.begin()
+    assert (recent.speed, recent.acceptance, list(recent.rates)) == (None, None, [])
+
+
+def test_everything_measured_is_said() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.ready(PAIR.n_ctx)
+    readouts.begin()
+    stats = replace(STATS, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
+    drafting = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
+    readouts.follow(StepCompleted(1, (), stats, drafting))
+    text = shown(readouts)
+    for line in (
+        "drafting  automatic",
+        "plain       34.4 t/s",
+        "verdict     3.1x winning",
+        "model: the draft model is",
+        "accepted    78 % ━",
+        "per check    5.9 tokens",
+        "a draft     10.0 tokens",
+        "drafter     88 % model",
+        "            12 % look-up",
+        "context     2.1k / 32k",
+        "first       0.21 s",
+        "prompt     1,700 t/s",
+        "target      19.9 GB Q4_K_M",
+        "draft        0.5 GB Q8_0",
+        "on        CPU",
+    ):
+        assert line in text
+    assert all(len(line) <= 30 for line in text.splitlines())
+
+
+def test_what_was_not_measured_is_not_shown() -> None:
+    readouts = Readouts()
+    readouts.source("no draft", drafting=False)
+    readouts.ready(PAIR.n_ctx)
+    readouts.follow(StepCompleted(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
+    text = shown(readouts)
+    for word in ("t/s", "plain", "verdict", "accepted", "lately", "per check", "a draft", "drafter", "prompt"):
+        assert word not in text
+    assert "first       1.00 s" in text
+
+
+def test_drafting_that_is_off_says_why() -> None:
+    readouts = Readouts()
+    drafting = DraftingStatus("off", "drafts cost more than they brought lately", "break-even", 1.01)
+    readouts.follow(StepCompleted(1, (), STATS, drafting))
+    assert "verdict     1.0x break-even" in shown(readouts)
+    assert "off: drafts cost more than\nthey brought lately" in shown(readouts)
+
+
+def test_a_fixed_length_is_named() -> None:
+    readouts = Readouts()
+    readouts.source("model", drafting=True, n_max=7)
+    readouts.follow(StepCompleted(1, (), replace(STATS, drafted_steps=100)))
+    assert "a draft      5.0 of 7 tokens" in shown(readouts)
+
+
+def test_what_takes_its_time_shows_how_far_it_is() -> None:
+    readouts = Readouts()
+    readouts.follow(LoadProgress("target", 0.5))
+    assert "loading target 50 %\n" + "━" * 30 in shown(readouts)
+    readouts.follow(PromptProgressed(1, True, 1024, 4096))
+    assert "reading prompt 1,024 / 4,096, \ndraft" in shown(readouts) or "4,096," in shown(readouts)
+    assert readouts.share == 0.25
+
+
+def test_what_a_model_file_says_does_not_steer_the_terminal() -> None:
+    text = "".join(
+        line.plain for group in earlier_groups(Numbers(), ("\x1b[2Ja\x07", "b\x9b31m"), 30) for line in group
+    )
+    assert "a" in text
+    assert not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
+def test_kept_numbers_are_what_they_were() -> None:
+    numbers = of_document(
+        {"predicted_n": 412, "predicted_per_second": 106.7, "draft_n": 9, "acceptance": 0.78, "first_token_ms": 210}
+    )
+    assert numbers == Numbers(tokens=412, speed=106.7, acceptance=0.78, first_s=0.21)
+    assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78 %"
+
+
+@pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])
+def test_kept_numbers_that_are_none_are_left_out(value: object) -> None:
+    names = (
+        "predicted_n",
+        "predicted_per_second",
+        "speedup",
+        "acceptance",
+        "first_token_ms",
+        "draft_n",
+        "draft_length",
+    )
+    numbers = of_document(dict.fromkeys(names, value) | {"verdict": 7})
+    assert numbers == Numbers()
+    assert in_a_line(numbers) == "No numbers were kept of this answer."
+
+
+def test_the_plain_speed_comes_from_the_measured_ratio() -> None:
+    assert of_counters(STATS, DraftingStatus("model", "", "winning", 2.0)).plain_speed == pytest.approx(53.35, abs=0.01)
+    assert of_counters(STATS, None).plain_speed is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths"),
+    [(40, (0, 0)), (80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (110, (28, 32)), (120, (28, 32)), (200, (36, 40))],
+)
+def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> None:
+    assert Arrangement().widths(columns) == widths
+
+
+def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:
+    assert Arrangement().with_panel(True).widths(80) == (0, 32)
+    assert Arrangement().with_sidebar(True).widths(80) == (28, 0)
+    assert Arrangement().with_sidebar(True).widths(60) == (0, 0)
+    assert Arrangement().with_sidebar(True).with_panel(True).widths(90) == (0, 32)
+    assert Arrangement().with_panel(True).with_sidebar(True).widths(90) == (28, 0)
+    assert Arrangement().with_panel(True).with_sidebar(True).widths(120) == (28, 32)
+    assert Arrangement().with_panel(True).widths(100) == (0, 32)
+    assert Arrangement().with_sidebar(False).with_panel(False).widths(200) == (0, 0)

@@ -1,0 +1,88 @@
+"""What the compare screen looks like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from textual.pilot import Pilot
+
+from app.compare.difference import Difference
+from tests.ui.chat_driver import Chat
+from tests.ui.compare_driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
+from tests.ui.fakes import fake_app
+from tests.ui.test_snapshots import THEMES, SnapCompare
+
+PROMPT = "Explain quicksort to a beginner, and say how fast it is."
+TEXT = """Quicksort picks a pivot and splits the list in two: smaller ones to the left, larger ones to the right.
+
+1. Choose the middle element as the pivot.
+2. Move every smaller element before it.
+3. Sort both halves the same way.
+
+On average it needs n log n comparisons, and in the worst case n squared."""
+OTHER = TEXT.replace("the middle element", "any element").replace("both halves", "the two halves")
+WHY = "a near-tie: the two are 0.0011 logits apart, and computing them in a batch moved the logits by up to 0.0042"
+TIE = Difference(31, 279, 904, " the", " any", 5, (17.2501, 17.249), (17.2482, 17.2509), 0.0042, near_tie=True, why=WHY)
+Scene = Callable[[Comparison], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The fixture that compares wants a loop of its own."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+async def running(compare: Comparison) -> None:
+    compare.runs(made(PLAIN, 5.9, text=TEXT))
+    compare.begins(AUTOMATIC)
+    compare.writes(TEXT[:150], made(AUTOMATIC, 1.9).stats)
+    await compare.chat.shows("105.3 t/s")
+
+
+async def same(compare: Comparison) -> None:
+    times = [(5.88, 1.9), (5.86, 1.84), (5.9, 1.95)]
+    rounds = [[made(PLAIN, a, text=TEXT), made(AUTOMATIC, b, text=TEXT, first_s=0.23)] for a, b in times]
+    compare.races(*rounds, differences={AUTOMATIC: None})
+    await compare.chat.shows("3 runs each")
+
+
+async def differs(compare: Comparison) -> None:
+    compare.races([made(PLAIN, 5.9, text=TEXT), made(AUTOMATIC, 1.9, text=OTHER)], differences={AUTOMATIC: TIE})
+    await compare.chat.shows("1 run each")
+
+
+async def three(compare: Comparison) -> None:
+    runs = [made(PLAIN, 5.9, text=TEXT), made(FIXED, 6.6, text=TEXT), made(AUTOMATIC, 5.8, text=TEXT)]
+    compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
+    await compare.chat.shows("automatic: ")
+
+
+@pytest.mark.parametrize(
+    ("scene", "size", "theme"),
+    [
+        *((scene, size, THEMES[0]) for scene in (running, same, differs, three) for size in ((80, 24), (120, 40))),
+        *((differs, size, THEMES[1]) for size in ((80, 24), (120, 40))),
+        (differs, (60, 24), THEMES[0]),
+        (three, (200, 60), THEMES[0]),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_compare(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> None:
+    app, engine = fake_app(FIXED_SETTINGS if scene is three else SETTINGS)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        await chat.type(PROMPT)
+        compare = Comparison(chat)
+        await compare.open()
+        await scene(compare)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

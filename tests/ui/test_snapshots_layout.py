@@ -1,0 +1,89 @@
+"""What stands around the chat. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from app.engine.stats import GenerationStats
+from app.engine.types import AutoDraft, DraftingStatus
+from app.ui.settings import ChatSettings
+from app.ui.widgets.conversation_picker import ConversationPicker
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import STATS, fake_app
+from tests.ui.test_snapshots import ANSWER, PROMPT, SnapCompare
+from tests.ui.test_snapshots_conversations import NOW, filled
+
+_BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
+_STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
+
+
+@pytest.fixture(autouse=True)
+def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
+    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+async def idle(chat: Chat) -> None:
+    """Nothing was said yet."""
+
+
+async def writing(chat: Chat) -> None:
+    await chat.send(PROMPT)
+    chat.engine.says(ANSWER, stats=GenerationStats(predicted_n=1))
+    stats = replace(_BEGUN, first_token_ns=210_000_000, prompt_ns=1_370_000_000)
+    for speed in [60, 80, 95, 110, 106, 100, 118, 120]:
+        stats = replace(
+            stats,
+            predicted_n=stats.predicted_n + speed // 2,
+            predicted_ns=stats.predicted_ns + 500_000_000,
+            verify_steps=stats.verify_steps + 9,
+            drafted_steps=stats.drafted_steps + 8,
+            draft_n=stats.draft_n + 60,
+            draft_n_accepted=stats.draft_n_accepted + 47,
+            draft_n_model=stats.draft_n_model + 53,
+        )
+        chat.engine.says("", stats=stats, drafting=_STATUS)
+        await chat.until(lambda seen=stats: chat.screen.status.stats == seen)  # type: ignore[misc]
+
+
+async def keys(chat: Chat) -> None:
+    await chat.pilot.press("f1")
+    await chat.shows("Show every key")
+
+
+@pytest.mark.parametrize(
+    ("scene", "size", "theme"),
+    [
+        (idle, (100, 30), "tandem-light"),
+        (writing, (60, 20), "tandem-dark"),
+        (writing, (120, 40), "tandem-dark"),
+        (writing, (120, 40), "tandem-light"),
+        (writing, (200, 60), "tandem-dark"),
+        (keys, (100, 40), "tandem-dark"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_layout(
+    snap_compare: SnapCompare, scene: Callable[[Chat], Awaitable[None]], size: tuple[int, int], theme: str
+) -> None:
+    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        sidebar = chat.screen.sidebar
+        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
+        await scene(chat)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)

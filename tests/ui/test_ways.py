@@ -1,0 +1,120 @@
+"""A pair that does not fit: the ways out on the screen, and one key that takes one."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine.types import DraftParams
+from app.ui.session import Phase
+from app.ui.settings import ChatSettings
+from app.ui.setups import Choice
+from app.ui.ways import NoRoomError, Way
+from app.ui.widgets.way_list import WayLine, WayList
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.fakes import no_loader
+
+
+def choice(title: str) -> Choice:
+    return Choice(no_loader, ChatSettings(title, drafting=DraftParams()))
+
+
+WAYS = (
+    Way("a context of 4,096 tokens", "frees about 1.2 GB", "conversations of 50% of the length", choice("Shorter")),
+    Way("Q3_K_M of Big", "frees about 4.1 GB", "another download", None, "tandem setup --target owner/big:Q3_K_M"),
+    Way("no draft", "frees about 0.6 GB, not enough alone", "plain decoding", choice("Without")),
+)
+ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", WAYS)
+
+
+async def refuse(chat: Chat) -> None:
+    chat.engine.fails_to_load(ERROR)
+    await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED and chat.screen.query(WayLine))
+
+
+async def test_the_ways_are_shown_with_their_keys() -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+
+        await chat.shows("1  a context of 4,096 tokens, frees about 1.2 GB")
+        await chat.shows("   Q3_K_M of Big")
+        await chat.shows("tandem setup --target owner/big:Q3_K_M")
+        await chat.shows("2  no draft")
+        await chat.shows("1 or 2, or a click, takes one")
+
+
+@pytest.mark.parametrize(("key", "title"), [("1", "Shorter"), ("2", "Without")])
+async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+        await chat.pilot.press(key)
+
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.shows(title)
+        await chat.shows("Taken: ")
+        assert chat.screen.session.phase is Phase.LOADING
+        assert not chat.screen.query(WayList)
+        assert chat.prompt == ""
+        await chat.load()
+        await chat.send("Hello")
+
+
+async def test_a_click_takes_one_too() -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+        await chat.pilot.click(list(chat.screen.query(WayLine))[2])
+
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.shows("Without")
+
+
+async def test_one_that_needs_a_download_is_not_taken() -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+        await chat.pilot.click(list(chat.screen.query(WayLine))[1])
+        await chat.pilot.press("3")
+
+        await chat.until(lambda: chat.prompt == "3")
+        assert chat.engine.loads == 1
+
+
+async def test_writing_goes_on_in_the_prompt() -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+        await chat.pilot.press("H", "i")
+        await chat.until(lambda: chat.prompt == "Hi")
+        await chat.pilot.press("1")
+
+        await chat.until(lambda: chat.prompt == "Hi1")
+        assert chat.engine.loads == 1
+
+
+async def test_a_digit_that_is_being_typed_takes_nothing() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.type("Add ")
+        await refuse(chat)
+        await chat.type("1")
+
+        assert chat.prompt == "Add 1"
+        assert chat.engine.loads == 1
+
+
+async def test_a_prompt_that_waited_comes_back_and_a_key_still_takes() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.type("Why?")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.screen.session.waiting == "Why?")
+        await refuse(chat)
+        await chat.pilot.press("1")
+
+        await chat.until(lambda: chat.engine.loads == 2)
+        assert chat.prompt == "Why?"
+
+
+async def test_escape_goes_back_to_the_prompt() -> None:
+    async with open_chat(loaded=False) as chat:
+        await refuse(chat)
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.screen.focused is chat.screen.prompt)
+        await chat.type("1")
+
+        assert chat.engine.loads == 1

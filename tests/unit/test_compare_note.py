@@ -1,0 +1,59 @@
+"""A comparison as Markdown: nothing in it can end a fence, and no file is written over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.compare.note import comparison_markdown, fenced, save_note
+from app.compare.race import Run
+from app.compare.report import compared
+from app.engine.stats import GenerationStats
+from app.engine.types import FinishReason, SamplingParams
+from app.errors import AppError
+from app.events import ModelInfo, PairInfo
+from app.responder import AnswerRequest
+
+INFO = ModelInfo("Big|Model", "big.gguf", "Q4_K", 1000, 64)
+PAIR = PairInfo(INFO, None, 8192, "CPU")
+SAID = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hello"))
+
+
+def run(name: str, seconds: float, text: str) -> Run:
+    stats = GenerationStats(predicted_n=101, predicted_ns=round(seconds * 1e9), first_token_ns=200_000_000)
+    return Run(name, (1,), (1, 2), text, FinishReason.LENGTH, stats, why="too costly")
+
+
+def test_it_tells_what_was_measured_and_how() -> None:
+    text = "x\n```python\nprint()\n```"
+    rounds = [{"plain": run("plain", 4, text), "automatic": run("automatic", 2, text)}]
+    request = AnswerRequest((*SAID, Message(Role.USER, "Now `this`")), SamplingParams(temperature=0), max_tokens=256)
+    told = comparison_markdown(compared(rounds, {"automatic": None}), request, PAIR)
+
+    assert r"### Big\|Model Q4\_K, CPU" in told
+    assert "| plain | 25.0 t/s |  | 0.20 s |  |  |" in told
+    assert "| automatic | 50.0 t/s | 2.0x | 0.20 s |  |  |" in told
+    assert "  - nothing was drafted: too costly" in told
+    assert "  - the same 2 tokens as without drafts" in told
+    assert "2 messages before the prompt" in told
+    assert "greedy, 256 tokens at most; 1 alternating round, each side alone" in told
+    assert told.count(f"````text\n{text}\n````") == 2
+
+
+@pytest.mark.parametrize(("text", "fence"), [("x", "```"), ("a `b`", "```"), ("```", "````"), ("`````", "``````")])
+def test_a_text_cannot_end_its_fence(text: str, fence: str) -> None:
+    assert fenced(text) == f"{fence}text\n{text}\n{fence}"
+    assert "\x1b" not in fenced("\x1b[31m")
+
+
+def test_no_file_is_written_over(tmp_path: Path) -> None:
+    assert [save_note(tmp_path, str(n)).name for n in range(3)] == [
+        "comparison.md",
+        "comparison-2.md",
+        "comparison-3.md",
+    ]
+    assert (tmp_path / "comparison.md").read_text() == "0"
+    with pytest.raises(AppError, match="cannot be written"):
+        save_note(tmp_path / "gone", "")

@@ -1,0 +1,215 @@
+"""`tandem doctor` about the pair: where it goes, what is wrong with it, and with the files that Tandem keeps."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.cli import doctor as command
+from app.cli import doctor_pair
+from app.cli.doctor_pair import look_at_pair
+from app.cli.own_files import own_files
+from app.cli.parser import build_parser
+from app.errors import ModelLoadError
+from app.hardware.checks import Facts, Line, Section, worst
+from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Placed, Wishes, plan
+from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
+from app.hardware.slow import Situation, diagnose
+from app.paths import config_dir, conversations_file, pairs_file
+from app.registry import ModelOnDisk, Registry, SetUp
+from app.source import LocalModel
+from tests.unit.test_doctor import FACTS, line
+
+GB = 1_000_000_000
+BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
+SMALL = Need("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
+ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "CPU", 32 * GB))
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path
+
+
+def view(wishes: Wishes | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:
+    found = plan(BIG, SMALL, rooms, wishes)
+    assert found.draft is not None
+    models = (model_place(TARGET, BIG, found.target), model_place(DRAFT, SMALL, found.draft))
+    return PairView("big", "A big pair", "the default pair", models, device_needs(found, rooms), measured=True)
+
+
+def look(facts: Facts = FACTS, **flags: str) -> tuple[PairView, Situation | None]:
+    return look_at_pair(argparse.Namespace(**flags), facts)
+
+
+def written(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+# Where it goes
+
+
+def test_every_layer_on_a_card() -> None:
+    section = pair_section(view())
+
+    assert line(section, "target").text == "Big, all 29 layers on CUDA0"
+    assert line(section, "draft").text == "Small, all 25 layers on CUDA0"
+    assert line(section, "target").other == "weights 4.0 GB, KV cache 1.0 GB (8,192 tokens, f16), buffers 0.1 GB"
+    assert line(section, "CUDA0").text == "5.8 GB needed, 24.0 GB free"
+    assert line(section, "main memory").text == "50 MB needed, 32.0 GB free"
+    assert worst([section]) == "ok"
+
+
+def test_some_layers_and_a_draft_on_the_processor() -> None:
+    section = pair_section(view(Wishes(gpu_layers=20, draft_device=MAIN)))
+
+    assert line(section, "target").text == "Big, 20 of 29 layers on CUDA0, 9 on the processor"
+    assert line(section, "draft").text == "Small, all 25 layers on the processor"
+
+
+def test_layers_that_were_asked_for_beyond_what_there_are() -> None:
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=99)).layers_offloaded == 29
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=ALL_LAYERS)).layers_offloaded == 29
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=0)).on_cpu
+
+
+def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
+    small = (DeviceRoom("CUDA0", "gpu", "CUDA", 5 * GB), ROOMS[1])
+    section = pair_section(replace(view(rooms=small), offers=("--ctx 4096: shorter",), measured=False))
+
+    found = line(section, "CUDA0")
+    assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
+    assert "5.0 GB free; 4.2 GB of it may be used" in found.text
+    assert found.other.startswith("by the headers")
+
+
+# What is wrong with it
+
+
+@pytest.mark.native
+def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
+    found, situation = look()
+
+    assert (found.name, found.trouble) == ("demo", None)
+    assert "no pair is set up yet: tandem setup" in found.why
+    assert found.target is not None
+    assert found.target.on_cpu
+    assert situation is not None
+    assert situation.measured is None
+    assert {cause.label for cause in diagnose(situation)} <= {"load", "clock", "heat", "file", "quota"}
+
+
+def test_without_the_demo_too_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
+
+    found, situation = look()
+
+    assert situation is None
+    assert line(pair_section(found), "trouble").state == "warning"
+    assert "pip install" in line(pair_section(found), "trouble").hint[0]
+
+
+def set_up(folder: Path) -> Path:
+    file = written(folder / "models" / "big.gguf", "x")
+    pair = Pair("mine", "Mine", LocalModel(file), None)
+    Registry(pairs_file()).add(SetUp(pair, ModelOnDisk(file, 1)), default=True)
+    return file
+
+
+def test_files_that_are_gone(folders: Path) -> None:
+    set_up(folders).unlink()
+
+    found, _ = look()
+    trouble = line(pair_section(found), "trouble")
+    assert (found.name, trouble.state) == ("mine", "problem")
+    assert "tandem setup mine" in trouble.hint[0]
+    gone = line(own_files(), "pairs.toml")
+    assert gone.state == "warning"
+    assert gone.hint[1:] == ("  tandem setup mine", "  tandem pairs remove mine")
+
+
+def test_a_file_that_is_no_model(folders: Path) -> None:
+    set_up(folders)
+
+    assert "cut short" in line(pair_section(look()[0]), "trouble").text
+
+
+def test_a_library_that_cannot_be_imported() -> None:
+    found, situation = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
+
+    assert situation is None
+    assert "see build above" in found.why
+    assert worst([pair_section(found)]) == "ok"
+
+
+def test_a_device_that_is_not_there(demo_target: Path) -> None:
+    found, _ = look(device="CUDA7")
+
+    assert "no device CUDA7" in line(pair_section(found), "trouble").text
+
+
+# The files that Tandem keeps
+
+
+def states(section: Section) -> dict[str, str]:
+    return {line.label: line.state for line in section.lines}
+
+
+def test_a_new_machine_has_none_of_them() -> None:
+    assert states(own_files()) == {"models.toml": "ok", "pairs.toml": "ok", "chats": "ok"}
+    assert not pairs_file().exists()
+
+
+def test_broken_files_come_with_what_to_do() -> None:
+    written(config_dir() / "models.toml", "[pairs.x]\ntargett = 1\n")
+    written(pairs_file(), "not toml")
+    written(conversations_file(), "no database at all" * 100)
+
+    section = own_files()
+
+    assert set(states(section).values()) == {"problem"}
+    assert all(found.hint for found in section.lines)
+    assert "targett" in line(section, "models.toml").text
+    assert "Move it away" in line(section, "pairs.toml").hint[0]
+    assert "damaged" in line(section, "chats").text
+    # And the pair says it too, instead of a traceback.
+    assert look()[0].trouble is not None
+
+
+def test_good_files_are_counted(folders: Path, demo_target: Path) -> None:
+    set_up(folders)
+    written(config_dir() / "models.toml", f'[pairs.own]\ntarget = "{demo_target}"\n')
+
+    assert "1 pair of your own" in line(own_files(), "models.toml").text
+    assert line(own_files(), "pairs.toml") == Line("ok", "pairs.toml", "set up: mine")
+
+
+# The command
+
+
+def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(command, "gather", lambda: FACTS)
+    seen: list[str] = []
+
+    def looked(args: argparse.Namespace, _: Facts) -> tuple[PairView, Situation | None]:
+        seen.append(args.pair)
+        return view(), Situation(view(), 64, 8, card="CUDA0")
+
+    monkeypatch.setattr(doctor_pair, "look_at_pair", looked)
+    assert command.doctor(build_parser().parse_args(["doctor", "big"])) == 0
+    assert "all 29 layers on CUDA0" in capsys.readouterr().out
+    assert seen == ["big"]
+
+    assert command.doctor(build_parser().parse_args(["doctor", "--pair", "big", "--json"])) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["pair"]["models"][0]["layers_offloaded"] == 29
+    assert said["causes"] == []
