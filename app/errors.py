@@ -15,6 +15,8 @@ AppError                 message for people, hint what to do, exit code
 ├── TemplateError        the chat template of a model cannot be rendered
 ├── ContextOverflowError the prompt alone is longer than the context
 ├── DecodeError          llama.cpp refused or failed a batch
+├── RemoteError          a server of remote devices is not there, or not what it should be
+├── EngineLostError      the process that runs the models has ended
 └── StoppedError         the user stopped it before there was anything to keep (exit code 130)
 
 `Interrupted` is apart: it is how a cancelled native call returns, never something to report as a failure.
@@ -113,6 +115,14 @@ class ContextOverflowError(AppError):
 
 class DecodeError(AppError):
     """A batch was refused or failed in the native library."""
+
+
+class RemoteError(AppError):
+    """A server of remote devices cannot be reached, or is not what it should be."""
+
+
+class EngineLostError(AppError):
+    """The process that runs the models has ended, or cannot be started."""
 
 
 class StoppedError(AppError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import re
 import stat
 import struct
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ _INTEGERS = {4: "I", 5: "i", 7: "?"}
 _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_FIRST_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 
@@ -264,3 +266,12 @@ def read_header(path: Path, *, tensors: bool = False) -> GgufHeader:
     except ValueError as error:
         # Such as a zero byte in the name.
         raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None
+
+
+def split_parts(path: Path) -> list[Path]:
+    """The files of a split model that are there, by the name of the first; of any other model the file alone."""
+    found = _FIRST_PART.search(path.name)
+    if found is None:
+        return [path]
+    stem, n = path.name[: found.start()], int(found[1])
+    return [part for i in range(1, n + 1) if (part := path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf")).is_file()]

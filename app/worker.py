@@ -86,15 +86,16 @@ class EngineWorker:
     Args:
         emit: Receives every event on the worker's thread; it must be quick.
         cancel: The flag behind `cancel()`; the default has no native side.
+        last_number: What is asked for next has the number after it.
     """
 
-    def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None) -> None:
+    def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None, last_number: int = 0) -> None:
         self._emit = emit
         self._flag: CancelSwitch = cancel or CancelEvent()
         self._commands: queue.SimpleQueue[_Load | _Answer | _Run | None] = queue.SimpleQueue()
         self._pair: LoadedPair | None = None
         self._lock = threading.Lock()
-        self._last_number = 0
+        self._last_number = last_number
         self._inspected = False
         self._cancelled_through = 0
         # A daemon: a native call that does not return must not keep the program from ending.

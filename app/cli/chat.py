@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from app.cli.engines import make_engine
 from app.cli.flags import read_flags
 from app.cli.opener import Opener
 from app.cli.options import (
@@ -17,13 +18,12 @@ from app.cli.options import (
     open_desk,
     registry,
 )
+from app.cli.process import read_process
 from app.errors import UsageError
-from app.llama.cancel import CancelFlag
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.ui.setups import PairService
 from app.ui.tuning import Tuning
-from app.worker import EngineWorker
 
 if TYPE_CHECKING:
     from app.chat.store import Store
@@ -36,7 +36,7 @@ _CHOOSING = ("pair", "target", "draft")
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files = choose_pair(vars(args))
-    opener = Opener(open_desk(read_flags(args), pair), pair, files)
+    opener = Opener(open_desk(read_flags(args), pair), pair, files, read_process(args))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -55,7 +55,7 @@ def chat(args: argparse.Namespace) -> int:
     pairs = _pairs(opener)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
     app = make_app(
-        lambda emit: EngineWorker(emit, CancelFlag()),
+        lambda emit: make_engine(opener.process, lambda event: emit(opener.with_ways(event))),
         first.loader,
         first.settings,
         pairs=pairs,

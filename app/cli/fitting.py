@@ -5,7 +5,6 @@ The plan is `app.hardware.fit`'s, the figures are the headers', and where it is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 from app.catalog import Pair
 from app.errors import PairError
-from app.gguf import read_header
+from app.gguf import read_header, split_parts
 from app.hardware.checks import Listed
-from app.hardware.fit import KV_BYTES, MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
+from app.hardware.fit import KV_BYTES, MAIN, DeviceRoom, Need, Placed, Plan, Wishes, fast_devices, plan
 from app.hardware.machine import main_memory
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ALL_LAYERS, ModelParams
@@ -26,13 +25,13 @@ from app.sizes import gigabytes
 from app.source import HubModel, ModelSource
 
 if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
     from app.llama.footprint import Part
     from app.llama.pair import PairParams
     from app.llama.params import ContextParams
 
 _CERTAIN = 0.75
 """Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""
-_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
 _INDENT = "\n        "
 
 
@@ -83,13 +82,19 @@ class Fitting:
         )
 
 
-def fitted(params: PairParams, sources: Sequence[ModelSource | None], pairs: Sequence[Pair]) -> PairParams:
+def fitted(
+    params: PairParams,
+    sources: Sequence[ModelSource | None],
+    pairs: Sequence[Pair],
+    servers: Sequence[RpcServer] = (),
+) -> PairParams:
     """The same pair with every layer placed, counted against the memory that is free now.
 
     Args:
         params: What is to be loaded.
         sources: Where target and draft come from.
         pairs: Known pairs, from which a smaller one is offered.
+        servers: Whose devices take part.
 
     Raises:
         DoesNotFitError: It does not fit; the offers are its hint.
@@ -97,7 +102,14 @@ def fitted(params: PairParams, sources: Sequence[ModelSource | None], pairs: Seq
         ModelFileError: A file is missing or no model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    found = weighed(params, sources, memory_rooms(), certain=_CERTAIN)
+    local = memory_rooms()
+    if servers and not params.draft_model.devices:
+        # A draft that waits for the network once per token gains nothing.
+        here = next((room.name for room in fast_devices(local)), MAIN)
+        params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+    # A file that llama.cpp has not survived yet is shown to it by a child anyway, which may as well count.
+    certain = _CERTAIN if _all_known(params) else 0.0
+    found = weighed(params, sources, with_remote(local, servers), certain=certain)
     if not found.plan.fits:
         # The offers stand beside what was asked for, not beside where it was put in vain.
         raise refusal(replace(found, params=params), pairs)
@@ -155,6 +167,16 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
     return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
 
 
+def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:
+    """The rooms with those of other machines behind the cards that are here; llama.cpp counts them through."""
+    local = fast_devices(rooms)
+    # With local cards they are one group: what one card cannot hold may be split over all of them.
+    backend = local[0].backend if local and local[0].kind == "gpu" else "RPC"
+    devices = [device for server in servers for device in server.devices]
+    remote = tuple(DeviceRoom(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
+    return (*rooms[:-1], *remote, rooms[-1])
+
+
 def _wishes(params: PairParams) -> Wishes:
     model, draft = params.model, params.draft_model
     return Wishes(
@@ -175,7 +197,7 @@ def _needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[N
 
 def _need(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[Need, int]:
     """What a model takes, by its header; the context is the target's where that is known."""
-    parts = _parts(path)
+    parts = split_parts(path)
     header = read_header(path, tensors=len(parts) == 1)
     size = sum(part.stat().st_size for part in parts)
     facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
@@ -201,24 +223,29 @@ def _need(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int
     return need, context.n_ctx
 
 
-def _parts(path: Path) -> list[Path]:
-    """The files of a split model, by the name of the first."""
-    found = _PART.search(path.name)
-    if found is None:
-        return [path]
-    stem, n = path.name[: found.start()], int(found[1])
-    return [part for i in range(1, n + 1) if (part := path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf")).is_file()]
+def _all_known(params: PairParams) -> bool:
+    """Whether llama.cpp has survived these files before."""
+    from app.llama.canary import Survivors
+
+    survivors = Survivors(params.survivors_file)
+    return all(path in survivors for path in (params.target, params.draft) if path is not None)
 
 
 def _measured(params: PairParams, target: Need, draft: Need | None) -> tuple[Need, Need | None]:
     """The needs by llama.cpp's own reckoning, where that can be had."""
+    from app.llama.canary import Survivors
     from app.llama.footprint import measure
+
+    survivors = Survivors(params.survivors_file)
 
     def of(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
         # Of a model in two places the figures do not tell what moves with a layer.
         in_part = ALL_LAYERS < model.n_gpu_layers <= need.n_layers and not model.on_cpu
         parts = None if in_part else measure(path, model, context)
-        return need if parts is None else by_parts(need, parts)
+        if parts is None:
+            return need
+        survivors.add(path)
+        return by_parts(need, parts)
 
     measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
     if draft is None or params.draft is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.catalog import Pair
@@ -11,19 +12,19 @@ from app.cli.fitting import DoesNotFitError
 from app.cli.flags import read_flags
 from app.cli.options import Options, choose_pair, loader, options_of
 from app.cli.parser import build_parser
+from app.cli.process import Process
 from app.errors import AppError, UsageError
+from app.events import Event, Failed
 from app.hardware.offers import Offer
 from app.registry import SetUp
-from app.responder import LoadedPair
 from app.settings.build import of_pair
 from app.settings.desk import Desk
-from app.settings.layers import Layer
+from app.settings.layers import Layer, Resolved
 from app.sizes import gigabytes
 from app.source import HubModel
 from app.ui.settings import ChatSettings, applied
 from app.ui.setups import Choice
 from app.ui.ways import NoRoomError, Way
-from app.worker import CancelSwitch, Loader, Progress
 
 _MODELS = ("pair", "target", "draft")
 
@@ -35,10 +36,12 @@ class Opener:
         desk: The settings.
         pair: What is opened first.
         files: Where its files are, or None.
+        process: Where everything runs.
     """
 
-    def __init__(self, desk: Desk, pair: Pair, files: SetUp | None) -> None:
+    def __init__(self, desk: Desk, pair: Pair, files: SetUp | None, process: Process) -> None:
         self.desk = desk
+        self.process = process
         self._pair = pair
         self._files = files
 
@@ -55,12 +58,12 @@ class Opener:
             UsageError: The flags contradict each other.
         """
         try:
-            options = options_of(self.desk.resolved(), self._pair, self._files)
+            options = self._options(self.desk.resolved(), self._pair, self._files)
         except UsageError as error:
             self.desk.leave_placement_out(error.message)
-            options = options_of(self.desk.resolved(), self._pair, self._files)
+            options = self._options(self.desk.resolved(), self._pair, self._files)
         self.desk.loading()
-        return Choice(self._with_ways(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
+        return Choice(loader(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
 
     def with_flags(self, flags: Sequence[str]) -> Options:
         """What these flags would mean behind those that are given; flags that name models take the place of the pair.
@@ -69,13 +72,16 @@ class Opener:
             AppError: They cannot be meant together, or the models are not known.
         """
         layer, pair, files = self._meant(flags)
-        return options_of(self.desk.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
+        return self._options(self.desk.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
 
     def take(self, flags: Sequence[str]) -> Choice:
         """Take these flags as well, from here on; see `with_flags`."""
         layer, pair, files = self._meant(flags)
         self.desk.give(layer)
         return self.open(pair, files)
+
+    def _options(self, settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
+        return replace(options_of(settings, pair, files), process=self.process)
 
     def _meant(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
         given: dict[str, Any] = vars(build_parser().parse_args(list(flags)))
@@ -84,17 +90,12 @@ class Opener:
             return layer, *choose_pair(given)
         return layer, self._pair, self._files
 
-    def _with_ways(self, options: Options) -> Loader:
-        load = loader(options)
-
-        def run(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-            try:
-                return load(cancel, progress)
-            except DoesNotFitError as error:
-                ways = tuple(self.way(offer) for offer in error.offers)
-                raise NoRoomError(error.message, ways, "" if ways else "f6 chooses another pair.") from error
-
-        return run
+    def with_ways(self, event: Event) -> Event:
+        """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
+        if not isinstance(event, Failed) or not isinstance(event.error, DoesNotFitError):
+            return event
+        ways = tuple(self.way(offer) for offer in event.error.offers)
+        return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else "f6 chooses another pair."))
 
     def way(self, offer: Offer) -> Way:
         """An offer as the chat shows it."""

@@ -13,6 +13,7 @@ from app.chat.message import Message, Role
 from app.cli.fitting import fitted, memory_rooms
 from app.cli.flags import read_flags
 from app.cli.placement import Placement, read_placement
+from app.cli.process import Process, read_process
 from app.cli.scarcity import present, ran_out
 from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
@@ -30,6 +31,7 @@ from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_sourc
 from app.worker import CancelSwitch, Loader, Progress
 
 if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
     from app.llama.pair import PairParams
 
 _FILES = "files"
@@ -52,6 +54,7 @@ class Options:
         max_tokens: Most tokens of an answer, or None.
         stops: Stop strings.
         placement: Where the models go.
+        process: Where all of that runs.
         tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
     """
 
@@ -64,6 +67,7 @@ class Options:
     max_tokens: int | None
     stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
+    process: Process = field(default_factory=Process)
     tuned_threads: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
@@ -91,7 +95,7 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES) -> Opti
     settings = desk.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_desk({**flags, "draft.mode": "auto"}, pair).resolved()
-    return options_of(settings, pair, files)
+    return replace(options_of(settings, pair, files), process=read_process(args))
 
 
 def open_desk(flags: Layer, pair: Pair) -> Desk:
@@ -143,21 +147,32 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
     )
 
 
-def loader(options: Options) -> Loader:
-    """What the worker calls, on its thread, to load the pair; llama.cpp is first imported there."""
+@dataclass(frozen=True, slots=True)
+class PairLoader:
+    """What the worker calls, on its thread, to load a pair; a value, so that the worker may be in another process.
 
-    def load(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    Attributes:
+        options: What the pair is, and where it goes.
+    """
+
+    options: Options
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        # llama.cpp is first imported here.
         from app.llama.cancel import CancelFlag
         from app.llama.pair import load_pair
 
         assert isinstance(cancel, CancelFlag)
-        params = pair_params(options)
+        params, pair = pair_params(self.options), self.options.pair
         try:
             return load_pair(params, cancel, progress)
         except NoMemoryError as error:
-            raise ran_out(params, (options.pair.target, options.pair.draft), _known_pairs(), error) from error
+            raise ran_out(params, (pair.target, pair.draft), known_pairs(), error) from error
 
-    return load
+
+def loader(options: Options) -> Loader:
+    """Loads the pair of these options."""
+    return PairLoader(options)
 
 
 def pair_params(options: Options) -> PairParams:
@@ -165,16 +180,24 @@ def pair_params(options: Options) -> PairParams:
 
     Raises:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
+        RemoteError: A server of remote devices cannot be used.
     """
     params = wanted_params(options)
+    servers: tuple[RpcServer, ...] = ()
+    if options.process.rpc:
+        from app.cli.remote import reach
+
+        servers = reach(options.process.rpc)
+        params = replace(params, rpc=tuple(server.address for server in servers))
     if options.placement.stored:
         params = present(params, memory_rooms())
     if options.placement.fit:
-        params = fitted(params, (options.pair.target, options.pair.draft), _known_pairs())
+        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
     return with_threads(params) if options.tuned_threads else params
 
 
-def _known_pairs() -> list[Pair]:
+def known_pairs() -> list[Pair]:
+    """What the catalogue has."""
     return list(catalog().pairs.values())
 
 

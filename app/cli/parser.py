@@ -14,6 +14,7 @@ from app.cli.compare import add_arguments as add_compare_arguments
 from app.cli.doctor import add_arguments as add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
+from app.cli.process import add_process_flags
 
 _EPILOG = """examples:
   tandem                                     open the chat
@@ -73,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tandem {__version__}")
     parser.set_defaults(command="chat")
     _add_pair_flags(parser)
+    add_process_flags(parser)
     add_setting_flags(parser, ANSWERS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG))
@@ -86,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
+    add_process_flags(run)
     add_setting_flags(run, ANSWERS)
     tune = commands.add_parser("tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG))
     tune.description = "Measure what batches and drafted tokens cost on this machine; automatic drafting goes by it."

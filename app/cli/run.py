@@ -13,6 +13,7 @@ from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
 from app.chat.textfile import read_text
 from app.cli import INTERRUPTED
+from app.cli.engines import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
@@ -32,9 +33,7 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
-from app.llama.cancel import CancelFlag
 from app.responder import AnswerRequest
-from app.worker import EngineWorker
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     prompt = _with_files(_read_prompt(args), getattr(args, "file", ()))
     prefill: str = getattr(args, "prefill", "")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(events.put, CancelFlag())
+    worker = make_engine(options.process, events.put)
     worker.load(loader(options))
     worker.answer(
         AnswerRequest(

@@ -109,6 +109,20 @@ def advice(
     return _advise([_Choice("cpu"), *([_Choice("cpu", ready)] if ready else [])], lack, machine, install, urgent=True)
 
 
+def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
+    """The command that builds llama.cpp anew with what it has now and with RPC, which no ready-made build has.
+
+    Args:
+        backends: Of the installed build.
+        system: As `Machine.system` names it.
+        install: As for `advice`.
+    """
+    data = _data()
+    present = [name for name, known in data["backends"].items() if set(known["names"]) & set(backends)]
+    flags = " ".join([*(data["source"][name]["cmake"] for name in present if name != "cpu"), data["rpc"]["cmake"]])
+    return _from_source(flags, system, install)
+
+
 def is_usable(gpu: Gpu, devices: Sequence[Usable]) -> bool:
     """Whether one of the library's devices stands for this vendor's graphics."""
     own = _data()["backends"].get(_OWN_BACKEND.get(gpu.vendor, ""), {}).get("names", ())
@@ -273,9 +287,11 @@ def _command(choice: _Choice, machine: Machine, install: str) -> str:
         # Without --only-binary pip would build the CPU version from source where the index lacks this release.
         source = f"--only-binary {package} --extra-index-url {data['index']}{choice.wheel['name']}"
         return f"{install} --force-reinstall --no-deps {source} {what}"
+    return _from_source(data["source"][choice.backend]["cmake"], machine.system, install)
+
+
+def _from_source(cmake: str, system: str, install: str) -> str:
+    package, version = _data()["package"], _data()["version"]
     # pip keeps what it built before, whatever the CMAKE_ARGS were.
-    whole = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {what}"
-    cmake = data["source"][choice.backend]["cmake"]
-    if machine.system == "windows":
-        return f'$env:CMAKE_ARGS = "{cmake}"; {whole}'
-    return f'CMAKE_ARGS="{cmake}" {whole}'
+    whole = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {package}=={version}"
+    return f'$env:CMAKE_ARGS = "{cmake}"; {whole}' if system == "windows" else f'CMAKE_ARGS="{cmake}" {whole}'

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from typing import Any, Literal, cast
 
 import psutil
 
+from app.child import python_command, python_environment
 from app.errors import ModelLoadError
 from app.llama import library
 from app.llama.library import native
@@ -45,6 +45,9 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_backend_reg_count": (_SIZE, []),
     "ggml_backend_reg_get": (_POINTER, [_SIZE]),
     "ggml_backend_reg_name": (_TEXT, [_POINTER]),
+    "ggml_backend_reg_by_name": (_POINTER, [_TEXT]),
+    "ggml_backend_reg_get_proc_address": (_POINTER, [_POINTER, _TEXT]),
+    "ggml_backend_register": (None, [_POINTER]),
     "ggml_version": (_TEXT, []),
     "ggml_commit": (_TEXT, []),
     "llama_version": (_TEXT, []),
@@ -162,18 +165,15 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     Raises:
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
     """
-    # The child must find this very package, not one of the same name in the folder that the user works in.
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     code = f"from app.llama.devices import _tell; _tell({ram_available!r})"
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", code],
+            python_command("-c", code),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,
             check=False,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+            env=python_environment(),
         )
     except subprocess.TimeoutExpired:
         raise ModelLoadError(

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app.child import python_command, python_environment
 from app.llama import library
 from app.llama.context import native_params
 from app.llama.devices import graphics
@@ -80,17 +81,15 @@ def measure(
     """
     if not can_measure():
         return None
-    root = str(Path(__file__).resolve().parents[2])
-    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     question = json.dumps({"path": str(path), "model": asdict(model), "context": asdict(context)})
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", "from app.llama.footprint import _tell; _tell()"],
+            python_command("-c", "from app.llama.footprint import _tell; _tell()"),
             input=question.encode(),
             capture_output=True,
             timeout=seconds,
             check=False,
-            env={**os.environ, "PYTHONPATH": paths},
+            env=python_environment(),
         )
         if done.returncode != 0:
             return None
@@ -154,6 +153,19 @@ def _tell() -> None:
 
 
 def _planned(path: Path, model: ModelParams, context: ContextParams) -> tuple[Part, ...]:
+    n_vocab, planned = load_nothing(path, model, context)
+    return breakdown(planned, min(context.n_outputs, context.n_batch, context.n_ctx) * n_vocab * _LOGIT_BYTES)
+
+
+def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> tuple[int, int]:
+    """Load a model and make its context, all but the memory: for a process that does nothing else.
+
+    Returns:
+        The size of the vocabulary, and the native context, which must not be decoded with.
+
+    Raises:
+        SystemExit: llama.cpp refuses one of them.
+    """
     library.start()
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)
@@ -166,5 +178,4 @@ def _planned(path: Path, model: ModelParams, context: ContextParams) -> tuple[Pa
     planned = native.llama_init_from_model(handle, native_params(context))
     if not planned:
         raise SystemExit(1)
-    n_vocab = native.llama_vocab_n_tokens(native.llama_model_get_vocab(handle))
-    return breakdown(planned, min(context.n_outputs, context.n_batch, context.n_ctx) * n_vocab * _LOGIT_BYTES)
+    return int(native.llama_vocab_n_tokens(native.llama_model_get_vocab(handle))), planned

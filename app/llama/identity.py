@@ -65,6 +65,7 @@ def pair_identity(params: PairParams) -> str:
         native.llama_version().decode(),
         str(params.n_threads),
         params.flash_attention,
+        *params.rpc,
     ]
     if params.draft is not None:
         parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]

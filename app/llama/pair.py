@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from app import memory_store, thread_store
@@ -21,6 +22,7 @@ from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
 from app.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
 from app.events import ModelInfo, PairInfo
+from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
@@ -29,6 +31,7 @@ from app.llama.model import Model
 from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
 from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
+from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 
 CALIBRATION_NS = 4_000_000_000
@@ -59,6 +62,7 @@ class PairParams:
         kv_type: Type of the target's KV cache, a key of `app.llama.params.KV_TYPES`.
         draft_kv_type: Of the draft's.
         flash_attention: "auto", "on" or "off", for both.
+        rpc: Addresses of servers whose devices take part; only in a process that may die.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
             threads that changes its size between draft and target is made anew every time.
         notices: What the user should know about these settings.
@@ -74,6 +78,7 @@ class PairParams:
     kv_type: str = "f16"
     draft_kv_type: str = "f16"
     flash_attention: str = "auto"
+    rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
     notices: tuple[str, ...] = ()
 
@@ -84,6 +89,11 @@ class PairParams:
                     f"A KV cache of type {kv_type} needs flash attention, which was turned off.",
                     "Leave --flash-attn at auto, or take the KV type f16.",
                 )
+
+    @property
+    def survivors_file(self) -> Path | None:
+        """Where the files are remembered that llama.cpp has survived; see `app.llama.canary`."""
+        return self.memory_dir.parent / "survived.json" if self.memory_dir is not None else None
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
         """The target's context, for a model that was trained for so many tokens."""
@@ -126,6 +136,10 @@ class NativePair:
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
         target_file = open_model_file(params.target)
         draft_file = open_model_file(params.draft) if params.draft is not None else None
+        for role, model_file in (("target", target_file), ("draft", draft_file)):
+            if model_file is not None:
+                send_ahead(model_file.path, params.survivors_file, partial(on_progress, role, 0.0))
+        add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)

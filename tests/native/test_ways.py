@@ -14,6 +14,7 @@ from app.cli.fitting import DoesNotFitError, fitted
 from app.cli.opener import Opener
 from app.cli.options import Options, pair_params, read_options, wanted_params
 from app.errors import AppError
+from app.events import Failed, Notice
 from app.hardware.fit import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.pair import PairParams
@@ -45,7 +46,7 @@ def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
 
 
 def opener(options: Options, flags: Layer | None = None) -> Opener:
-    return Opener(Desk(None, flags), options.pair, options.files)
+    return Opener(Desk(None, flags), options.pair, options.files, options.process)
 
 
 def refusal(options: Options) -> DoesNotFitError:
@@ -75,10 +76,14 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     rooms(0.5)
     chat = opener(read_options(args))
     first = chat.again()
-    with pytest.raises(NoRoomError, match="does not fit") as caught:
+    with pytest.raises(DoesNotFitError) as caught:
         first.loader(CancelFlag(), lambda *_: True)
+    told = chat.with_ways(Failed(None, caught.value))
+    assert isinstance(told, Failed)
+    assert isinstance(told.error, NoRoomError)
+    assert chat.with_ways(Notice("a")) == Notice("a")
 
-    way = next(way for way in caught.value.ways if way.what.startswith("a context"))
+    way = next(way for way in told.error.ways if way.what.startswith("a context"))
     assert way.take is not None
     choice = way.take()
     assert choice.settings == first.settings

@@ -71,3 +71,12 @@ def write_model(path: Path, **changes: Any) -> Path:
     head = header(metadata, n_tensors=len(shapes)) + infos
     path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + data)
     return path
+
+
+def write_deadly_model(path: Path) -> Path:
+    """Write a model that looks right from outside and that llama.cpp asserts on, and so ends the process."""
+    own = [key for key in values() if key.startswith("llama.")]
+    changes = {key.replace("llama.", "smallthinker.").replace(".", "__"): values()[key] for key in own}
+    return write_model(
+        path, general__architecture="smallthinker", **changes, **{key.replace(".", "__"): None for key in own}
+    )

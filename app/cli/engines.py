@@ -1,0 +1,60 @@
+"""Where the models run: on a thread of this process, or in a process of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.child import Ending, python_command
+from app.cli.options import PairLoader
+from app.cli.process import Process
+from app.compare.job import CompareJob, Explaining, Raced, RunBegan
+from app.compare.race import RunEnded
+from app.events import Event
+from app.hardware.offers import Offer
+from app.isolated.child import serve
+from app.isolated.codec import Codec
+from app.isolated.engine import IsolatedEngine
+from app.isolated.protocol import codec_for
+from app.llama.cancel import CancelFlag
+from app.worker import EngineWorker, Loader
+
+Engine = EngineWorker | IsolatedEngine
+
+
+def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
+    """The engine that was asked for.
+
+    Devices of other machines are used in a process of its own only: llama.cpp ends the one that it is in when such a
+    device goes away.
+    """
+    if process.isolate:
+        return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out)
+    return EngineWorker(emit, CancelFlag())
+
+
+def codec() -> Codec:
+    """What the two processes can say to each other."""
+    return codec_for(PairLoader, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+
+
+def work() -> None:
+    """The child's side; does not return."""
+    serve(codec(), CancelFlag(), _listen_for_last_words)
+
+
+def ways_out(loader: Loader, ending: Ending) -> str:
+    """What to do differently after the process of a pair has ended."""
+    assert isinstance(loader, PairLoader)
+    if loader.options.process.rpc:
+        return "Without --rpc the models are loaded on this machine alone."
+    if ending.was_killed:
+        from app.cli.lighter import way_to_less
+
+        return f"The system ends what takes too much memory. {way_to_less(loader.options)}".rstrip()
+    return ""
+
+
+def _listen_for_last_words(say: Callable[[str], None]) -> None:
+    from app.llama.library import on_abort
+
+    on_abort(say)

@@ -1,0 +1,24 @@
+"""What to do about a pair whose process the system has ended for want of memory."""
+
+from __future__ import annotations
+
+from app.cli.fitting import DoesNotFitError
+from app.cli.options import Options, known_pairs, wanted_params
+from app.cli.scarcity import ran_out
+from app.errors import AppError, NoMemoryError
+from app.hardware.fit import MAIN
+from app.sizes import gigabytes
+
+
+def way_to_less(options: Options) -> str:
+    """The cheapest way out that suffices, as a sentence; "" if none can be told."""
+    try:
+        sources = options.pair.target, options.pair.draft
+        error = ran_out(wanted_params(options), sources, known_pairs(), NoMemoryError("", device=MAIN))
+    except (AppError, OSError):
+        return ""
+    found = error.offers if isinstance(error, DoesNotFitError) else ()
+    offer = next((offer for offer in found if offer.flags and offer.suffices), None)
+    if offer is None:
+        return "Choose a smaller pair: tandem pairs list"
+    return f"Start with {' '.join(offer.flags)}: {offer.what}, which frees about {gigabytes(offer.gain_bytes)}."

@@ -1,0 +1,47 @@
+"""In which process a pair runs, and on whose machines: flags alone say that, never a file."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from app.errors import UsageError
+from app.hardware.rpc import parse_endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Where a pair runs.
+
+    Attributes:
+        isolate: Whether in a process of its own.
+        rpc: Servers whose devices take part, as "host:port"; a pair that uses them is always isolated.
+    """
+
+    isolate: bool = False
+    rpc: tuple[str, ...] = ()
+
+
+def add_process_flags(parser: argparse.ArgumentParser) -> None:
+    """Give a command the flags that `read_process` reads."""
+    group = parser.add_argument_group("process")
+    group.add_argument("--isolate", action="store_true", help="run the models in a process of their own, which may die")
+    group.add_argument(
+        "--rpc",
+        action="append",
+        metavar="HOST:PORT",
+        help="use the devices of a ggml-rpc-server too (repeatable); implies --isolate. Prompts and weights cross the "
+        "network as they are, and the server trusts whoever reaches it: trusted networks only",
+    )
+
+
+def read_process(args: argparse.Namespace) -> Process:
+    """What the flags say.
+
+    Raises:
+        UsageError: A server is named twice, or what is named is none.
+    """
+    servers = tuple(str(parse_endpoint(text)) for text in getattr(args, "rpc", ()))
+    if len(set(servers)) != len(servers):
+        raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server take part.")
+    return Process(getattr(args, "isolate", False) or bool(servers), servers)

@@ -1,0 +1,31 @@
+"""The servers that --rpc names, asked before llama.cpp sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.errors import UsageError
+from app.hardware.builds import rpc_command
+from app.hardware.rpc import RpcServer, ask, parse_endpoint
+from app.hardware.system import RealSystem
+
+
+def reach(endpoints: Sequence[str]) -> tuple[RpcServer, ...]:
+    """Every server, with its devices.
+
+    Raises:
+        UsageError: The installed llama.cpp has no RPC.
+        RemoteError: A server cannot be used.
+    """
+    from app.cli.doctor import installer
+    from app.llama.devices import build
+    from app.llama.remote import can_use_rpc
+
+    if not can_use_rpc():
+        system = RealSystem().name
+        raise UsageError(
+            "--rpc needs a llama.cpp that is built with RPC, and the installed one is not.",
+            f"Build it anew, which needs a C++ compiler and takes minutes: "
+            f"{rpc_command(build().backends, system, installer(system))}",
+        )
+    return tuple(ask(parse_endpoint(endpoint)) for endpoint in endpoints)

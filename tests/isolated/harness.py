@@ -1,0 +1,48 @@
+"""An isolated engine over a fake child, and what it says."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+
+import psutil
+
+from app.chat.message import Message, Role
+from app.child import python_command
+from app.engine.types import Drafting, SamplingParams
+from app.events import Event
+from app.isolated.engine import IsolatedEngine, WaysOut
+from app.responder import AnswerRequest
+from tests.isolated.fake_process import MODULE, codec
+
+_PATIENCE_S = 60
+GREEDY = SamplingParams(temperature=0)
+
+
+def question(
+    text: str = "abc", max_tokens: int | None = 5, drafting: Drafting = None, stops: tuple[str, ...] = ()
+) -> AnswerRequest:
+    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops)
+
+
+ENDLESS = question(max_tokens=None)
+
+
+class Harness:
+    """The engine and its events."""
+
+    def __init__(self, command: Sequence[str] = (), ways_out: WaysOut = lambda loader, ending: "") -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.engine = IsolatedEngine(self.events.put, command or python_command("-m", MODULE), codec(), ways_out)
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        """Everything up to the next event of one of these kinds."""
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=_PATIENCE_S))
+        return seen
+
+    @property
+    def child(self) -> psutil.Process:
+        assert self.engine._process is not None
+        return psutil.Process(self.engine._process.pid)

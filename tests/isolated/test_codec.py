@@ -1,0 +1,158 @@
+"""What crosses between two processes comes out as it went in, and nothing else comes out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.catalog import Pair
+from app.chat.message import Message, Role
+from app.cli.engines import codec
+from app.cli.fitting import DoesNotFitError
+from app.cli.options import Options, PairLoader
+from app.cli.placement import Placement
+from app.cli.process import Process
+from app.compare.job import CompareJob, Raced, RunBegan
+from app.compare.sides import Side
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment
+from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason, Origin, SamplingParams
+from app.errors import AppError, ModelFileError, StoppedError, WaitError
+from app.events import (
+    AnswerPlan,
+    Failed,
+    Finished,
+    JobEnded,
+    JobProgressed,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    ModelInfo,
+    Notice,
+    PairInfo,
+    PromptProgressed,
+    StepCompleted,
+)
+from app.hardware.offers import Offer
+from app.isolated.codec import Codec
+from app.isolated.protocol import Answer, Begin, Cancel, Inspect, LastWords, Load, RunJob
+from app.llama.params import ModelParams
+from app.registry import ModelOnDisk, SetUp
+from app.responder import AnswerRequest
+from app.source import DemoModel, HubModel, LocalModel
+
+MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)
+STATS = GenerationStats(predicted_n=3, accepted_by_position=[2, 1], predicted_ns=10**15)
+STATUS = DraftingStatus("model", "It pays.", "winning", 1.5)
+PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), SamplingParams(seed=3))
+OPTIONS = Options(
+    PAIR,
+    SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5, files=("a", "b")), None),
+    DraftParams(3, 0, 0.5),
+    4096,
+    2,
+    "Be brief.",
+    None,
+    ("\n\n", "\ud800"),
+    Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
+    Process(True, ("[::1]:5", "h:6")),
+)
+VALUES = [
+    Begin(7),
+    Load(PairLoader(OPTIONS)),
+    Load(PairLoader(replace(OPTIONS, files=None, drafting=AutoDraft(lookup=False)))),
+    Load(PairLoader(replace(OPTIONS, pair=replace(PAIR, target=DemoModel("target"), draft=None), drafting=None))),
+    Answer(AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))),
+    Cancel(),
+    LastWords("GGML_ASSERT"),
+    LoadProgress("target", 0.25),
+    Loaded(PairInfo(MODEL, None, 8, "CPU")),
+    Notice("n"),
+    Measuring(3, 0.1),
+    PromptProgressed(3, True, 1, 2),
+    StepCompleted(3, (Segment("a", Origin.DRAFT), Segment("b", Origin.TARGET, True)), STATS, STATUS),
+    JobProgressed(3, RunBegan("plain", 1)),
+    JobEnded(3, Raced((), {"auto": None}, False)),
+    Inspect(True),
+    RunJob(CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
+    Finished(3, FinishReason.STOP, "a", "b", STATS, AnswerPlan("fixed", "model", DraftParams(), None), None),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
+    line = codec().encode(value)
+
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert codec().decode(line) == value
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    assert codec().decode(codec().encode(LoadProgress("target", float("inf")))).share == float("inf")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelFileError("There is no file x.", "Check the path."),
+        StoppedError("Loading was stopped."),
+        WaitError("Wait.", "", 3.5),
+        DoesNotFitError("No room.", "Take", (Offer("a shorter context", 1, "less", ("--ctx", "1024"), True),)),
+    ],
+)
+def test_an_error_keeps_its_kind_and_all_that_it_says(error: AppError) -> None:
+    heard = codec().decode(codec().encode(Failed(None, error))).error
+
+    assert type(heard) is type(error)
+    assert vars(heard) == vars(error)
+    assert (str(heard), heard.exit_code) == (str(error), error.exit_code)
+
+
+def test_what_was_not_named_does_not_leave() -> None:
+    with pytest.raises(TypeError, match="function"):
+        codec().encode(Load(lambda cancel, progress: pytest.fail("it was called")))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"hello\n",
+        b"[]\n",
+        b"[[]]\n",
+        b'["Path","x"]\n',
+        b'["subprocess.Popen",["()","true"]]\n',
+        b'["Notice"]\n',
+        b'["Notice","a","b"]\n',
+        b'["Origin","nobody"]\n',
+        b'["ModelFileError",["{}"]]\n',
+        b'["ModelFileError"]\n',
+        b"[" * 10_000 + b"]" * 10_000 + b"\n",
+        b"\xff\n",
+    ],
+)
+def test_what_is_no_value_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of whatever kind
+        codec().decode(line)
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    @dataclass
+    class Notice:
+        text: str
+
+    with pytest.raises(TypeError, match="both have a Notice"):
+        Codec(Loaded, Notice, VALUES[9].__class__)
+
+
+def test_nothing_is_made_that_was_not_named() -> None:
+    small = Codec(Notice)
+
+    assert small.decode(small.encode(Notice("a"))) == Notice("a")
+    with pytest.raises(ValueError, match="LoadProgress"):
+        small.decode(json.dumps(["LoadProgress", "target", 0.5]).encode())
