@@ -108,16 +108,26 @@ def test_what_disturbs_a_measurement_does_not_count() -> None:
     assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
 
 
-def test_a_wide_batch_that_two_narrow_ones_would_beat_is_measured_once_more() -> None:
-    # Batches: two to warm up, two single rows, then two more and two of each width in the order 2, 4, 8, 16.
-    profile, _ = measure(TimedModel({}, disturbed=[19, 20]))
+def test_two_looks_that_do_not_agree_leave_it_to_a_third() -> None:
+    # Batches: two to warm up, two single rows; then for each look two single rows and two of the width.
+    dear, _ = measure(TimedModel({}, disturbed=[7, 8]))
+    cheap, _ = measure(TimedModel({2: 19}, disturbed=[5, 6]))
 
-    assert profile.rows[16] == 160
+    assert (dear.rows[2], cheap.rows[2]) == (20, 19)
+
+
+def test_what_takes_long_is_looked_at_less_often() -> None:
+    quick, slow = TimedModel({}), TimedModel({})
+    measure(quick, budget_ns=10_000)
+    measure(slow, budget_ns=100)
+
+    assert sorted({len(batch) for batch in slow.batches}) == [1, 2, 4, 8, 16]
+    assert sum(len(batch) == 16 for batch in slow.batches) == 1
+    assert sum(len(batch) == 16 for batch in quick.batches) == 4
 
 
 def test_no_batch_costs_less_than_one_row() -> None:
-    # A single row that was disturbed twice makes what is timed beside it look cheap.
-    profile, _ = measure(TimedModel({4: 12}, disturbed=[9, 10]))
+    profile, _ = measure(TimedModel({4: 8}))
 
     assert profile.rows[4] == profile.rows[1]
 

@@ -96,3 +96,15 @@ def test_a_long_conversation_is_not_read_again_for_a_check() -> None:
     pair.target.evaluate([1] * 2000, 1)
 
     assert not measures(pair)
+
+
+def test_losses_on_one_text_do_not_keep_the_draft_model_from_the_next() -> None:
+    known, pair = memory(GOOD), new_pair()
+    known.gain = -0.1
+    strategy = AutomaticDrafting(known, pair.drafter, None, lambda: 0)
+
+    for _ in strategy.begin([1, 2, 3], 10, lambda: False):
+        pass
+    strategy.propose([1, 2, 3], 8)
+
+    assert strategy.status.source == "model"

@@ -18,7 +18,7 @@ from app.engine.strategies.plain import PlainDecoding
 from app.engine.tuning.guard import Ledger
 from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import Trace
-from app.engine.types import Draft, DraftParams
+from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
 from tests.bench.policies import automatic, memory_for
 from tests.replays import curves, traces
 
@@ -189,7 +189,7 @@ class TestLongPrompts:
 
     @pytest.mark.parametrize("kind", ["edit", "prose"])
     def test_a_long_prompt_is_read_beside_the_answer_where_nothing_was_said_before(self, kind: str) -> None:
-        curve = curves()["cpu_q4_0"]
+        curve = curves()["ada"]
         memory = memory_for(curve)
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
         prose = next(trace for trace in traces() if trace.kind == "prose")
@@ -231,6 +231,29 @@ class TestLongPrompts:
             assert pieces == [40] * math.ceil(len(trace.prompt) / 40)
             assert first >= len(trace.prompt) * 0.1 / 4
 
+    @pytest.mark.parametrize(("a_token", "tried"), [(0.001, True), (0.5, False)])
+    def test_one_that_is_off_is_tried_again_only_where_reading_what_it_missed_is_cheap(
+        self, a_token: float, tried: bool
+    ) -> None:
+        curve = curves()["ada"]
+        memory = memory_for(curve)
+        memory.costs.profile.draft_prompt_ns = a_token * curve.costs()[1]
+        code = traces()[0]
+        strategy = AutomaticDrafting(memory, PlayedDraft(code, curve.draft, lambda cost: None), None, lambda: 0)
+        sequence = list(code.prompt)
+        for _ in strategy.begin(sequence, 256, lambda: False):
+            pass
+        memory.trial.on, memory.trial.gap = False, 30
+        drafted = []
+        for token in code.text[:60]:
+            sequence.append(token)
+            draft = strategy.propose(sequence, 8)
+            drafted.append(draft.n_model > 0)
+            plain = round(curve.costs()[1])
+            strategy.observe(Round(len(sequence) - 1, NO_DRAFT, (token,), 0, plain, 0))
+
+        assert any(drafted) == tried
+
 
 class TestStretch:
     """A confident draft model is not believed for a whole page at once."""
@@ -254,3 +277,17 @@ class TestStretch:
 
     def test_a_draft_that_held_lets_the_next_one_be_twice_as_long(self) -> None:
         assert self.drafted(64)[:4] == [5, 10, 20, 40]
+
+
+def test_a_text_that_is_decoded_plainly_is_neither_winning_nor_losing_however_slow_the_machine_is_just_now() -> None:
+    curve = curves()["hopeless"]
+    strategies: list[AutomaticDrafting] = []
+
+    def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+        strategies.append(AutomaticDrafting(memory_for(curve), drafter, None, clock))
+        return strategies[-1]
+
+    replay(traces()[0], curve, make, lambda: 4.0)
+
+    assert strategies[0].status.speedup == pytest.approx(1.0)
+    assert strategies[0].status.verdict == "break-even"

@@ -38,6 +38,10 @@ look-up finishes never needs it, and other text waits a little."""
 _CHUNK_STEPS = 4.0
 """Plain steps that the answer may be held up by one piece of that reading."""
 _SMALLEST_CHUNK = 32
+_CATCH_UP_SHARE = 0.02
+_CATCH_UP_START = 2.0
+"""Of an answer's time, and in plain steps, that a draft model which is off may take to read what it has missed, only to
+be tried again."""
 _GAIN_MEMORY = 0.02
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
@@ -76,6 +80,9 @@ class AutomaticDrafting:
         self._unread = 0
         self._wait = 0.0
         self._plain_tokens = 0
+        self._n_tokens = 0
+        self._behind = 0
+        self._caught_up = 0.0
         self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns)
         self._why_impossible = ""
         self._expected = 0.0
@@ -104,7 +111,8 @@ class AutomaticDrafting:
         n_past = len(sequence)
         self._unread = self._drafter.unread(sequence)
         reading = self._unread / self._tokens_a_step(n_past) if self._unread > _ALWAYS_READ else 0.0
-        self._worth_reading = reading <= self.memory.gain * min(expected_tokens, _USUAL_ANSWER)
+        earned = self.memory.gain * min(expected_tokens, _USUAL_ANSWER)
+        self._worth_reading = self._unread <= _ALWAYS_READ or reading <= earned
         self._wait = _WAIT_SHARE * reading if self._lookup.is_there else 0.0
         if self._wait < 1.0 and self._model_wanted(n_past):
             self._unread = 0
@@ -130,7 +138,7 @@ class AutomaticDrafting:
         looked = self._lookup.alone()
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
-        wanted = self._model_wanted(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value)
+        wanted = self._may_try(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value)
         if wanted and self._unread:
             self._proposal = proposal = looked
             if n == 0 and self._plain_tokens >= self._wait:
@@ -155,6 +163,8 @@ class AutomaticDrafting:
         self._drafter.read(sequence, piece)
         self._catch_up_ns = self._clock() - started
         self._unread = max(0, unread - piece)
+        self._behind = 0
+        self._caught_up += min(piece, unread) / self._tokens_a_step(len(sequence) - 1)
 
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
@@ -163,6 +173,8 @@ class AutomaticDrafting:
         self._used_model = True
         started = self._clock()
         self._drafter.catch_up(sequence)
+        self._caught_up += self._behind / self._tokens_a_step(len(sequence) - 1)
+        self._behind = 0
         caught_up = self._clock()
         self._catch_up_ns = caught_up - started
 
@@ -197,6 +209,24 @@ class AutomaticDrafting:
             self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
         return self._can_pay
 
+    def _may_try(self, n_past: int) -> bool:
+        """Whether the draft model takes part, and if it was off, whether trying it again is not too dear.
+
+        It must read what it has missed before it can be tried. That is no loss of the round, which is judged without
+        it; but where a draft model reads slowly it would be one of the answer, over and over.
+        """
+        if not self._model_wanted(n_past):
+            return False
+        steps = self._caught_up + max(self._unread, self._behind) / self._tokens_a_step(n_past)
+        return self.memory.trial.on or steps <= _CATCH_UP_START + _CATCH_UP_SHARE * self._n_tokens
+
+    def _fall_behind(self, n_tokens: int, n_past: int) -> None:
+        """The answer went on without the draft model; what it misses too much of is read like a long prompt."""
+        self._behind += n_tokens
+        if self._behind > _ALWAYS_READ and not self._unread:
+            self._unread, self._behind = self._behind, 0
+            self._wait = _WAIT_SHARE * self._unread / self._tokens_a_step(n_past)
+
     # What became of it
 
     def observe(self, round_: Round) -> None:
@@ -216,6 +246,7 @@ class AutomaticDrafting:
             shorter = max(_FIRST_STRETCH, round_.n_accepted, round(_SHORTER * self._stretch))
             self._stretch = longer if held else shorter
         n = len(round_.tokens)
+        self._n_tokens += n
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
@@ -226,8 +257,9 @@ class AutomaticDrafting:
         else:
             memory.trial.observe_plain(n)
             self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
+            self._fall_behind(n, round_.n_past)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
-        self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past))
+        self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past), drafted=drafted)
         self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:

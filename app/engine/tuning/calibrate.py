@@ -17,7 +17,10 @@ ESSENTIAL = frozenset((1, 2, 4, 8, 16))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good."""
 _DRAFT_TOKENS = 4
 _CONTEXT = 512
-_DOUBTFUL = 1.05
+_AGREE = 1.1
+"""Two looks that differ by more leave it to a third."""
+_COMFORT = 0.25
+"""Share of the budget that one width may take; what takes longer is looked at less often."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_WIDTHS = (1, 4)
@@ -71,14 +74,15 @@ def calibrate(
         draft.rollback(0)
     plan = [width for _ in range(passes) for width in QUICK_ORDER if 1 < width <= len(text)]
     for done, width in enumerate(plan, start=1):
-        late = clock() - started > budget_ns
+        spent = clock() - started
+        late = spent > budget_ns
         if cancelled():
             raise Interrupted
         if late and ESSENTIAL & set(plan) <= bench.shares.keys():
             break
         if late and (width not in ESSENTIAL or width in bench.shares):
             continue
-        bench.look(width, once=late)
+        bench.look(width, times=_times(bench.ones[-1], spent, budget_ns))
         yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
     plain = statistics.median(bench.ones)
     profile = CostProfile(
@@ -93,9 +97,16 @@ def calibrate(
     return profile
 
 
+def _times(one: float, spent: float, budget: float) -> int:
+    """How often a width is looked at: twice while there is time, 0 for a single run."""
+    if spent > budget or 5 * one > _COMFORT * budget:
+        return 0
+    return 1 if spent > budget / 2 or 10 * one > _COMFORT * budget else 2
+
+
 def _share(looks: Sequence[float]) -> float:
     """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
-    return max(1.0, statistics.median_low(looks))
+    return max(1.0, statistics.median(looks))
 
 
 class _Bench:
@@ -140,24 +151,23 @@ class _Bench:
         self.ones.append(self._twice(1))
         return self.ones[-1]
 
-    def look(self, width: int, *, once: bool) -> None:
-        """Time a width, once more if it looks dearer than it can be.
+    def look(self, width: int, *, times: int) -> None:
+        """Time a width.
 
-        A width that is thought dear is never tried, so its measurement must not rest on one unlucky moment; two
-        batches of half the width are a bound that every machine keeps.
+        One that is thought dear is never tried, and one that is thought cheap is always taken, so its measurement must
+        not rest on one unlucky moment.
 
         Args:
             width: Rows.
-            once: Spend as little time as possible.
+            times: How often, once more where two looks do not agree; 0 spends as little time as possible.
         """
-        if once:
-            self.shares[width] = [self.time(self._target, width) / self.time(self._target, 1)]
-            return
         shares = self.shares.setdefault(width, [])
-        shares.append(self._share(width))
-        half = self.shares.get(width // 2, [1.0] if width == 2 else None)
-        if half is not None and shares[-1] > _DOUBTFUL * 2 * min(half):
-            shares[-1] = min(shares[-1], self._share(width))
+        if not times:
+            shares.append(self.time(self._target, width) / self.time(self._target, 1))
+            return
+        shares += [self._share(width) for _ in range(times)]
+        if max(shares) > _AGREE * min(shares):
+            shares.append(self._share(width))
 
     def _share(self, width: int) -> float:
         one = self.one()

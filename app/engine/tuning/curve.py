@@ -32,6 +32,9 @@ _SWITCH_GAIN = 0.05
 _WINDOW = 5
 _FIRST_LOOK = 2
 """Batches after which a width that was only guessed from its neighbours counts as measured."""
+_CALIBRATION_WEIGHT = 2.0
+"""Batches that a measured width counts for when it is seen again; one bad moment must not decide for long."""
+_TRUSTED = 8
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class CostModel:
     profile: CostProfile
     scale: float = 1.0
     _recent: dict[int, deque[float]] = field(default_factory=dict)
+    _seen: dict[int, int] = field(default_factory=dict)
     _table: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
 
@@ -91,7 +95,10 @@ class CostModel:
         """Learn from one target batch, everything around it included."""
         expected = self.target_ns(rows, n_past, switched=switched)
         surprise = math.log(max(ns, 1.0) / max(expected, 1.0))
-        self.scale *= math.exp(_SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))
+        seen = self._seen[rows] = self._seen.get(rows, 0) + 1
+        # A width that was hardly seen says more about its own cost than about the machine's speed.
+        trust = 1.0 if rows == 1 else min(1.0, seen / _TRUSTED)
+        self.scale *= math.exp(trust * _SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))
         if switched:
             plain = self.target_ns(rows, n_past)
             # A change of width is far below a step of the staircase; more is something else.
@@ -102,10 +109,11 @@ class CostModel:
         base = ns / self.scale - self._context_ns(rows, n_past)
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
         recent.append(base)
-        measured = rows in self.profile.rows
-        if len(recent) >= (_WINDOW if measured else _FIRST_LOOK):
+        if len(recent) >= _FIRST_LOOK:
             known = self._table[rows]
-            gain = _ROW_GAIN if measured else 1.0
+            learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
+            # The single row is what all others are told in: what moves it is the machine, and that is `scale`.
+            gain = 1.0 if rows not in self.profile.rows else _ROW_GAIN if rows == 1 else learning
             self.profile.rows[rows] = known + gain * (statistics.median(recent) - known)
             self._rebuild()
 

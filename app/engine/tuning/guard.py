@@ -1,6 +1,6 @@
 """Never slower: the four guards that keep drafting from costing more than it brings.
 
-1. `can_pay`: if even nearly perfect drafts could not win on the measured costs, nothing is tried.
+1. `can_pay`: if even nearly perfect drafts would win little on the measured costs, nothing is tried.
 2. `Trial`: a patient statistical test turns drafting off, and short probes turn it on again.
 3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
 4. What 1 to 3 found is kept between runs by whoever owns them.
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from app.engine.tuning.curve import CostModel
 
 PLAUSIBLE_ACCEPTANCE = 0.97
-WORTHWHILE = 1.02
+WORTHWHILE = 1.2
+"""What nearly perfect drafts must bring for real ones to be tried: finding out that they do not pay costs a short
+answer several percent, and where perfection brings less than a fifth, they do not."""
 
 
 def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float:
@@ -29,7 +31,7 @@ def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float
 
 
 def can_pay(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> bool:
-    """Whether drafting could win at all on these costs."""
+    """Whether drafting could win enough on these costs to be tried."""
     return ceiling(costs, n_past, n_max, draft_ns) > WORTHWHILE
 
 
@@ -56,7 +58,7 @@ class Trial:
     FORGETTING = 0.9
     Z = 1.0
     PATIENCE = 3
-    PROBE_ROUNDS = 2
+    PROBE_ROUNDS = 1
     FIRST_GAP = 24
     LONGEST_GAP = 256
 
