@@ -3,16 +3,23 @@
 The house, from the door inwards; imports run downwards only (`tool.importlinter` in pyproject.toml holds it):
 
     cli         the commands; puts the parts together; imports what a command needs when it runs
-    ui          the only importer of textual: the chat screen and its widgets
+    ui          the only importer of textual: screens, widgets, and what is between them and the engine
+    isolated    the same worker in a process of its own, which may die
     worker      one thread that owns every native handle; commands in by a queue, events out by a callback
     llama       the only importer of llama_cpp and ctypes: models, contexts, samplers, chat templates, pairs
-    hardware    what the machine has
+    hardware    what the machine has, what fits, what is wrong and what mends it
+    memory_store, thread_store    what was measured of a pair, on disk
+    compare     races with and without drafts: who wins, where texts differ and why, suites, history, reports
+    recording   traces of real answers, for replays
     responder   one answer: conversation in, text events out, over whatever models stand behind the interfaces
     events      the frozen values that cross from the worker's thread
-    catalog     models.toml: pairs by name          chat    conversations as values
+    pairing     from a wish to a pair on disk: propose, check, download, remember
+    hub         the only importer of the hub's client           registry    the pairs that were set up here
+    catalog     models.toml: pairs by name                      chat        conversations: a tree, a store, a journal
     settings    every setting once: its name, flag, range and text; settings.toml; who has the say
+    source      where a model comes from                        child       processes that may die
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
-    gguf        the header of a model file          paths   where things live
+    gguf        the header of a model file                      paths, sizes
     errors      every failure that a user can cause, with a sentence and a way out
 """
 

@@ -1,6 +1,7 @@
-"""Make the pictures of the documentation from the running program: `python assets/screenshots.py`.
+"""Make the pictures of the documentation from the running program: `python assets/screenshots.py [FLAGS]`.
 
-The chat runs with the demo pair and gives a real, greedy answer. Only the speed differs from one run to the next.
+The chat runs with the pair that the flags name, as `tandem` takes them, or with the demo pair, and gives real, greedy
+answers. Only the speed differs from one run to the next.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from app.chat.store import Store
 from app.cli.options import loader, read_options
 from app.cli.parser import build_parser
 from app.llama.cancel import CancelFlag
@@ -21,8 +23,9 @@ from app.ui.settings import ChatSettings
 from app.worker import EngineWorker
 
 _HERE = Path(__file__).parent
-_PROMPT = "Write a Python function that reverses a string, and explain how it works."
-_SIZES = {"chat.svg": ((100, 30), "tandem-dark"), "chat-light.svg": ((100, 30), "tandem-light")}
+_EARLIER = ("Name three uses of a paperclip.", "What is a monad, in one sentence?")
+_PROMPT = "Write a quicksort in Python, with comments."
+_SIZES = {"chat.svg": ((120, 36), "tandem-dark"), "chat-light.svg": ((120, 36), "tandem-light")}
 _PATIENCE_S = 600
 
 
@@ -35,21 +38,29 @@ async def _until(pilot: Pilot[None], phase: Phase) -> ChatScreen:
     return screen
 
 
+async def _ask(pilot: Pilot[None], prompt: str) -> None:
+    screen = await _until(pilot, Phase.READY)
+    screen.prompt.insert(prompt)
+    await pilot.press("enter")
+    await _until(pilot, Phase.ANSWERING)
+    await _until(pilot, Phase.READY)
+    await pilot.pause()
+
+
 async def _take(name: str, size: tuple[int, int], theme: str) -> None:
-    options = read_options(build_parser().parse_args(["--temp", "0", "--max-tokens", "200", "--draft-n-max", "7"]))
+    options = read_options(build_parser().parse_args(["--temp", "0", "--max-tokens", "220", *sys.argv[1:]]))
     settings = ChatSettings(
         options.pair.title, options.pair.sampling, options.drafting, options.system, options.max_tokens, options.stops
     )
-    app = make_app(lambda emit: EngineWorker(emit, CancelFlag()), loader(options), settings)
+    app = make_app(lambda emit: EngineWorker(emit, CancelFlag()), loader(options), settings, store=Store.in_memory)
     app.theme = theme
     try:
         async with app.run_test(size=size) as pilot:
-            screen = await _until(pilot, Phase.READY)
-            screen.prompt.insert(_PROMPT)
-            await pilot.press("enter")
-            await _until(pilot, Phase.ANSWERING)
             await _until(pilot, Phase.READY)
-            await pilot.pause()
+            for prompt in _EARLIER:
+                await _ask(pilot, prompt)
+                await pilot.press("ctrl+n")
+            await _ask(pilot, _PROMPT)
             (_HERE / name).write_text(app.export_screenshot(title="tandem"), encoding="utf-8")
     finally:
         app.engine.close()

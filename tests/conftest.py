@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Threads that wait for each other by spinning, in several processes at once, are many times slower than one each.
+    os.environ.setdefault("OMP_THREAD_LIMIT", "1")
+
 REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
 
 
