@@ -62,7 +62,7 @@ def load(path: Path) -> Memory | None:
         return _memory(raw) if raw["format"] == FORMAT else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
         log.warning("%s is measured anew: %s", path, error)
         return None
 

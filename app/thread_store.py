@@ -43,7 +43,7 @@ def load(path: Path) -> Threads | None:
         return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError) as error:
         log.warning("%s is not read: %s", path, error)
         return None
 

@@ -27,6 +27,7 @@ from app.cli.compare_run import (
 )
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
+from app.cli.process import refuse_process
 from app.compare import card as cards
 from app.compare import server as servers
 from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
@@ -57,6 +58,7 @@ _CHUNK = 1 << 24
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; see the module."""
     options = read_options(args, modes=("auto", "fixed"))
+    refuse_process(options.process)
     fixed = fixed_params(args, options)
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None

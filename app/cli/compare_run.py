@@ -16,6 +16,7 @@ from app.cli.compare import REPEAT
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
+from app.cli.process import refuse_process
 from app.compare.difference import Difference, explain
 from app.compare.race import WARM_UP, Contender, RaceProgress, Round, RunEnded, in_process, race
 from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
@@ -39,6 +40,7 @@ Job = Callable[[NativePair, CancelFlag, StatusLine], int]
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; see the module."""
     options = read_options(args, modes=("auto", "fixed"))
+    refuse_process(options.process)
     request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
     repeat = at_least_one(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)

@@ -103,10 +103,6 @@ def fitted(
         ModelLoadError: llama.cpp cannot list its devices.
     """
     local = memory_rooms()
-    if servers and not params.draft_model.devices:
-        # A draft that waits for the network once per token gains nothing.
-        here = next((room.name for room in fast_devices(local)), MAIN)
-        params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     # A file that llama.cpp has not survived yet is shown to it by a child anyway, which may as well count.
     certain = _CERTAIN if _all_known(params) else 0.0
     found = weighed(params, sources, with_remote(local, servers), certain=certain)
@@ -165,6 +161,17 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
             kind: Literal["gpu", "igpu"] = "gpu" if device.kind == "gpu" else "igpu"
             cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
     return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
+
+
+def kept_here(params: PairParams) -> PairParams:
+    """The same pair with its draft on this machine, unless it was put elsewhere.
+
+    A draft that waits for the network once per token gains nothing.
+    """
+    if params.draft_model.devices:
+        return params
+    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
+    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
 
 
 def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:

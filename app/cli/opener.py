@@ -46,10 +46,20 @@ class Opener:
         self._files = files
 
     def open(self, pair: Pair, files: SetUp | None) -> Choice:
-        """Take another pair from here on."""
+        """Take another pair from here on.
+
+        Raises:
+            UsageError: The settings cannot be meant with it; the pair before it stays.
+        """
+        before = self._pair, self._files, self.desk.pair
         self._pair, self._files = pair, files
-        self.desk.pair = of_pair(pair.sampling, pair.drafting)
-        return self.again()
+        try:
+            self.desk.ride(of_pair(pair.sampling, pair.drafting))
+            return self.again()
+        except UsageError:
+            self._pair, self._files = before[:2]
+            self.desk.ride(before[2])
+            raise
 
     def again(self) -> Choice:
         """The same pair, as the settings are now; what in the file cannot be meant together does not count.
@@ -76,6 +86,7 @@ class Opener:
 
     def take(self, flags: Sequence[str]) -> Choice:
         """Take these flags as well, from here on; see `with_flags`."""
+        self.with_flags(flags)
         layer, pair, files = self._meant(flags)
         self.desk.give(layer)
         return self.open(pair, files)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.cli.fitting import fitted, memory_rooms
+from app.cli.fitting import fitted, kept_here, memory_rooms, with_remote
 from app.cli.flags import read_flags
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
@@ -167,7 +167,8 @@ class PairLoader:
         try:
             return load_pair(params, cancel, progress)
         except NoMemoryError as error:
-            raise ran_out(params, (pair.target, pair.draft), known_pairs(), error) from error
+            wanted = wanted_params(self.options)
+            raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
 
 
 def loader(options: Options) -> Loader:
@@ -188,9 +189,9 @@ def pair_params(options: Options) -> PairParams:
         from app.cli.remote import reach
 
         servers = reach(options.process.rpc)
-        params = replace(params, rpc=tuple(server.address for server in servers))
+        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
     if options.placement.stored:
-        params = present(params, memory_rooms())
+        params = present(params, with_remote(memory_rooms(), servers))
     if options.placement.fit:
         params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
     return with_threads(params) if options.tuned_threads else params

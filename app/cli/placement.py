@@ -8,9 +8,10 @@ from typing import cast
 from app.errors import UsageError
 from app.llama.params import ALL_LAYERS, ModelParams, needs_flash_attention
 from app.settings.kinds import Value
-from app.settings.layers import Resolved
+from app.settings.layers import Origin, Resolved
 
 AUTO = "auto"
+_DEVICES = ("model.device", "draft.device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def read_placement(settings: Resolved) -> Placement:
         kv_type=kv_type,
         draft_kv_type=draft_kv_type,
         flash_attention=flash_attention,
+        stored=any(settings[name] and settings.origin(name) is not Origin.FLAG for name in _DEVICES),
         fit=settings["model.fit"] == AUTO,
     )
 

@@ -14,6 +14,7 @@ from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
+from app.cli.process import refuse_process
 from app.cli.staircase import heat_map_lines, staircase, thread_lines, verdict
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
@@ -38,6 +39,7 @@ T = TypeVar("T")
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair; see the module."""
     options = read_options(args, modes=("auto",))
+    refuse_process(options.process)
     if not isinstance(options.drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
     status, cancel = StatusLine(sys.stderr), CancelFlag()
@@ -82,7 +84,7 @@ def _tune(
     assert pair.memory is not None
     if learned is not None:
         # The costs are new; what was learned about the models' agreement still holds.
-        pair.memory = Memory(pair.memory.costs, learned.model, learned.lookup)
+        pair.memory = Memory(pair.memory.costs, learned.model, learned.lookup, least_ns=learned.least_ns)
     pair.remember()
     heat = None
     if pair.drafter is not None and not getattr(args, "quick", False):

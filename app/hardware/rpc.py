@@ -77,7 +77,7 @@ def parse_endpoint(text: str) -> Endpoint:
     if found is None or not 0 < int(found["port"]) < 1 << 16 or not _is_host(found["six"], found["host"]):
         raise UsageError(
             f'--rpc is "{printable(text)}"; it must be a host and a port.',
-            "For example: --rpc 192.168.1.20:50052, --rpc workstation:50052 or --rpc [fd00::20]:50052",
+            "For example: --rpc 192.168.1.20:50052 or --rpc workstation:50052",
         )
     return Endpoint(found["six"] or found["host"], int(found["port"]))
 
@@ -183,7 +183,7 @@ def _resolve(endpoint: Endpoint, deadline: float) -> tuple[str, int]:
     thread.start()
     thread.join(_left(deadline))
     if thread.is_alive() or failed:
-        reason = failed[0].strerror if failed else "the network's name server does not answer"
+        reason = failed[0].strerror or str(failed[0]) if failed else "the network's name server does not answer"
         raise _trouble(endpoint, f"cannot be found: {reason}", "Check the name, or give the address in numbers.")
     four = [address for address in found if ":" not in address]
     if not four:

@@ -16,7 +16,7 @@ from typing import Any
 from app.errors import AppError
 
 _PLAIN = (str, int, float, type(None))
-_PATH, _TUPLE, _LIST, _MAPPING = "/", "()", "[]", "{}"
+_PATH, _BYTES, _TUPLE, _LIST, _MAPPING = "/", "b", "()", "[]", "{}"
 
 
 class Codec:
@@ -64,6 +64,8 @@ class Codec:
             return value
         if isinstance(value, Path):
             return [_PATH, str(value)]
+        if isinstance(value, bytes):
+            return [_BYTES, value.hex()]
         if isinstance(value, dict):
             return [_MAPPING, *([self._pack(key), self._pack(one)] for key, one in value.items())]
         if isinstance(value, tuple | list):
@@ -76,6 +78,8 @@ class Codec:
         tag, *rest = raw
         if tag == _PATH:
             return Path(rest[0])
+        if tag == _BYTES:
+            return bytes.fromhex(rest[0])
         if tag == _MAPPING:
             return {self._unpack(key): self._unpack(value) for key, value in rest}
         values = [self._unpack(value) for value in rest]

@@ -211,7 +211,7 @@ class IsolatedEngine:
         now = self._asked[0] if self._asked else None
         match event:
             case Loaded() if now is not None:
-                self._loader = now.loader
+                self._loader, self._has_pair = now.loader, True
                 return None if self._done().again else event
             case Failed(request=None) if now is not None:
                 self._has_pair = False

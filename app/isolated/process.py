@@ -91,7 +91,8 @@ class Process:
                 for line in pipe:
                     # The last line of a process that was killed may be cut.
                     if line.endswith(b"\n"):
-                        self._hear(self._codec.decode(line))
+                        message = self._codec.decode(line)
+                        self._hear(message)
         except (OSError, ValueError):
             log.exception("what the engine process says cannot be read")
             self._last_words = "what it says cannot be read"
@@ -103,7 +104,11 @@ class Process:
         if isinstance(message, LastWords):
             self._last_words = message.text
         else:
-            self._listener.heard(self, message)
+            try:
+                self._listener.heard(self, message)
+            except Exception:
+                # What listeners make of it is not the process's fault, and nobody else would tell its end.
+                log.exception("an event of the engine process was lost")
 
     def _wait(self) -> int:
         try:

@@ -77,7 +77,7 @@ class Survivors:
             return dict(raw["files"]) if raw["format"] == FORMAT else {}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError) as error:
             log.warning("%s is begun anew: %s", self._file, error)
             return {}
 
@@ -104,6 +104,9 @@ def send_ahead(path: Path, kept: Path | None, go_on: Callable[[], bool] = lambda
         raise ModelFileError(
             f"{path} cannot be run: llama.cpp does not finish looking at it.", "The file may be damaged; get another."
         )
+    if ending.was_killed:
+        # By the system, as where memory runs out: that says nothing about the file.
+        return
     if is_crash(ending.code):
         raise ModelFileError(
             f"{path} cannot be run: llama.cpp {library.binding_version} does not survive it; a trial process ended "
@@ -163,5 +166,5 @@ def _name(path: Path) -> str:
 
 def _state(path: Path) -> list[Any]:
     """What changes when a file does, or the library."""
-    parts = [part.stat() for part in split_parts(path)]
+    parts = [part.stat() for part in split_parts(path) if part.is_file()]
     return [library.binding_version, *([status.st_size, status.st_mtime_ns] for status in parts)]

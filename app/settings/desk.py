@@ -43,6 +43,8 @@ class Desk:
         self.problems: tuple[Problem, ...] = ()
         """What does not count of the conversation, or of the choice of a preset."""
         self._flags = dict(flags or {})
+        self._overruled: dict[str, Value] = {}
+        """The flags that give way to this conversation; they count again in another one."""
         self._conversation: dict[str, Value] = {}
         self._content = file.read() if file is not None else Content()
         self._loaded: dict[str, Value] | None = None
@@ -101,11 +103,26 @@ class Desk:
             self.problems += (Problem("draft", f"draft: {error.message}"),)
             drafting(self.resolved())
 
+    def ride(self, pair: Layer) -> None:
+        """Go on with what another pair says.
+
+        Raises:
+            UsageError: The flags contradict it.
+        """
+        self.pair = pair
+        self._mend()
+
     def given(self, flags: Layer, pair: Layer) -> Resolved:
-        """What it would add up to with more flags and with this pair; nothing is changed."""
-        trial = Desk(None, {**self._flags, **flags}, pair)
+        """What it would add up to with more flags and with this pair; nothing is changed.
+
+        Raises:
+            UsageError: They contradict each other.
+        """
+        trial = Desk(None, None, pair)
         trial._conversation, trial._content = self._conversation, self._content
+        trial._flags = {**self._flags, **flags}
         trial._mend()
+        trial._ignored |= self._ignored & set(_RELOADED)
         return trial.resolved()
 
     def give(self, flags: Layer) -> None:
@@ -167,17 +184,33 @@ class Desk:
         else:
             self._keep(name, value)
             self._conversation.pop(name, None)
-        self._flags.pop(name, None)
+        self._overrule(name, scope)
         self._mend()
 
     def set_own(self, name: str, value: Value) -> None:
         """Change a setting for this conversation; None lets what is under it count."""
         if value is None:
             self._conversation.pop(name, None)
+            self._reinstate()
         else:
             self._conversation[name] = value
-        self._flags.pop(name, None)
+            self._overrule(name, Scope.CONVERSATION)
         self._mend()
+
+    def _overrule(self, name: str, scope: Scope) -> None:
+        """A flag gives way to what was changed since: in this conversation, or from here on in all."""
+        for flag in _overruled_by(name):
+            if scope is Scope.ALL:
+                self._overruled.pop(flag, None)
+            elif flag in self._flags:
+                self._overruled[flag] = self._flags[flag]
+            self._flags.pop(flag, None)
+
+    def _reinstate(self) -> None:
+        """The flags that nothing of the conversation overrules count again."""
+        kept = {flag for name in self._conversation for flag in _overruled_by(name)}
+        for flag in self._overruled.keys() - kept:
+            self._flags.setdefault(flag, self._overruled.pop(flag))
 
     def reset(self, name: str) -> None:
         """Let what is under the present value count: the one of the preset, the file, the pair, or the default.
@@ -190,6 +223,7 @@ class Desk:
                 self._flags.pop(name, None)
             case Origin.CONVERSATION:
                 self._conversation.pop(name, None)
+                self._reinstate()
             case Origin.FILE:
                 self._drop(name)
         self._mend()
@@ -205,7 +239,7 @@ class Desk:
             self._content = self.file.read()
         else:
             self._content = Content(presets=self._content.presets, keys=self._content.keys)
-        self._flags, self._conversation = {}, {}
+        self._flags, self._overruled, self._conversation = {}, {}, {}
         self._mend()
 
     def save_preset(self, name: str) -> None:
@@ -242,6 +276,8 @@ class Desk:
     def enter(self, document: Mapping[str, object]) -> Sequence[Problem]:
         """Go on in a conversation; returns what in its document, which may come from anywhere, does not count."""
         values, problems = check(document, lambda setting: setting.in_conversation)
+        self._conversation = {}
+        self._reinstate()
         self._conversation = values
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
@@ -274,6 +310,11 @@ class Desk:
         else:
             values = {key: value for key, value in self._content.values.items() if key != name}
             self._content = Content(values, self._content.presets, self._content.keys)
+
+
+def _overruled_by(name: str) -> tuple[str, ...]:
+    """The flags that give way to a setting; numbers that were given mean a mode, so they give way to one."""
+    return (name, *NUMBERS) if name == "draft.mode" else (name,)
 
 
 _QUANTISED = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1"}

@@ -190,12 +190,18 @@ class TandemApp(App[None]):
                 desk,
                 self._chat.session.effects.lines(),
                 sorted(self.available_themes),
-                on_change=lambda: wear(self, desk),
+                on_change=self._wear_settings,
             )
             self.push_screen(screen, self._take_settings)
 
+    def _wear_settings(self) -> None:
+        """Settings were changed: at once, for whoever quits from there comes back to them."""
+        if self._tuning is not None:
+            wear(self, self._tuning.desk)
+            self._chat.own_settings.changed()
+
     async def _take_settings(self, reload: bool | None) -> None:
-        self._chat.settings_changed()
+        self._chat.own_settings.changed()
         if reload and self._tuning is not None:
             try:
                 choice = self._tuning.reopen()

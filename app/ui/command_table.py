@@ -25,9 +25,9 @@ f8      copy answer   ctrl+b  copy its last code       ctrl+z  suspend, ctrl+_ u
 def _draft(chat: ChatScreen, mode: str) -> None:
     session = chat.session
     if mode == "auto" and not isinstance(session.settings.drafting, AutoDraft):
-        chat.set_own("draft.mode", "auto")
+        chat.own_settings.set("draft.mode", "auto")
     if not session.can_draft:
-        raise AppError("There is no draft model.")
+        raise AppError(session.why_plain)
     session.drafting = mode != "off"
     chat.show_source()
     chat.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
@@ -71,7 +71,7 @@ def _title(chat: ChatScreen, title: str) -> None:
 
 
 def _system(chat: ChatScreen, text: str) -> None:
-    chat.set_own("answer.system", text or None)
+    chat.own_settings.set("answer.system", text or None)
     chat.hint.say("From the next prompt on." if text else "This conversation has no system prompt of its own.")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from app.chat.attached import compose, split
 from app.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,3 +114,9 @@ def is_command(text: str) -> bool:
 def as_said(text: str) -> str:
     """What a prompt says: two slashes in front mean one."""
     return text[1:] if text.startswith("//") and is_command(text[1:]) else text
+
+
+def as_typed(message: str) -> str:
+    """What to type for a message; the other way round than `as_said`."""
+    question, attachments = split(message)
+    return compose("/" + question, attachments) if is_command(question) else message

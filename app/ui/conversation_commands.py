@@ -77,9 +77,10 @@ class ConversationCommands:
         if conversation is not None:
             await self._screen.open_conversation(conversation)
 
-    async def _take_title(self, text: str) -> None:
+    async def _take_title(self, text: str) -> bool:
         if self._keeper.conversation is not None:
             self._tell_title(self._keeper.rename(self._keeper.conversation, text))
+        return True
 
     def _tell_title(self, title: str) -> None:
         self._screen.hint.say(f"The conversation is called {_title(title)}.")

@@ -11,14 +11,16 @@ from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.tree import Transcript
 from app.errors import AppError, UsageError
+from app.ui.commands import as_typed
 from app.ui.keeping import Keeper
 
 _MOST_PROMPTS = 20_000
 
 
 def past_prompts(keeper: Keeper) -> Iterable[str] | None:
-    """What the user said in any conversation, newest first; None before the store is open."""
-    return keeper.with_store(lambda store: store.prompts(_MOST_PROMPTS))
+    """What the user asked in any conversation, as it is typed, newest first; None before the store is open."""
+    prompts = keeper.with_store(lambda store: store.prompts(_MOST_PROMPTS))
+    return map(as_typed, prompts) if prompts is not None else None
 
 
 def save(keeper: Keeper, name: str) -> Path:

@@ -113,10 +113,11 @@ class Hearing:
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED
         self._screen.status.unloaded()
-        writes = bool(self._screen.prompt.text)
+        # The keys of the ways out are taken from nobody who is doing something else.
+        is_idle = not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
         await self._screen.take_back()
         await self._screen.messages.fail(event.error)
-        if not writes:
+        if is_idle:
             self._screen.show_ways()
 
     async def _end(self, text: str) -> None:

@@ -58,7 +58,7 @@ KEYS: list[BindingType] = [
 ]
 # In a list it brings back what was deleted; Windows has no suspending.
 if sys.platform != "win32":
-    KEYS.append(Binding("ctrl+z", "app.suspend_process", "suspend", id="chat.suspend", show=False, priority=True))
+    KEYS.append(Binding("ctrl+z", "suspend", "suspend", id="chat.suspend", show=False, priority=True))
 
 _FIRST = (
     "message.leave",
@@ -82,10 +82,10 @@ _FIRST = (
     "chat.open",
     "chat.compare",
     "chat.settings",
-    "prompt.break_line",
     "chat.pairs",
     "chat.tokens",
     "chat.panel",
+    "prompt.break_line",
     "app.commands",
 )
 """The keys in the last line, most wanted first; it shows as many as fit."""

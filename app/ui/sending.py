@@ -39,11 +39,15 @@ class Sending:
         except AppError as error:
             self._refuse(error, line if give_back else "")
 
-    async def message(self, text: str) -> str | None:
+    async def message(self, text: str, *, give_back: bool = True) -> str | None:
         """The message for a prompt, with the files that it names.
 
+        Args:
+            text: What was typed.
+            give_back: Whether the prompt's line gets it back if it is refused.
+
         Returns:
-            The message; None if a file cannot be included, which is then said, and the prompt given back. One that
+            The message; None if a file cannot be included, which is then said. A prompt that
             names what is no file is sent as it stands when it is sent again.
         """
         question, pastes = split(text.strip())
@@ -58,9 +62,9 @@ class Sending:
             )
         except MissingFile as error:
             self._doubted = text
-            self._refuse(AppError(error.message, "Enter again sends the text as it stands."), text)
+            self._refuse(AppError(error.message, "Enter again sends the text as it stands."), text if give_back else "")
         except AppError as error:
-            self._refuse(error, text)
+            self._refuse(error, text if give_back else "")
         return None
 
     def _refuse(self, error: AppError, text: str) -> None:

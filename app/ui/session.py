@@ -83,6 +83,13 @@ class ChatSession:
         return drafting is not None and (self.pair is None or self.pair.draft is not None)
 
     @property
+    def why_plain(self) -> str:
+        """Why there is nothing to draft with, as a sentence."""
+        if self._desk is not None and self.settings.drafting is None:
+            return "Drafting is off in the settings; /draft auto turns it on."
+        return "There is no draft model."
+
+    @property
     def source(self) -> str:
         """What the next answer is drafted by, in a word or two; see `is_drafting`."""
         if not self.can_draft:

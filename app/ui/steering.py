@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
+from app.engine.text import printable
 from app.responder import AnswerRequest
+from app.ui.commands import as_said, as_typed
 from app.ui.keeping import Keeper
 from app.ui.kept import Opened
 from app.ui.session import Phase
@@ -28,14 +30,14 @@ class _Task:
     Attributes:
         hint: What is said while it lasts.
         unsent: What was typed before; it comes back.
-        done: Told the text that was sent.
+        done: Told the text that was sent; says whether it takes it. If not, it has said why.
         speech: The message that it is about, or None.
         refusal: Why it cannot be sent now; empty if it can.
     """
 
     hint: str
     unsent: str
-    done: Callable[[str], Awaitable[None]]
+    done: Callable[[str], Awaitable[bool]]
     speech: Speech | None = None
     refusal: Callable[[], str] = str
 
@@ -90,15 +92,16 @@ class Steering:
         """What was typed before the line was used for something else; None while it is not."""
         return self._task.unsent if self._task is not None else None
 
-    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[None]]) -> None:
+    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None:
         """Let the user write something that is no prompt.
 
         Args:
             hint: What is said meanwhile.
             text: What is to be changed.
-            done: Told the text that was sent.
+            done: Told the text that was sent; says whether it takes it. If not, it has said why.
         """
         self.leave()
+        self._screen.hint.forget()
         self._begin(_Task(hint, self._screen.prompt.whole, done), text)
 
     def _begin(self, task: _Task, text: str) -> None:
@@ -107,7 +110,6 @@ class Steering:
             task.speech.add_class("-changed")
         screen.prompt.put(text)
         screen.prompt.focus()
-        screen.hint.forget()
         screen.hint.keep(task.hint)
         screen.refresh_bindings()
 
@@ -123,18 +125,17 @@ class Steering:
         screen.hint.keep("")
         screen.refresh_bindings()
 
-    async def send(self, text: str) -> bool:
-        """Take what was sent if it is no prompt; returns whether it is not."""
+    async def send(self, text: str) -> None:
+        """Take what was sent, which is no prompt."""
         task = self._task
-        if task is None:
-            return False
+        assert task is not None
         if refusal := task.refusal():
             self._screen.prompt.restore(text)
             self._screen.hint.say(refusal)
-            return True
+            return
         self.leave()
-        await task.done(text)
-        return True
+        if not await task.done(text) and self._task is None:
+            self._begin(replace(task, unsent=self._screen.prompt.whole), text)
 
     # Another text
 
@@ -146,7 +147,9 @@ class Steering:
             self._screen.hint.say("What the system says is set before the conversation begins.")
         else:
             self.leave()
-            self._begin(self._editing(node, speech), node.text)
+            self._screen.hint.forget()
+            text = as_typed(node.text) if node.role is Role.USER else node.text
+            self._begin(self._editing(node, speech), text)
 
     def _editing(self, node: Node, speech: Speech) -> _Task:
         unsent = self._screen.prompt.whole
@@ -156,12 +159,15 @@ class Steering:
         hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
         return _Task(hint, unsent, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
-    async def _ask_instead(self, prompt: int, text: str) -> None:
+    async def _ask_instead(self, prompt: int, text: str) -> bool:
         screen = self._screen
-        message = await screen.compose_message(text)
-        opened = self._keeper.go_before(prompt) if message is not None else None
-        if message is None or opened is None:
-            return
+        message = await screen.compose_message(text, give_back=False)
+        if message is None:
+            return False
+        screen.prompt.past.add(text)
+        opened = self._keeper.go_before(prompt)
+        if opened is None:
+            return True
         self._session.restart(opened.said)
         screen.ask(message)
         speech = screen.messages.find(prompt)
@@ -169,10 +175,12 @@ class Steering:
             await screen.messages.cut(speech)
         await screen.messages.ask(message)
         screen.hint.unseen(False)
+        return True
 
-    async def _say_instead(self, answer: Node, text: str) -> None:
-        if text != answer.text:
+    async def _say_instead(self, answer: Node, text: str) -> bool:
+        if text != printable(answer.text):
             await self._show(self._keeper.rewrite(answer.id, text), answer.id)
+        return True
 
     # Another answer, or more of one
 
@@ -189,6 +197,7 @@ class Steering:
         opened = self._keeper.again(prompt.id)
         if opened is None or opened.asked is None:
             return
+        self.leave()
         self._screen.prompt.focus()
         self._start(self._session.go_back(opened.said, opened.asked))
         await self._screen.messages.ask_again(asked)
@@ -205,6 +214,7 @@ class Steering:
         node = self._node(speech)
         if node is None or not self._is_free(needs_model=True):
             return
+        self.leave()
         if self._keeper.tree.leaf != node.id:
             await self._show(self._keeper.switch(node.id), node.id)
         answer = messages.find(node.id)
@@ -213,7 +223,7 @@ class Steering:
             self._screen.hint.say("This answer cannot be continued.")
             return
         self._screen.prompt.focus()
-        if self._screen.prompt.text.strip() == question_of(opened.asked):
+        if as_said(self._screen.prompt.text.strip()) == question_of(opened.asked):
             self._screen.prompt.clear()
         self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
         await messages.go_on(answer)
@@ -228,6 +238,7 @@ class Steering:
         siblings = [sibling.id for sibling in self._keeper.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):
+            self.leave()
             opened = self._keeper.switch(siblings[at])
             await self._show(opened, node.id)
             shown = self._screen.messages.find(siblings[at])

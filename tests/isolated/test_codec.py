@@ -35,6 +35,7 @@ from app.events import (
     Notice,
     PairInfo,
     PromptProgressed,
+    RoundDetails,
     StepCompleted,
 )
 from app.hardware.offers import Offer
@@ -61,6 +62,7 @@ OPTIONS = Options(
     Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
     Process(True, ("[::1]:5", "h:6")),
 )
+DETAILS = RoundDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
 VALUES = [
     Begin(7),
     Load(PairLoader(OPTIONS)),
@@ -75,6 +77,9 @@ VALUES = [
     Measuring(3, 0.1),
     PromptProgressed(3, True, 1, 2),
     StepCompleted(3, (Segment("a", Origin.DRAFT), Segment("b", Origin.TARGET, True)), STATS, STATUS),
+    StepCompleted(
+        3, (), STATS, None, RoundDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
+    ),
     JobProgressed(3, RunBegan("plain", 1)),
     JobEnded(3, Raced((), {"auto": None}, False)),
     Inspect(True),

@@ -328,6 +328,17 @@ class TestReload:
             lost = failed(harness.until(Failed)[-1])
             assert (lost.request, type(lost.error)) == (number, EngineLostError)
 
+    def test_a_pair_that_follows_one_that_was_not_loaded_is_loaded_once(self, harness: Harness, tmp_path: Path) -> None:
+        (tmp_path / "mark").touch()
+        harness.engine.load(FakeLoader(fails_at="loading", mark=str(tmp_path / "mark")))
+        harness.engine.load(FakeLoader())
+        harness.until(Loaded)
+        number = harness.engine.answer(question())
+        seen = harness.until(Finished, Failed)
+
+        assert finished(seen[-1]).request == number
+        assert harness.engine._last_number == number == 3
+
     def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
         mark = tmp_path / "mark"
         # The first load makes the mark; the second one, in the next process, finds it.

@@ -186,7 +186,7 @@ def test_a_stored_device_that_is_gone_is_said_and_replaced(rooms: Callable[..., 
 
 def test_only_a_stored_one_is_replaced(rooms: Callable[..., Any], demo_target: Path) -> None:
     rooms(MAIN)
-    options = command.read_options(argparse.Namespace(target=str(demo_target), device="CUDA7"))
+    options = command.read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))
     with pytest.raises(UsageError, match="no device CUDA7"):
         command.pair_params(options)
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
+from app.settings.desk import Desk
 from app.ui.keeping import StoreOpener
 from app.ui.screens.chat import ChatScreen
 from app.ui.session import Phase
@@ -94,9 +95,10 @@ async def open_chat(
     size: tuple[int, int] = (80, 24),
     closes: bool = True,
     store: StoreOpener | None = None,
+    desk: Desk | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(settings, closes=closes, store=store)
+    app, engine = fake_app(settings, closes=closes, store=store, desk=desk)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

@@ -21,9 +21,12 @@ from app.events import (
     StepCompleted,
 )
 from app.responder import AnswerRequest, LoadedPair
+from app.settings.desk import Desk
 from app.ui.app import TandemApp, make_app
 from app.ui.keeping import StoreOpener
 from app.ui.settings import ChatSettings
+from app.ui.setups import Choice
+from app.ui.tuning import Tuning
 from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(
@@ -136,14 +139,20 @@ def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
 
 
 def fake_app(
-    settings: ChatSettings | None = None, *, closes: bool = True, store: StoreOpener | None = None
+    settings: ChatSettings | None = None,
+    *,
+    closes: bool = True,
+    store: StoreOpener | None = None,
+    desk: Desk | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
     """The real application over a fake engine."""
+    settings = settings or ChatSettings("A pair", drafting=DraftParams())
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    app = make_app(factory, no_loader, settings or ChatSettings("A pair", drafting=DraftParams()), store=store)
+    tuning = Tuning(desk, lambda: Choice(no_loader, settings)) if desk is not None else None
+    app = make_app(factory, no_loader, settings, store=store, tuning=tuning)
     return app, engines[0]

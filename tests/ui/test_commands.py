@@ -13,9 +13,10 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import UsageError
+from app.settings.desk import Desk
 from app.ui.code_blocks import code_blocks
 from app.ui.command_table import COMMANDS
-from app.ui.commands import as_said, is_command
+from app.ui.commands import as_said, as_typed, is_command
 from app.ui.widgets.suggestions import MARK
 from tests.ui.chat_driver import Chat, open_chat
 
@@ -123,7 +124,8 @@ async def test_two_slashes_and_a_space_send_text() -> None:
 
 
 async def test_drafting_by_command() -> None:
-    async with open_chat() as chat:
+    desk = Desk(flags={"draft.n_max": 3})
+    async with open_chat(desk=desk) as chat:
         await chat.pilot.press(*"/draft", "space", *"off", "enter")
         await chat.until(lambda: not chat.screen.session.drafting)
         await chat.pilot.press(*"/draft", "space", *"auto", "enter")
@@ -149,7 +151,7 @@ async def test_help_lists_every_command() -> None:
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
     store = Store.in_memory()
-    async with open_chat(store=lambda: store) as chat:
+    async with open_chat(store=lambda: store, desk=Desk()) as chat:
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
         await chat.shows("Nothing was said yet")
@@ -163,7 +165,7 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         await chat.shows('called "Trip"')
         number = chat.screen.keeper.conversation
         assert number is not None
-        assert store.load(number).settings == {"system": "Be brief."}
+        assert store.load(number).settings == {"answer": {"system": "Be brief."}}
         await chat.pilot.press(*"/new", "enter")
         await chat.until(lambda: not chat.screen.session.said)
         await answer(chat, "other", "ok")
@@ -201,11 +203,11 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("app.ui.command_table.copy_text", copy)
     async with open_chat() as chat:
-        await chat.pilot.press("ctrl+g")
+        await chat.pilot.press("f8")
         await chat.shows("no answer to copy")
         text = "First:\n```py\na\n```\nthen:\n```\nb\n```\nDone."
         await answer(chat, "code", text)
-        await chat.pilot.press("ctrl+g")
+        await chat.pilot.press("f8")
         await chat.until(lambda: copied == [text])
         await chat.pilot.press("ctrl+b")
         await chat.until(lambda: copied[1:] == ["b"])
@@ -215,3 +217,15 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.type("/copy code 3")
         await chat.pilot.press("enter")
         await chat.shows("has 2 blocks of code")
+
+
+async def test_drafting_that_the_settings_turned_off_is_said() -> None:
+    async with open_chat(desk=Desk(None, {"draft.mode": "off"})) as chat:
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("Drafting is off in the settings; /draft auto turns it on.")
+
+
+@given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
+def test_what_is_typed_for_a_message_says_it(text: str) -> None:
+    assert not is_command(as_typed(text))
+    assert as_said(as_typed(text)) == text or text.startswith("//")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
@@ -71,6 +72,45 @@ async def test_else_the_last_prompt_with_what_came_before_it() -> None:
         await chat.type("Three?")
         await compare.open()
         assert asked(compare)[2:] == [(Role.USER, "Two?"), (Role.ASSISTANT, "Second."), (Role.USER, "Three?")]
+
+
+async def test_pastes_and_files_are_compared_as_they_would_be_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.md").write_text("Buy milk.")
+    async with open_chat(SETTINGS) as chat:
+        await chat.type("why @nots.md ")
+        await chat.pilot.press("f2")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        assert chat.prompt == "why @nots.md "
+        assert chat.engine.jobs == []
+        chat.screen.prompt.clear()
+        await chat.type("why @notes.md ")
+        log = "line\n" * 500
+        chat.pilot.app.post_message(events.Paste(log))
+        await chat.until(lambda: "[pasted" in chat.prompt)
+        compare = Comparison(chat)
+        await compare.open()
+        message = asked(compare)[0][1]
+        assert log in message
+        assert "Buy milk." in message
+
+
+async def test_what_is_written_for_something_else_is_not_compared() -> None:
+    async with open_chat(SETTINGS) as chat:
+        await chat.send("One?")
+        chat.engine.says("First.")
+        chat.engine.finishes()
+        await chat.ready()
+
+        async def take(text: str) -> bool:
+            return True
+
+        chat.screen.steering.begin("Naming.", "A title", take)
+        compare = Comparison(chat)
+        await compare.open()
+        assert asked(compare) == [(Role.USER, "One?")]
 
 
 async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.app import App
+from textual.widget import Widget
 
 from app.chat.store import Store
 from app.chat.tree import Summary
@@ -14,8 +17,10 @@ from app.engine.types import DraftingStatus
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
+from app.ui.token_mode import TokenMode
 from app.ui.widgets.conversation_picker import ConversationPicker
 from app.ui.widgets.key_bar import KeyBar
+from app.ui.widgets.messages import MessageList
 from app.ui.widgets.words import Words
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR, STATS
@@ -289,6 +294,52 @@ async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -
         assert "\x1b" not in chat.text
 
 
+async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    monkeypatch.setattr(App, "action_suspend_process", lambda self: taken.append("suspend"))
+    monkeypatch.setattr(MessageList, "page", lambda self, direction: taken.append("page"))
+    monkeypatch.setattr(TokenMode, "step", lambda self, by: taken.append("round"))
+    fill(file, "rivers", "mountains", "lakes")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await chat.pilot.press("f3", "ctrl+o", *"rivers", "left", "x")
+        await chat.until(lambda: picker.search_input.value == "riverxs")
+        picker.search_input.clear()
+        await chat.until(lambda: chosen(picker) == "lakes")
+        await chat.pilot.press("pagedown")
+        await chat.until(lambda: chosen(picker) == "rivers")
+        await chat.pilot.press("ctrl+x")
+        await chat.until(lambda: chosen(picker) != "rivers")
+        await chat.pilot.press("ctrl+z")
+        await chat.until(lambda: chosen(picker) == "rivers")
+        assert taken == []
+        await chat.pilot.press("escape", "left", "pageup", "ctrl+z")
+        assert taken == ["round", "page", "suspend"]
+
+
+async def test_a_sidebar_that_is_being_filled_is_left_alone(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.until(lambda: chat.screen.keeper.is_open)
+        sidebar = chat.screen.sidebar
+        mount, held = sidebar.mount, asyncio.Event()
+
+        async def slowly(*widgets: Widget) -> None:
+            await held.wait()
+            await mount(*widgets)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sidebar, "mount", slowly)
+            sidebar.display = True
+            filling = asyncio.create_task(sidebar.fill())
+            await asyncio.sleep(0)
+            sidebar.look_again()
+            assert not sidebar.search()
+            held.set()
+            await filling
+        assert sidebar.search()
+
+
 # The keys
 
 
@@ -309,7 +360,7 @@ async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others(columns:
 
 
 async def test_a_key_can_be_clicked_and_one_that_would_do_nothing_cannot(file: Path) -> None:
-    async with open_chat(size=WIDE) as chat:
+    async with open_chat(size=(200, 40)) as chat:
         await chat.shows("19.9 GB")
         await click(chat, "numbers")
         await chat.until(lambda: "19.9 GB" not in chat.text)

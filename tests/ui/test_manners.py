@@ -178,12 +178,3 @@ async def test_ctrl_z_suspends_and_changes_no_text(monkeypatch: pytest.MonkeyPat
         await chat.pilot.press("ctrl+z")
         assert suspended == [1]
         assert chat.prompt == "kept"
-
-
-@pytest.mark.parametrize("width", [80, 60, 41])
-async def test_the_last_line_cuts_no_key(width: int) -> None:
-    async with open_chat(size=(width, 24)) as chat:
-        await chat.shows("esc stop")
-        await chat.until(lambda: chat.rows[-1].split()[-1] in ("stop", "line", "draft", "again", "new", "open", "quit"))
-        await chat.pilot.resize_terminal(120, 24)
-        await chat.until(lambda: "ctrl+q quit" in chat.rows[-1])

@@ -56,7 +56,7 @@ async def writing(chat: Chat) -> None:
 
 async def keys(chat: Chat) -> None:
     await chat.pilot.press("f1")
-    await chat.shows("Show every key")
+    await chat.shows("Answer the last prompt again")
 
 
 @pytest.mark.parametrize(

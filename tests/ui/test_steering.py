@@ -75,7 +75,8 @@ async def next_request(chat: Chat, *keys: str) -> None:
 
 
 def chosen(chat: Chat) -> str:
-    return chat.screen.messages.selected_text
+    speech = chat.screen.messages.chosen
+    return speech.text if speech is not None else ""
 
 
 async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
@@ -538,3 +539,124 @@ async def test_a_conversation_is_deleted_and_brought_back(file: Path) -> None:
         await chat.shows("first")
         await exchange(chat, "two", "second")
         assert texts(file) == ["one", "first", "two", "second"]
+
+
+async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) -> None:
+    store = Store.open(file)
+    number = store.create()
+    prompt = store.add(number, Role.USER, "colour", parent=None)
+    store.add(number, Role.ASSISTANT, "red\x1b[2J\x9b31m \u202eword", parent=prompt.id)
+    store.close()
+    async with kept_chat(file) as chat:
+        await chat.screen.open_conversation(number)
+        await press(chat, "ctrl+up", "e")
+        assert chat.prompt == "red[2J31m word"
+        assert "\x1b" not in chat.text
+        await press(chat, "enter")
+        await chat.until(lambda: not chat.screen.steering.has_task)
+        assert len(everything(file)) == 2
+
+
+async def test_an_edit_that_names_a_missing_file_stays_an_edit(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("not yet sent")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" @nots.md")
+        await press(chat, "enter")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        await chat.until(lambda: chat.prompt == "one @nots.md")
+        assert chat.screen.steering.has_task
+        assert chat.screen.unsent == "not yet sent"
+        await next_request(chat, "enter")
+        assert asked(chat) == ["one @nots.md"]
+        assert chat.prompt == "not yet sent"
+
+
+async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        await chat.type("typed")
+        for key in ("left", "r"):
+            await press(chat, "ctrl+up", "e")
+            assert chat.screen.steering.has_task
+            await press(chat, "ctrl+up", key)
+            await chat.until(lambda: not chat.screen.steering.has_task)
+            assert chat.prompt == "typed"
+        await answer_with(chat, "third", FinishReason.CANCELLED)
+        await press(chat, "ctrl+up", "e")
+        await next_request(chat, "ctrl+g")
+        assert not chat.screen.steering.has_task
+        assert chat.prompt == "typed"
+
+
+async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" changed")
+        await press(chat, "enter")
+        await chat.shows("first changed")
+        await palette(chat, "Rename")
+        await chat.type(" title")
+        await press(chat, "enter")
+        await chat.shows("is called")
+        await press(chat, "up")
+        assert chat.prompt == "one"
+        await press(chat, "down", "ctrl+up", "up", "e")
+        await chat.type(" more")
+        await next_request(chat, "enter")
+        await answer_with(chat, "second")
+        await press(chat, "up")
+        assert chat.prompt == "one more"
+
+
+async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("//help me")
+        assert asked(chat) == ["/help me"]
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "//help me")
+        await next_request(chat, "ctrl+r")
+        assert chat.prompt == ""
+        await answer_with(chat, "first")
+        await press(chat, "ctrl+up", "up", "e")
+        assert chat.prompt == "//help me"
+        await next_request(chat, "enter")
+        assert asked(chat) == ["/help me"]
+        await answer_with(chat, "second")
+    async with kept_chat(file) as chat:
+        await chat.until(lambda: chat.screen.keeper.is_open)
+        await press(chat, "up")
+        assert chat.prompt == "//help me"
+
+
+async def test_a_refused_command_comes_back_as_it_was_typed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.type("/draft maybe")
+        await press(chat, "enter")
+        await chat.shows("Give it as /draft")
+        assert chat.prompt == "/draft maybe"
+
+
+async def test_after_a_waiting_prompt_is_taken_back_an_answer_is_replaced(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        chat.screen.session.phase = Phase.LOADING
+        await chat.type("two")
+        await press(chat, "enter")
+        await chat.until(lambda: chat.screen.session.waiting == "two")
+        await chat.type("three")
+        assert chat.screen.unsent == "two\nthree"
+        chat.screen.prompt.clear()
+        await press(chat, "escape")
+        await chat.until(lambda: chat.prompt == "two")
+        chat.screen.session.phase = Phase.READY
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        assert [answer.text for answer in chat.answers] == ["second"]

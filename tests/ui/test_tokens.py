@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from app.chat.message import Role
+from app.chat.store import Store
 from app.engine.text import Segment
 from app.engine.types import Origin
 from app.events import RoundDetails, StepCompleted
@@ -187,3 +190,32 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
         assert copied == "\n" + text
     assert [r.text for r in pieces.frozen] == [r.text for r in whole.frozen]
     assert len(whole.frozen) > 4
+
+
+async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    store = Store.open(file)
+    number = store.create()
+    prompt = store.add(number, Role.USER, "count", parent=None)
+    store.answer(number, prompt.id).add("one, two, ")
+    store.close()
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.screen.open_conversation(number)
+        await chat.shows("ctrl+g continues")
+        await chat.pilot.press("f3", "ctrl+g")
+        await chat.until(lambda: chat.engine.requests)
+        says(chat, ("three", D))
+        await chat.shows("one, two, three")
+        await chat.pilot.pause()
+        assert not chat.screen.query(TokenView)
+
+
+async def test_the_rounds_of_a_conversation_stay_in_it() -> None:
+    async with open_chat(store=Store.in_memory) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        says(chat, ("1 ", D), details=ROUND)
+        await chat.shows("round 41")
+        await chat.pilot.press("ctrl+n")
+        await chat.shows("the next answer shows them")

@@ -95,7 +95,9 @@ def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:
     draft = pair.drafter.cache._model if pair.drafter is not None else None
     assert isinstance(draft, FakeModel)
     read = [batch for batch in draft.batches if batch == runs[0].prompt]
-    assert len(read) == sum(run.contender != "plain" for run in runs), "the draft must read the prompt in every run"
+    # Automatic drafting may leave it out, by what these fakes' costs were measured to be.
+    fixed, drafted = (sum(run.contender in names for run in runs) for names in (("fixed",), ("fixed", "automatic")))
+    assert fixed <= len(read) <= drafted, "the draft must read the prompt in every run"
 
 
 def test_a_run_knows_every_token_and_which_round_gave_it(pair: FakePair) -> None:

@@ -45,7 +45,7 @@ def view(wishes: Wishes | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) ->
     return PairView("big", "A big pair", "the default pair", models, device_needs(found, rooms), measured=True)
 
 
-def look(facts: Facts = FACTS, **flags: str) -> tuple[PairView, Situation | None]:
+def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> tuple[PairView, Situation | None]:
     return look_at_pair(argparse.Namespace(**flags), facts)
 
 
@@ -152,7 +152,7 @@ def test_a_library_that_cannot_be_imported() -> None:
 
 
 def test_a_device_that_is_not_there(demo_target: Path) -> None:
-    found, _ = look(device="CUDA7")
+    found, _ = look(device=("CUDA7",))
 
     assert "no device CUDA7" in line(pair_section(found), "trouble").text
 

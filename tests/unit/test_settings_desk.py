@@ -23,6 +23,33 @@ def write(file: SettingsFile, text: str) -> None:
     file.path.write_text(text)
 
 
+def test_a_mode_that_is_chosen_overrules_numbers_that_were_given_as_flags() -> None:
+    desk = Desk(None, {"draft.n_max": 3})
+    assert isinstance(drafting(desk.resolved()), DraftParams)
+
+    desk.set_own("draft.mode", "auto")
+    assert isinstance(drafting(desk.resolved()), AutoDraft)
+
+
+def test_what_counted_before_counts_again_when_a_conversation_lets_go(file: SettingsFile) -> None:
+    desk = Desk(file)
+    desk.set("answer.system", "For all.")
+    desk.set_own("answer.system", "For this one.")
+    assert desk.resolved()["answer.system"] == "For this one."
+
+    desk.set_own("answer.system", None)
+    assert desk.resolved()["answer.system"] == "For all."
+
+
+def test_more_flags_are_weighed_before_they_are_taken() -> None:
+    desk = Desk(None, {"model.ctx": 4096})
+
+    assert desk.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
+    assert desk.resolved()["model.kv_type"] == "auto"
+    desk.give({"model.kv_type": "q8_0"})
+    assert (desk.resolved()["model.kv_type"], desk.resolved()["model.ctx"]) == ("q8_0", 4096)
+
+
 def test_a_change_for_all_is_in_the_file_and_takes_the_place_of_flag_and_conversation(file: SettingsFile) -> None:
     desk = Desk(file, flags={"sampling.temp": 0.1})
     desk.set("sampling.temp", 0.2, Scope.CONVERSATION)
@@ -164,3 +191,28 @@ def test_without_a_file_changes_are_for_this_program() -> None:
     assert desk.resolved()["sampling.temp"] == 0.2
     desk.reset("sampling.temp")
     assert desk.resolved().origin("sampling.temp") is Origin.DEFAULT
+
+
+def test_a_flag_gives_way_to_one_conversation_only(file: SettingsFile) -> None:
+    desk = Desk(file, {"sampling.temp": 0.1, "draft.n_max": 3})
+    desk.set_own("sampling.temp", 0.2)
+    desk.set("draft.mode", "auto", Scope.CONVERSATION)
+    assert desk.resolved()["sampling.temp"] == 0.2
+    assert desk.given({}, {})["sampling.temp"] == 0.2
+    assert isinstance(drafting(desk.resolved()), AutoDraft)
+
+    desk.enter({})
+    assert desk.resolved().origin("sampling.temp") is Origin.FLAG
+    assert drafting(desk.resolved()) == DraftParams(n_max=3)
+
+    desk.set_own("sampling.temp", 0.2)
+    desk.set_own("sampling.temp", None)
+    assert desk.resolved()["sampling.temp"] == 0.1
+
+
+def test_a_change_for_all_takes_the_place_of_a_flag_that_gave_way_here(file: SettingsFile) -> None:
+    desk = Desk(file, {"sampling.temp": 0.1})
+    desk.set_own("sampling.temp", 0.2)
+    desk.set("sampling.temp", 0.3)
+    desk.enter({})
+    assert desk.resolved()["sampling.temp"] == 0.3

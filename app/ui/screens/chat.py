@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,21 +14,21 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from app.chat.attached import question_of
+from app.chat.attached import compose, question_of, split
 from app.chat.message import Role
 from app.errors import UsageError
 from app.responder import AnswerRequest
 from app.settings.desk import Desk
-from app.settings.kinds import Value
 from app.ui.bridge import EventBridge
-from app.ui.commands import is_command
+from app.ui.commands import as_said, as_typed, is_command
 from app.ui.comparable import Comparable, comparable
 from app.ui.conversation_facts import past_prompts
 from app.ui.hearing import Hearing
-from app.ui.keeping import Keeper, Opened
+from app.ui.keeping import Keeper
 from app.ui.keys import KEYS, in_order
 from app.ui.listener import Ears, Listener
 from app.ui.notify import Attention
+from app.ui.own_settings import OwnSettings
 from app.ui.pair_changes import PairChanges
 from app.ui.readouts import Readouts
 from app.ui.sending import Sending
@@ -39,6 +38,7 @@ from app.ui.setups import Choice, PairService
 from app.ui.shared_ears import SharedEars
 from app.ui.steering import Steering
 from app.ui.token_mode import TokenMode
+from app.ui.whereabouts import Whereabouts
 from app.ui.widgets.downloads import DownloadLine
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -122,12 +122,13 @@ class ChatScreen(Screen[None]):
     ) -> None:
         super().__init__()
         self.session = ChatSession(settings, desk)
-        self._desk = desk
+        self.own_settings = OwnSettings(self, keeper, desk)
+        self._whereabouts = Whereabouts(self, keeper)
         self.status = Readouts()
         self._pairs = pairs
         self._engine = engine
         self._bridge = bridge
-        self._keeper = self.keeper = keeper
+        self.keeper = keeper
         self._sending = Sending(self)
         self.tokens = TokenMode(self, engine)
         self._changes = PairChanges(engine, self.session, loads=loads)
@@ -138,7 +139,7 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
-        yield Workspace(self._keeper, self.status)
+        yield Workspace(self.keeper, self.status)
         if self._pairs is not None:
             yield DownloadLine(self._pairs)
         yield StatusLine(self.status)
@@ -152,8 +153,8 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
-        self._keeper.say = lambda text: self.call_later(self.messages.notice, text)
-        self.prompt.past.source = lambda: past_prompts(self._keeper)
+        self.keeper.say = lambda text: self.call_later(self.messages.notice, text)
+        self.prompt.past.source = lambda: past_prompts(self.keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
@@ -168,6 +169,7 @@ class ChatScreen(Screen[None]):
         if self.steering.has_task:
             await self.steering.send(event.text)
             return
+        self.prompt.past.add(event.text)
         if is_command(event.text):
             await self._sending.do(event.text)
             return
@@ -191,14 +193,14 @@ class ChatScreen(Screen[None]):
             answer.note("waits for the models")
             self.refresh_bindings()
 
-    async def compose_message(self, text: str) -> str | None:
-        """The message for what was typed, with the files that it names; None if it was given back, which is said."""
-        return await self._sending.message(text)
+    async def compose_message(self, text: str, *, give_back: bool = True) -> str | None:
+        """See `Sending.message`."""
+        return await self._sending.message(text, give_back=give_back)
 
     def action_stop(self) -> None:
         if self.session.phase is Phase.ANSWERING:
             self.status.stopping()
-            self._engine.cancel()
+            self.cancel()
         else:
             self.call_later(self.take_back)
 
@@ -225,15 +227,23 @@ class ChatScreen(Screen[None]):
         await self.steering.grant(event.speech, event.wish)
 
     def action_restart(self) -> None:
-        self.call_later(self._restart)
+        self.call_later(self._whereabouts.begin_anew)
 
     def action_conversations(self) -> None:
         if self.sidebar.has_focus_within or not self.sidebar.search():
             self.post_message(self.ConversationsWanted())
 
     def action_compare(self) -> None:
+        self.call_later(self._compare)
+
+    async def _compare(self) -> None:
+        # What is written for something else than a prompt is not asked.
+        typed = "" if self.steering.has_task else self.prompt.whole.strip()
+        message = await self._sending.message(typed, give_back=False) if typed else ""
+        if message is None:
+            return
         try:
-            self.post_message(self.ComparisonWanted(comparable(self.session, self.prompt.text)))
+            self.post_message(self.ComparisonWanted(comparable(self.session, message)))
         except UsageError as error:
             self.hint.say(error.message)
 
@@ -241,45 +251,17 @@ class ChatScreen(Screen[None]):
         if not self.session.can_ask_again:
             return
         self.steering.leave()
-        if self.prompt.text.strip() == question_of(self.session.asked or ""):
+        if as_said(self.prompt.text.strip()) == question_of(self.session.asked or ""):
             self.prompt.clear()
         request = self.session.ask_again()
-        self._keeper.again()
+        self.keeper.again()
         self._start(request)
         await self.messages.ask_again()
         self.hint.unseen(False)
 
-    async def _restart(self) -> None:
-        self.steering.leave()
-        self.prompt.focus()
-        await self.take_back()
-        await self._go_to(self._keeper.leave(self.prompt.whole))
-
     async def open_conversation(self, conversation: int | None) -> None:
-        """Go on with another conversation; None stays, unless the one that goes on was deleted."""
-        if conversation is not None and conversation != self._keeper.conversation:
-            self.steering.leave()
-            await self.take_back()
-            if opened := self._keeper.open(conversation, self.prompt.whole):
-                await self._go_to(opened)
-        elif self._keeper.is_deleted:
-            await self._restart()
-
-    async def _go_to(self, opened: Opened) -> None:
-        if self.session.phase is Phase.ANSWERING:
-            self._engine.cancel()
-        self.session.restart(opened.said, opened.asked)
-        self.prompt.put(opened.draft)
-        await self.messages.show(opened.path)
-        self.messages.mark(self._keeper.tree)
-        await self._take_settings(opened.settings)
-        self.hint.unseen(False)
-        await self.load_next()
-        if self.session.phase is Phase.READY:
-            self.show_ready()
-        self.sidebar.look_again()
-        self.workspace.show_last_numbers(opened.path)
-        self.refresh_bindings()
+        """See `Whereabouts.open`."""
+        await self._whereabouts.open(conversation)
 
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
@@ -324,14 +306,17 @@ class ChatScreen(Screen[None]):
 
     def _keep_draft(self) -> None:
         self._draft_waits = False
-        self._keeper.draft(self.unsent)
+        self.keeper.draft(self.unsent)
 
     @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
         if self.steering.unsent is not None:
             return self.steering.unsent
-        return self.session.waiting or self.prompt.whole
+        if self.session.waiting is None:
+            return self.prompt.whole
+        (first, before), (then, behind) = split(self.session.waiting), split(self.prompt.whole)
+        return as_typed(compose(f"{first}\n{then}".rstrip(), (*before, *behind)))
 
     @property
     def last_answer(self) -> str:
@@ -343,7 +328,7 @@ class ChatScreen(Screen[None]):
     def action_toggle_drafting(self) -> None:
         session = self.session
         if not session.can_draft:
-            self.hint.say("There is no draft model.")
+            self.hint.say(session.why_plain)
             return
         session.drafting = not session.drafting
         self.show_source()
@@ -357,36 +342,6 @@ class ChatScreen(Screen[None]):
 
     def action_settings(self) -> None:
         self.post_message(self.SettingsWanted())
-
-    def settings_changed(self) -> None:
-        """Ask the next answer as the settings say now, and keep what is the conversation's own."""
-        if self._desk is None:
-            return
-        self._keeper.keep_settings(self._desk.document)
-        self.session.settings_changed()
-        if self.session.phase is not Phase.LOADING:
-            self.show_source()
-        self.refresh_bindings()
-
-    def set_own(self, name: str, value: Value) -> None:
-        """Change a setting for this conversation alone; None lets count what counts for all.
-
-        Raises:
-            UsageError: There are no settings to change.
-        """
-        if self._desk is None:
-            raise UsageError("There are no settings here.")
-        self._desk.set_own(name, value)
-        self.settings_changed()
-
-    async def _take_settings(self, settings: Mapping[str, object]) -> None:
-        """Go on with a conversation's own settings; what in them does not count is said."""
-        if self._desk is not None:
-            for problem in self._desk.enter(settings):
-                await self.messages.notice(f"This conversation's settings: {problem.text}")
-            self.session.settings_changed()
-            if self.session.phase is not Phase.LOADING:
-                self.show_source()
 
     async def change_pair(self, choice: Choice) -> None:
         """Load another pair; a running answer is stopped first, and the conversation stays."""
@@ -442,6 +397,9 @@ class ChatScreen(Screen[None]):
     def action_round(self, by: int) -> None:
         self.tokens.step(by)
 
+    def action_suspend(self) -> None:
+        self.app.action_suspend_process()
+
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
 
@@ -475,13 +433,16 @@ class ChatScreen(Screen[None]):
             return self.session.can_ask_again or None
         if action == "round":
             # Elsewhere the keys move through what is typed.
-            return self.tokens.on and not self.prompt.text
+            return self.tokens.on and self.prompt.has_focus and not self.prompt.text
+        if action in ("page", "suspend"):
+            # The sidebar has these keys for itself.
+            return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)
         if action == "pairs":
             return self._pairs is not None
         if action in ("conversations", "toggle_sidebar"):
-            return self._keeper.keeps
+            return self.keeper.keeps
         if action == "settings":
-            return self._desk is not None
+            return self.own_settings.can_change
         return True
 
     # What the engine says is told to `app.ui.hearing`
@@ -500,7 +461,7 @@ class ChatScreen(Screen[None]):
     def ask(self, prompt: str) -> None:
         """Put a prompt to the engine."""
         request = self.session.ask(prompt)
-        self._keeper.ask(prompt, self.session.said)
+        self.keeper.ask(prompt, self.session.said)
         self._start(request)
 
     def _start(self, request: AnswerRequest) -> None:
@@ -512,6 +473,11 @@ class ChatScreen(Screen[None]):
         self._listener.begin()
         self.sidebar.look_again()
         self.refresh_bindings()
+
+    def cancel(self) -> None:
+        """Stop the running answer, if there is one; what came of it stays."""
+        if self.session.phase is Phase.ANSWERING:
+            self._engine.cancel()
 
     async def take_back(self) -> None:
         """Return a prompt that waits for the models, if there is one, to the user."""

@@ -79,6 +79,7 @@ class AnswerMessage(Speech):
     def __init__(self, node: int | None = None) -> None:
         super().__init__("Answer", node)
         self._begun = False
+        self._seen_whole = True
         self._said: list[str] = []
         self._remark = ""
         self._is_final = False
@@ -116,6 +117,7 @@ class AnswerMessage(Speech):
 
     async def put(self, text: str, thought: str = "", *, live: bool = False) -> None:
         """Show more text, and more thinking, that comes now or was kept; not to be called again before it returns."""
+        self._seen_whole = self._seen_whole and live
         if thought:
             self.reasoning.add(thought, live=live)
         # Indented code is the only thing that leading space could mean, and models do not mean it.
@@ -130,16 +132,20 @@ class AnswerMessage(Speech):
         return self._tokens is not None
 
     async def show_tokens(self, shown: bool) -> None:
-        """Show who wrote each token, in place of the formatted text, or the text again; only what was seen coming."""
+        """Show who wrote each token, in place of the formatted text, or the text again.
+
+        An answer that was not seen coming from its first word stays as it is.
+        """
+        writers = self._writers if shown and self._seen_whole else None
         if self._tokens is not None:
             await self._tokens.remove()
             self._tokens = None
-        self.set_class(shown and bool(self._writers), "-tokens")
-        if shown and self._writers:
+        self.set_class(bool(writers), "-tokens")
+        if writers:
             from app.ui.widgets.token_view import TokenView
 
             self._tokens = TokenView()
-            self._tokens.append(self._writers.runs)
+            self._tokens.append(writers.runs)
             await self.mount(self._tokens, after=self._markdown)
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:

@@ -107,7 +107,7 @@ class MessageList(VerticalScroll, can_focus=False):
         for widget in (self._asked, self.answer):
             if widget is not None:
                 await widget.remove()
-        self._asked = self.answer = None
+        self._find_last()
 
     async def notice(self, text: str) -> None:
         """Say something that belongs to no answer."""
@@ -228,11 +228,6 @@ class MessageList(VerticalScroll, can_focus=False):
     def chosen(self) -> Speech | None:
         """The message that the keys go to."""
         return next((speech for speech in self.speeches if speech.has_class("-chosen")), None)
-
-    @property
-    def selected_text(self) -> str:
-        """What is said in the chosen message; empty if none is."""
-        return self.chosen.text if self.chosen is not None else ""
 
     def choose(self, speech: Speech) -> None:
         """Let the keys go to a message, and bring it in sight."""

@@ -16,6 +16,7 @@ from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
 from app.ui.aside import aside, run_latest
 from app.ui.command_table import COMMANDS
+from app.ui.commands import as_typed
 from app.ui.completion import Completion, Site
 from app.ui.past_prompts import PastPrompts
 from app.ui.pastes import LONGEST, Pastes
@@ -108,9 +109,9 @@ class PromptInput(TextArea):
         self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
-        """Put a prompt that came to nothing back, unless the user already writes the next."""
+        """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
         if not self.whole.strip():
-            self._show(text)
+            self._show(as_typed(text))
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""
@@ -142,7 +143,6 @@ class PromptInput(TextArea):
                 return
         message = self.whole
         if message.strip():
-            self.past.add(message)
             self._recalled = None
             self.clear()
             self.post_message(self.Sent(self, message))
@@ -332,6 +332,7 @@ class PromptInput(TextArea):
         if self._set_aside is not None:
             self._set_aside = message + self._set_aside
             return
-        question, attachments = split(message)
+        # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
+        question, attachments = split(printable(message))
         self.load_text(self._pastes.adopt(question, attachments) + more)
         self.move_cursor(self.document.end)

@@ -33,18 +33,20 @@ class Sidebar(Vertical):
     def __init__(self, keeper: Keeper) -> None:
         super().__init__()
         self._keeper = keeper
+        self._fills = False
         self._filled = False
 
     async def fill(self) -> None:
         """Show the conversations, as soon as there is a store and they can be seen."""
-        if self._filled or not self._keeper.is_open or not self.display:
+        if self._fills or not self._keeper.is_open or not self.display:
             return
         from app.ui.widgets.conversation_picker import ConversationPicker
 
-        self._filled = True
+        self._fills = True
         self._words = Words()
         self._picker = ConversationPicker(self._keeper, "search", at_once=True)
         await self.mount(self._picker, self._words)
+        self._filled = True
         self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)
         self._on_bindings(self.screen)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -10,11 +10,14 @@ from textual.app import ComposeResult
 from textual.containers import HorizontalGroup, VerticalGroup
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from app.engine.text import printable
+from app.errors import AppError
 from app.ui.setups import Choice
 from app.ui.ways import Way
+from app.ui.widgets.hint import Hint
 
 _KEYS = "123456789"
 
@@ -42,7 +45,7 @@ class WayLine(HorizontalGroup):
     def on_click(self, event: events.Click) -> None:
         event.stop()
         if self._way.take is not None:
-            self.post_message(WayList.Taken(self._way, self._way.take()))
+            take(self, self._way, self._way.take)
 
 
 class WayList(VerticalGroup, can_focus=True):
@@ -77,8 +80,7 @@ class WayList(VerticalGroup, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         if event.key in self._choices:
-            way, take = self._choices[event.key]
-            self.post_message(self.Taken(way, take()))
+            take(self, *self._choices[event.key])
         elif event.key == "escape":
             self.post_message(self.Left(""))
         elif event.character is not None and event.is_printable:
@@ -87,3 +89,11 @@ class WayList(VerticalGroup, can_focus=True):
             return
         event.stop()
         event.prevent_default()
+
+
+def take(widget: Widget, way: Way, choose: Callable[[], Choice]) -> None:
+    """Take a way; one that leads nowhere any more is said."""
+    try:
+        widget.post_message(WayList.Taken(way, choose()))
+    except AppError as error:
+        widget.post_message(Hint.Wanted(f"{error.message} {error.hint}".strip()))
