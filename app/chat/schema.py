@@ -93,9 +93,17 @@ def migrate(db: sqlite3.Connection) -> None:
 
 def version_of(db: sqlite3.Connection) -> int:
     """The schema version of the file. Raises StoreError if it is not for this program."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    # Of one moment: another process may be making the tables between two of these.
+    begun = not db.in_transaction
+    if begun:
+        db.execute("BEGIN")
+    try:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        if begun and db.in_transaction:
+            db.execute("ROLLBACK")
     if application != APPLICATION and (tables or application or version):
         raise StoreError(
             "The file of the conversations is a database of another program.", "Move it away; Tandem makes its own."

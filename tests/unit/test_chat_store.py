@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.chat import schema
 from app.chat.message import Role
+from app.chat.schema import MIGRATIONS, migrate, version_of
 from app.chat.store import Store
 from app.chat.tree import Node, State
 from app.errors import StoreError
@@ -339,6 +341,27 @@ def test_nobody_else_can_read_it(store: Store, file: Path) -> None:
     exchange(store, "a", "b")
 
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+
+
+def test_a_file_that_another_process_makes_just_now_is_ours(tmp_path: Path) -> None:
+    class Interrupted(sqlite3.Connection):
+        """Lets another one make the tables between two looks."""
+
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            found = super().execute(sql, *parameters)
+            if sql == "PRAGMA application_id":
+                migrate(other)
+            return found
+
+    file = tmp_path / "conversations.db"
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA journal_mode = WAL")
+    looking = sqlite3.connect(file, isolation_level=None, factory=Interrupted)
+
+    assert version_of(looking) == 0
+    assert version_of(other) == len(MIGRATIONS)
+    looking.close()
+    other.close()
 
 
 def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
