@@ -12,6 +12,7 @@ import ipaddress
 import json
 import math
 import queue
+import re
 import threading
 import urllib.error
 import urllib.parse
@@ -72,6 +73,8 @@ class Server:
     def describe(self) -> dict[str, Any]:
         """What it says about itself: model and build; empty where it does not.
 
+        Of the model's path only the file's name, once: what is measured here is made to be shared, folders are not.
+
         Raises:
             AppError: Nobody answers there.
         """
@@ -80,7 +83,10 @@ class Server:
         except _RefusedError:
             return {}
         names = ("model_alias", "model_path", "build_info")
-        return {name: told[name][:_SHOWN] for name in names if isinstance(told.get(name), str)}
+        found = {name: _file_name(told[name])[:_SHOWN] for name in names if isinstance(told.get(name), str)}
+        if found.get("model_alias") == found.get("model_path"):
+            found.pop("model_alias", None)
+        return found
 
     def chat(self, request: AnswerRequest, cancelled: Cancelled) -> dict[str, Any] | None:
         """One answer as the server gives it; None after a stop.
@@ -263,3 +269,8 @@ def _body(request: AnswerRequest) -> dict[str, Any]:
 
 def _message(message: Message) -> dict[str, str]:
     return {"role": message.role.value, "content": message.content}
+
+
+def _file_name(text: str) -> str:
+    """The last part of a path, of whichever system."""
+    return re.split(r"[/\\]", text.rstrip("/\\"))[-1]

@@ -175,6 +175,8 @@ def test_a_stop_does_not_wait_for_the_server(play: Play) -> None:
 def test_it_says_what_it_is(play: Play) -> None:
     told = {"model_path": "big.gguf", "build_info": "b1", "total_slots": 4, "model_alias": 7}
     assert Server(play(told)).describe() == {"model_path": "big.gguf", "build_info": "b1"}
+    told = {"model_path": "/home/me/m.gguf", "build_info": "b1", "model_alias": "C:\\models\\m.gguf"}
+    assert Server(play(told)).describe() == {"model_path": "m.gguf", "build_info": "b1"}
     assert Server(play({"error": "x"}, 404)).describe() == {}
 
 
