@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from app import json_file
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import Ledger, Trial
@@ -46,11 +45,7 @@ def save(path: Path, memory: Memory) -> None:
         "least_ns": memory.least_ns,
     }
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(raw, file)
-        Path(name).replace(path)
+        json_file.write(path, raw)
     except OSError as error:
         log.warning("what was learned cannot be kept: %s", error)
 
@@ -62,7 +57,7 @@ def load(path: Path) -> Memory | None:
         return _memory(raw) if raw["format"] == FORMAT else None
     except FileNotFoundError:
         return None
-    except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except json_file.UNUSABLE as error:
         log.warning("%s is measured anew: %s", path, error)
         return None
 

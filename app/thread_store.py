@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app import json_file
 from app.engine.tuning.threads import Threads, ThreadTimes
 
 FORMAT = 1
@@ -26,11 +25,7 @@ def save(path: Path, times: ThreadTimes) -> None:
         "prompt_ns": _texts(times.prompt),
     }
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(raw, file)
-        Path(name).replace(path)
+        json_file.write(path, raw)
     except OSError as error:
         log.warning("the number of threads cannot be kept: %s", error)
 
@@ -43,7 +38,7 @@ def load(path: Path) -> Threads | None:
         return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
     except FileNotFoundError:
         return None
-    except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError) as error:
+    except json_file.UNUSABLE as error:
         log.warning("%s is not read: %s", path, error)
         return None
 

@@ -12,12 +12,12 @@ import logging
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app import json_file
 from app.child import Ending, is_crash, python_command, python_environment
 from app.errors import Interrupted, ModelFileError
 from app.gguf import split_parts
@@ -62,11 +62,7 @@ class Survivors:
         known[_name(path)] = _state(path)
         kept = dict(list(known.items())[-_MOST:])
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._file.parent, suffix=".partial")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"format": FORMAT, "files": kept}, file)
-            Path(name).replace(self._file)
+            json_file.write(self._file, {"format": FORMAT, "files": kept})
         except OSError as error:
             log.warning("what was survived cannot be kept: %s", error)
 
@@ -77,7 +73,7 @@ class Survivors:
             return dict(raw["files"]) if raw["format"] == FORMAT else {}
         except FileNotFoundError:
             return {}
-        except (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError) as error:
+        except json_file.UNUSABLE as error:
             log.warning("%s is begun anew: %s", self._file, error)
             return {}
 
