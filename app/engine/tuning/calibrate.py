@@ -86,7 +86,7 @@ def calibrate(
         yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
     plain = statistics.median(bench.ones)
     profile = CostProfile(
-        rows={1: plain} | {width: plain * _share(of) for width, of in sorted(bench.shares.items())},
+        rows={1: plain} | {width: plain * _settled(of) for width, of in sorted(bench.shares.items())},
         draft_ns=plain * draft_share,
         switch_ns=statistics.median(bench.switches) if bench.switches else 0.0,
         draft_prompt_ns=plain * draft_prompt_share,
@@ -104,7 +104,7 @@ def _times(one: float, spent: float, budget: float) -> int:
     return 1 if spent > budget / 2 or 10 * one > _COMFORT * budget else 2
 
 
-def _share(looks: Sequence[float]) -> float:
+def _settled(looks: Sequence[float]) -> float:
     """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
     return max(1.0, statistics.median(looks))
 
