@@ -60,7 +60,7 @@ class TestTrial:
             while trial.wants_round():
                 trial.observe_round(-1.0)
 
-        assert gaps == [24, 48, 96, 192, 256]
+        assert gaps == [16, 32, 64, 128, 256]
 
     def test_a_probe_that_gains_turns_it_on(self) -> None:
         trial = self.off()

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-PRIOR_WEIGHT = 6.0
+PRIOR_WEIGHT = 12.0
 FORGETTING = 0.998
 
 CONFIDENCE_EDGES = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98, 0.995)

@@ -55,11 +55,11 @@ class Trial:
     `FIRST_GAP` plain tokens, and the gap doubles up to `LONGEST_GAP` with every probe that loses.
     """
 
-    FORGETTING = 0.9
+    FORGETTING = 0.8
     Z = 1.0
     PATIENCE = 3
     PROBE_ROUNDS = 1
-    FIRST_GAP = 24
+    FIRST_GAP = 16
     LONGEST_GAP = 256
 
     on: bool = True
