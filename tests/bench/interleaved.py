@@ -1,126 +1,169 @@
-"""Strategies against plain decoding, step by step side by side, so that a machine whose speed drifts cannot mislead.
+"""Contenders against plain decoding, step by step side by side, so that a machine whose speed drifts cannot mislead.
 
-    python -m tests.bench.interleaved --target T.gguf [--draft D.gguf] [--fixed 7,0.6 ...] [--cold]
+    python -m tests.bench.interleaved --target T.gguf [--draft D.gguf] [--fixed 7,0.6 ...] [--server PATH] [--cold]
 
-Every contender has caches of its own over the same files. Whoever is behind makes the next verify round, so at any
-moment all are at the same token of their answers: what slows the machine for a second slows them alike. A ratio is
-the time of plain decoding over the contender's for the same tokens after the first; what the draft model's reading of
-the prompt took is given apart and counts in the second figure.
+Every contender has caches of its own over the same files. Whoever is behind makes the next step, so at any moment all
+are at the same token of their answers: what slows the machine for a second slows them alike. A llama-server is stopped
+as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
+after the first, what its draft model's reading of the prompt took included. With --oracle, every answer is also
+followed by the draft model, and the least time in which these drafts could have served is reckoned from that trace and
+the costs as they were measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import json
 import statistics
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from random import Random
 
 from app.chat.message import Message, Role
 from app.engine.tuning.memory import Memory
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.events import Event, Finished, PromptProgressed, StepCompleted
+from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
+from app.engine.tuning.trace import Trace
+from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
-from app.responder import AnswerRequest, answer
 from tests.bench.fixed import Ours
+from tests.bench.lanes import Lane, OwnLane, ServerLane, race
+from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
+from tests.bench.record import record_all
 
+SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
+SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
+_KEEPS_ANSWERS = "ngram-mod"
+_ORACLE = "oracle"
+_DEPTH = 16
 
-@dataclass
-class Lane:
-    """One contender's answer on its way. Times are nanoseconds."""
-
-    events: Iterator[Event] = field(default_factory=lambda: iter(()))
-    ns: int = 0
-    draft_prompt_ns: int = 0
-    n_tokens: int = 0
-    done: bool = False
-    _spent_ns: int = 0
-    _began_ns: int = 0
-
-    def clock(self) -> int:
-        """Time that this lane has had; it stands still while others run."""
-        return self._spent_ns + time.perf_counter_ns() - self._began_ns
-
-    def step(self) -> None:
-        """One event more."""
-        self._began_ns = time.perf_counter_ns()
-        event = next(self.events)
-        spent = time.perf_counter_ns() - self._began_ns
-        self._spent_ns += spent
-        match event:
-            case StepCompleted(stats=stats):
-                self.ns += spent if self.n_tokens else 0
-                self.n_tokens = stats.predicted_n
-            case PromptProgressed(drafting=True):
-                self.draft_prompt_ns += spent
-            case Finished():
-                self.done = True
+Contender = Callable[[str], Lane]
+"""Begins an answer to a prompt."""
 
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--draft", type=Path)
-    parser.add_argument("--fixed", nargs="*", default=[], metavar="N_MAX,P_MIN")
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--ctx", type=int, default=4096)
-    parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
-    parser.add_argument("--cold", action="store_true", help="every answer begins with what calibration alone knows")
-    args = parser.parse_args()
+    args = _arguments()
     drafting: dict[str, Drafting] = {"plain": None, "auto": AutoDraft()}
     for setting in args.fixed:
         n_max, p_min = setting.split(",")
         drafting[f"n{n_max} p{p_min}"] = DraftParams(int(n_max), 0, float(p_min))
-    lanes = {
+    ours = {
         name: Ours(args.target, args.draft if d else None, args.ctx, default_threads()) for name, d in drafting.items()
     }
-    for _ in lanes["auto"].pair.calibrate(lambda: False):
+    auto = ours["auto"].pair
+    for _ in auto.calibrate(lambda: False):
         pass
-    calibrated = copy.deepcopy(lanes["auto"].pair.memory)
+    calibrated = copy.deepcopy(auto.memory)
     assert calibrated is not None
     print(_describe(calibrated), flush=True)
-    totals = dict.fromkeys(lanes, 0.0)
-    for kind in args.kinds:
-        for number, prompt in enumerate(PROMPTS[kind], start=1):
-            ratios: dict[str, list[float]] = {}
-            whole: list[float] = []
-            for _ in range(args.runs):
-                if args.cold:
-                    lanes["auto"].pair.memory = copy.deepcopy(calibrated)
-                ended = _race(lanes, drafting, prompt, args.tokens)
-                for name, lane in ended.items():
-                    ratios.setdefault(name, []).append(ended["plain"].ns / lane.ns)
-                    totals[name] += lane.ns / (lane.n_tokens - 1)
-                whole.append(ended["plain"].ns / (ended["auto"].ns + ended["auto"].draft_prompt_ns))
-            figures = "  ".join(f"{name} {statistics.median(values):.3f}" for name, values in ratios.items())
-            spread = " ".join(f"{value:.3f}" for value in ratios["auto"])
-            print(
-                f"{kind} {number:<3} {figures}  with the draft's prompt {statistics.median(whole):.3f}  [{spread}]",
-                flush=True,
-            )
-    print("all  " + "  ".join(f"{name} {totals['plain'] / total:.3f}" for name, total in totals.items()))
+    contenders: dict[str, Contender] = {}
+    for name, lane in ours.items():
+        contenders[name] = partial(OwnLane, lane, drafting=drafting[name], n_tokens=args.tokens)
+    results: dict[str, dict[str, float]] = {}
+    with ExitStack() as stack:
+        for name, flags in _server_flags(args.draft).items() if args.server else ():
+            if not args.rivals or name in args.rivals:
+                server = LlamaServer(args.server, args.target, default_threads(), args.ctx, flags)
+                contenders[name] = partial(_served, stack.enter_context(server), ours["auto"], n_tokens=args.tokens)
+        for kind in args.kinds:
+            for number, prompt in list(enumerate(PROMPTS[kind], start=1))[: args.each]:
+                ratios: dict[str, list[float]] = {}
+                for _ in range(args.runs):
+                    if args.cold:
+                        auto.memory = copy.deepcopy(calibrated)
+                    for name, ratio in _race(contenders, prompt).items():
+                        ratios.setdefault(name, []).append(ratio)
+                if args.oracle:
+                    ratios[_ORACLE] = [_oracle(ours["auto"], prompt, args.tokens)]
+                results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in ratios.items()}
+                print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
+                if args.json:
+                    args.json.write_text(json.dumps(results), encoding="utf-8")
+    _summary(results)
 
 
-def _race(lanes: dict[str, Ours], drafting: dict[str, Drafting], prompt: str, n_tokens: int) -> dict[str, Lane]:
-    running = {}
-    for name, ours in lanes.items():
-        ours.pair.target.rollback(0)
-        request = AnswerRequest(
-            (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting[name], max_tokens=n_tokens
-        )
-        running[name] = lane = Lane()
-        lane.events = answer(ours.pair, 0, request, lambda: False, clock=lane.clock)
-    for lane in running.values():
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--draft", type=Path)
+    parser.add_argument("--fixed", nargs="*", default=[], metavar="N_MAX,P_MIN")
+    parser.add_argument("--server", type=Path, help="a llama-server of the same source")
+    parser.add_argument("--rivals", nargs="+", metavar="NAME", help="only these of its settings")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--ctx", type=int, default=4096)
+    parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
+    parser.add_argument("--each", type=int, help="most prompts of a kind")
+    parser.add_argument("--cold", action="store_true", help="every answer begins with what calibration alone knows")
+    parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def _server_flags(draft: Path | None) -> dict[str, list[object]]:
+    flags: dict[str, list[object]] = {"server plain": []}
+    for kind in SERVER_LOOKUP:
+        flags[f"server {kind}"] = ["--spec-type", kind]
+    for n, p in SERVER_MODEL if draft else ():
+        name = f"server draft n{n} p{p:g}"
+        flags[name] = ["-md", draft, "--spec-type", "draft-simple", "--spec-draft-n-max", n, "--spec-draft-p-min", p]
+    return flags
+
+
+def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int) -> Lane:
+    if _KEEPS_ANSWERS in server.flags:
+        # Its look-up keeps what it has seen between requests, and would find its own answer there.
+        server.restart()
+    return ServerLane(server, ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens, n_tokens)
+
+
+def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, float]:
+    """Time of plain decoding over each one's."""
+    running: dict[str, Lane] = {}
+    for name, begin in contenders.items():
+        running[name] = lane = begin(prompt)
         while not lane.n_tokens:
             lane.step()
-    while left := [lane for lane in running.values() if not lane.done]:
-        min(left, key=lambda lane: lane.n_tokens).step()
-    return running
+    race(running, Random(prompt))
+    spent = {name: (lane.ns + lane.draft_prompt_ns) / (lane.n_tokens - 1) for name, lane in running.items()}
+    return {name: spent["plain"] / ns for name, ns in spent.items()}
+
+
+def _oracle(ours: Ours, prompt: str, n_tokens: int) -> float:
+    """Plain decoding's time over the oracle's, both reckoned from the costs as they are known now."""
+    assert ours.pair.memory is not None
+    if ours.pair.drafter is not None:
+        trace = record_all(ours.pair, "", "", prompt, n_tokens, _DEPTH)
+    else:
+        prompt_tokens = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
+        ours.run(prompt, None, n_tokens)
+        text = ours.pair.target.tokens[len(prompt_tokens) :]
+        trace = Trace("", "", tuple(prompt_tokens), tuple(text), (0,) * len(text), ((),) * len(text))
+    profile = ours.pair.memory.costs.profile
+    curve = Curve("", profile.rows, profile.draft_ns)
+    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
+
+
+def _summary(results: dict[str, dict[str, float]]) -> None:
+    """Over the suite, every prompt with equal tokens and weighed by plain decoding's time, which hardly differs."""
+    names = list(next(iter(results.values())))
+    spent = {name: sum(1 / ratios[name] for ratios in results.values()) for name in names}
+    print("all     ", _line({name: spent["plain"] / ns for name, ns in spent.items()}))
+    for prefix, what in (("server", "the server's"), ("n", "our fixed")):
+        rivals = [name for name in names if name.startswith(prefix)]
+        if rivals:
+            best = min(rivals, key=lambda name: spent[name])
+            each = sum(min(1 / ratios[name] for name in rivals) for ratios in results.values())
+            print(f"auto over {what} best, {best}: {spent[best] / spent['auto']:.3f};", end=" ")
+            print(f"over the best of them for each prompt: {each / spent['auto']:.3f}")
+
+
+def _line(ratios: dict[str, float]) -> str:
+    return "  ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items())
 
 
 def _describe(memory: Memory) -> str:

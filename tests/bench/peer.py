@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import time
@@ -28,6 +29,7 @@ class LlamaServer:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
+        self.address = ("127.0.0.1", port)
         self._url = f"http://127.0.0.1:{port}"
         arguments = ["-m", target, "-c", n_ctx, "-t", threads, "-tb", threads, "-np", 1, "--host", "127.0.0.1"]
         arguments += ["--port", port, "--no-webui", *extra]
@@ -57,9 +59,22 @@ class LlamaServer:
         self.__exit__()
         self.__enter__()
 
-    def complete(self, tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
-        """Greedy completion of a prompt given as token ids, with no cached prefix."""
-        body = {
+    def pause(self) -> None:
+        """Stop every thread of it, wherever they are."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    @staticmethod
+    def greedy(tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
+        """The body of a request for a greedy completion of a prompt given as token ids, with no cached prefix."""
+        return {
             "prompt": list(tokens),
             "n_predict": n_predict,
             "temperature": 0,
@@ -67,9 +82,11 @@ class LlamaServer:
             "cache_prompt": False,
             "return_tokens": True,
         }
-        request = urllib.request.Request(
-            f"{self._url}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+
+    def complete(self, tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
+        """Its whole answer to such a request."""
+        body = json.dumps(self.greedy(tokens, n_predict)).encode()
+        request = urllib.request.Request(f"{self._url}/completion", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=900) as reply:
             answer: dict[str, Any] = json.load(reply)
         return answer

@@ -67,24 +67,64 @@ _ORDERS = """Order 1041: Maria Keller, Hamburg, 3 chairs at 89.50 EUR, paid by c
 Order 1042: John Smith, Leeds, 1 desk at 240.00 EUR, paid by transfer on 2024-03-05.
 Order 1043: Aiko Tanaka, Osaka, 12 lamps at 15.25 EUR, not yet paid."""
 
+_MEAN = """def mean(xs):
+    for x in xs:
+        s += x
+    return s / len(xs)
+"""
+
+_LETTER = (
+    "I recieved the packege yesterdy and it was compleetly broken. Please send me a new one imediately, or give me my "
+    "mony back. I have been a custommer for ten years and this never hapened befor."
+)
+
+_ABOUT_DRAFTS = (
+    "Speculative decoding uses a small draft model to propose several tokens, which a large target model verifies in "
+    "one pass. Since the verification of several tokens costs little more than of one, answers come faster where the "
+    "draft is often right. Where it is often wrong, time is lost. The answer itself does not change."
+)
+
 PROMPTS: dict[str, tuple[str, ...]] = {
     "code": (
         "Write a quicksort function in Python with comments.",
         "Write a Python class for a least-recently-used cache with get and put, and a short test.",
+        "Write a bash script that backs up a folder to a dated tar file and keeps the last seven.",
+        "Write an SQL schema for a small library with books, members and loans, and three example queries.",
+        f"Explain and fix this code:\n\n```python\n{_MEAN}```",
     ),
     "edit": (
         f"Rename the method `report` to `summary` everywhere and return the whole file:\n\n```python\n{_INVENTORY}```",
+        f"Add type hints to every method and return the whole file:\n\n```python\n{_INVENTORY}```",
+        f"Correct the spelling and return the whole text: {_LETTER}",
     ),
     "prose": (
         "Write the opening of a short story about a lighthouse keeper who finds a letter.",
         "Describe a walk through an old town on a rainy evening.",
+        "Write a poem of four stanzas about the sea in winter.",
+        "Write a formal letter of complaint to an airline about a lost suitcase.",
     ),
-    "chat": ("Explain to a friend why the sky is blue, in three short paragraphs.",),
+    "chat": (
+        "Explain to a friend why the sky is blue, in three short paragraphs.",
+        "What is the difference between TCP and UDP?",
+        "Give me five tips for learning a language, as a list.",
+        "Compare Python and Rust in a table with five rows.",
+    ),
     "extraction": (
         f"Extract the orders as a JSON array with number, customer, city, item, count and price.\n\n{_ORDERS}",
+        f"Which customers have paid, and how much in all? Quote the lines.\n\n{_ORDERS}",
+    ),
+    "structured": (
+        "List the planets of the solar system as a JSON array of objects with name, diameter_km and moons.",
+        "Give a YAML file for docker compose with postgres, redis and a web service.",
     ),
     "reasoning": (
         "A train leaves at 14:20, travels 210 km at 84 km/h and waits 25 minutes. When can it go on? Think it through.",
+        "A farmer has 17 sheep and all but 9 run away. How many are left? Explain step by step.",
+        "Is 221 a prime number? Show your work.",
     ),
-    "translation": ("Translate into German: The meeting was moved to Thursday because two of the engineers are ill.",),
+    "translation": (
+        "Translate into German: The meeting was moved to Thursday because two of the engineers are ill.",
+        "Translate into French and Spanish: Please close the window before you leave the office.",
+    ),
+    "summary": (f"Summarise in two sentences: {_ABOUT_DRAFTS}",),
 }
