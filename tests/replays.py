@@ -21,6 +21,12 @@ def traces() -> list[Trace]:
 
 
 @cache
+def other_traces() -> list[Trace]:
+    """The same pair on twice as many other texts; only how long a trial remembers was chosen by these as well."""
+    return load_traces(DATA / "other_traces.jsonl")
+
+
+@cache
 def curves() -> dict[str, Curve]:
     """Machines by name, in nanoseconds."""
     with (DATA / "curves.toml").open("rb") as file:

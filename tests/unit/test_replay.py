@@ -20,7 +20,7 @@ from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, fixed, orac
 from app.engine.tuning.trace import Trace
 from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
 from tests.bench.policies import automatic, memory_for
-from tests.replays import curves, traces
+from tests.replays import curves, other_traces, traces
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0"]
 HOPELESS = ["hopeless", "nearly_hopeless"]
@@ -76,6 +76,11 @@ class TestWherePays:
         best = sum(best_fixed([trace], curve)[1] for trace in traces())
 
         assert best / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
+
+    def test_on_other_texts_it_beats_the_best_fixed_setting_over_all(self, name: str) -> None:
+        curve = curves()[name]
+        costs = [replay(trace, curve, automatic(memory_for(curve))).cost for trace in other_traces()]
+        assert best_fixed(other_traces(), curve)[1] / sum(costs) >= 1.0
 
     def test_editing_needs_no_draft_model(self, name: str) -> None:
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
