@@ -19,7 +19,7 @@ from app.cli.room import place
 from app.engine.text import printable
 from app.errors import CatalogError, Interrupted, UsageError
 from app.hub import store
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
 from app.pairing.propose import USUAL_CONTEXT, weigh

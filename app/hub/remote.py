@@ -12,7 +12,7 @@ from app.errors import HubError, Interrupted, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.choose import RemoteFile
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.hub.trouble import translated
 
 _CHUNK = 1 << 18

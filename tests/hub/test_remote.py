@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import HubError, ModelFileError, UsageError, WaitError
 from app.hub.client import repository, safe_name, search
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.hub.remote import read_remote_header
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
