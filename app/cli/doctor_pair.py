@@ -12,7 +12,8 @@ from app.hardware.builds import is_usable
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.fit import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
-from app.hardware.slow import Measured, Situation
+from app.hardware.slow.measured import Measured
+from app.hardware.slow.situation import Situation
 
 if TYPE_CHECKING:
     from app.engine.tuning.memory import Memory
