@@ -11,8 +11,9 @@ from typing import Any
 
 from app.catalog import Pair
 from app.cli import INTERRUPTED
+from app.cli.choosing import DEFAULT_PAIR
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.options import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, registry
+from app.cli.known import catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import check_lines, parameters
 from app.cli.room import place
