@@ -38,8 +38,10 @@ def read_remote_header(
             with translated(repo):
                 return _stream(repo, commit, file, cancelled)
         except WaitError as error:
-            if attempt == _ATTEMPTS or patience.pause(error.after_s if error.after_s is not None else float(attempt)):
+            if attempt == _ATTEMPTS:
                 raise
+            if patience.pause(error.after_s if error.after_s is not None else float(attempt)):
+                raise Interrupted from error
     raise AssertionError
 
 
