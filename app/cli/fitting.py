@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.memory import memory_rooms, with_remote
+from app.cli.device_rooms import memory_rooms, with_remote
 from app.cli.weighing import Fitting, weighed
 from app.errors import PairError
 from app.hardware.fit import MAIN

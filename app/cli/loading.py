@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.cli.choosing import FILES
+from app.cli.device_rooms import memory_rooms, with_remote
 from app.cli.fitting import fitted
 from app.cli.known import demo_file, known_pairs
-from app.cli.memory import memory_rooms, with_remote
 from app.cli.options import Options
 from app.cli.scarcity import present, ran_out
 from app.errors import NoMemoryError, PairError

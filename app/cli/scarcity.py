@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
+from app.cli.device_rooms import memory_rooms
 from app.cli.fitting import refusal
-from app.cli.memory import memory_rooms
 from app.cli.weighing import weighed
 from app.errors import AppError, NoMemoryError
 from app.hardware.fit import DeviceRoom

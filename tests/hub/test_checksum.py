@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,12 +29,14 @@ def test_a_file_is_followed_to_its_end(tmp_path: Path) -> None:
         assert checksum.hexdigest(len(CONTENT), nothing) == sha256(CONTENT)
 
 
-@pytest.mark.parametrize("had", [1, PIECE, 2 << 20])
+@pytest.mark.parametrize("had", [1 << 20, 3 << 20])
 def test_what_was_begun_anew_is_reckoned_anew(tmp_path: Path, had: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * had)
     with path.open("ab", buffering=0) as out, Checksum(path) as checksum:
         checksum.reach(had)
+        while checksum._read < had:
+            threading.Event().wait(0)
         out.truncate(0)
         checksum.reach(0)
         out.write(CONTENT)

@@ -13,8 +13,8 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import fitting, main
+from app.cli.device_rooms import memory_rooms
 from app.cli.fitting import DoesNotFitError, fitted
-from app.cli.memory import memory_rooms
 from app.errors import UsageError
 from app.hardware.fit import DeviceRoom
 from app.llama import identity as identities
