@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
-from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource
+from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -111,7 +111,8 @@ def shipped_file() -> Path:
 def _read(file: Path) -> dict[str, Pair]:
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
+        # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
         raise CatalogError(f"{file} cannot be read: {error}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")
     pairs = table.get("pairs", {})
@@ -183,7 +184,7 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
         if entry.startswith(DEMO_PREFIX):
             return DemoModel(entry.removeprefix(DEMO_PREFIX))
         # `~` is the home folder, a relative path starts at the file.
-        return LocalModel(file.parent / Path(entry).expanduser())
+        return LocalModel(file.parent / home_expanded(entry))
     if not isinstance(entry, dict):
         raise CatalogError(
             f"{where} must be a path in quotes or a table.", 'Write { repo = "owner/name", quant = "Q8_0" }.'
@@ -224,7 +225,8 @@ def _params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
     _known(table, keys, where)
     for key, value in table.items():
         wanted = type(getattr(default, key)) if getattr(default, key) is not None else int
-        if isinstance(value, bool) or not isinstance(value, int | float) or (wanted is int and value != int(value)):
+        broken = wanted is int and isinstance(value, float) and not value.is_integer()
+        if isinstance(value, bool) or not isinstance(value, int | float) or broken:
             raise CatalogError(f"{where}.{key} must be {'a whole' if wanted is int else 'a'} number.")
     try:
         return replace(default, **table)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
+
+from app import atomic
 
 UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 """What reading such a file and making values of it may raise, whoever wrote it."""
@@ -14,7 +14,4 @@ UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, T
 def write(path: Path, raw: object) -> None:
     """Write a file in one step, with its folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(raw, file)
-    Path(name).replace(path)
+    atomic.write(path, json.dumps(raw).encode(), durable=False)

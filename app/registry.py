@@ -5,8 +5,6 @@ The program writes this file; what a person writes stands in their own models.to
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +14,7 @@ from typing import Any
 import tomli_w
 from filelock import FileLock, Timeout
 
+from app import atomic
 from app.catalog import Pair, read_pair, write_pair
 from app.errors import CatalogError
 
@@ -107,7 +106,7 @@ class Registry:
             downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
         except FileNotFoundError:
             return Registered()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CatalogError(
                 f"{self._file} cannot be read: {error}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
@@ -166,14 +165,7 @@ class Registry:
             | ({"draft": _model_entry(pair.draft)} if pair.draft is not None else {})
             for name, pair in content.pairs.items()
         }
-        descriptor, name = tempfile.mkstemp(dir=self._file.parent, suffix=".partial")
-        try:
-            with os.fdopen(descriptor, "wb") as out:
-                tomli_w.dump(table, out)
-            Path(name).replace(self._file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        atomic.write(self._file, tomli_w.dumps(table).encode())
 
     def _set_up(self, name: str, entry: Mapping[str, Any]) -> SetUp:
         return SetUp(

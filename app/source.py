@@ -75,7 +75,7 @@ def parse_source(text: str) -> ModelSource:
         UsageError: It is none of these.
     """
     text = text.strip()
-    path = Path(text).expanduser()
+    path = home_expanded(text)
     if text.startswith(("/", "~", "./", "../")) or (text and _is_file(path)):
         return LocalModel(path.absolute())
     if "://" in text or text.split("/")[0].lower() in _HOSTS:
@@ -91,6 +91,14 @@ def parse_source(text: str) -> ModelSource:
         f'"{text}" names no model.',
         "Write owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or the path of a .gguf file.",
     )
+
+
+def home_expanded(text: str) -> Path:
+    """A path as people write it: `~` is the home folder; a user that nobody knows is the name of a folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def _is_file(path: Path) -> bool:

@@ -71,9 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return chat(args)
     except AppError as error:
-        print(f"tandem: {error.message}", file=sys.stderr)  # noqa: T201
+        from app.engine.text import printable
+
+        # It may tell what a file, a server or a model said.
+        print(f"tandem: {printable(error.message)}", file=sys.stderr)  # noqa: T201
         if error.hint:
-            print(f"        {error.hint}", file=sys.stderr)  # noqa: T201
+            print(f"        {printable(error.hint)}", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except BrokenPipeError:
         # Whoever read the output has read enough; Python would complain once more when it flushes at its end.

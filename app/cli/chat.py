@@ -7,17 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from app.cli.choosing import choose_pair
 from app.cli.engines import make_engine
 from app.cli.flags import read_flags
+from app.cli.known import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener
-from app.cli.options import (
-    catalog,
-    choose_pair,
-    demo_file,
-    demo_is_installed,
-    open_desk,
-    registry,
-)
+from app.cli.options import open_desk
 from app.cli.process import read_process
 from app.errors import UsageError
 from app.pairing.propose import Room

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.hardware.checks import Facts, Line, Section, State
     from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
-    from app.hardware.slow import Cause, Situation
+    from app.hardware.slow.situation import Cause, Situation
     from app.llama.devices import BuildInfo, Device
 
 _WIDEST, _LEAST_FOR_TWO = 120, 88
@@ -56,8 +56,8 @@ def doctor(args: argparse.Namespace) -> int:
     from app.cli.own_files import own_files
     from app.hardware.checks import places, screen, versions, views, worst
     from app.hardware.pair_view import pair_section
-    from app.hardware.slow import diagnose
-    from app.hardware.slow_lines import slow_section
+    from app.hardware.slow.diagnosis import diagnose
+    from app.hardware.slow.lines import slow_section
 
     facts = gather()
     pair, situation = look_at(args, facts)

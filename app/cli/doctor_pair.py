@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from app.cli.fitting import Fitting, memory_rooms, offer_line, weighed
-from app.cli.options import DEFAULT_PAIR, Options, catalog, read_options, registry, wanted_params, with_threads
+from app.cli.choosing import DEFAULT_PAIR
+from app.cli.device_rooms import memory_rooms
+from app.cli.fitting import offer_line
+from app.cli.known import catalog, registry
+from app.cli.loading import wanted_params, with_threads
+from app.cli.options import Options, read_options
+from app.cli.weighing import Fitting, weighed
 from app.errors import AppError
 from app.hardware.builds import is_usable
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.fit import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
-from app.hardware.slow import Measured, Situation
+from app.hardware.slow.measured import Measured
+from app.hardware.slow.situation import Situation
 
 if TYPE_CHECKING:
     from app.engine.tuning.memory import Memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.child import Ending, python_command
-from app.cli.options import PairLoader
+from app.cli.loading import PairLoader
 from app.cli.process import Process
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import RunEnded

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from app import atomic
 from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.store import Store
@@ -112,22 +110,15 @@ def _list_as_json(known: Sequence[Summary]) -> str:
 
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write all of it or nothing, and never over a file that nobody said to overwrite."""
-    data = text.encode("utf-8")
     try:
-        if force:
-            descriptor, name = tempfile.mkstemp(dir=output.absolute().parent, suffix=".partial")
-            written = Path(name)
-        else:
-            descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-            written = output
+        if not force:
+            # Taken at once, so that of two programs only one gets the name.
+            output.touch(mode=0o600, exist_ok=False)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            if force:
-                written.replace(output)
+            atomic.write(output, text.encode())
         except BaseException:
-            with suppress(OSError):
-                written.unlink()
+            if not force:
+                output.unlink(missing_ok=True)
             raise
     except FileExistsError as error:
         raise UsageError(f"{output} exists already.", "Choose another file, or add --force.") from error

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.catalog import Pair
+from app.cli.choosing import choose_pair
 from app.cli.fitting import DoesNotFitError
 from app.cli.flags import read_flags
-from app.cli.options import Options, choose_pair, loader, options_of
+from app.cli.loading import PairLoader
+from app.cli.options import Options, options_of
 from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError
@@ -73,7 +75,7 @@ class Opener:
             self.desk.leave_placement_out(error.message)
             options = self._options(self.desk.resolved(), self._pair, self._files)
         self.desk.loading()
-        return Choice(loader(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
+        return Choice(PairLoader(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
 
     def with_flags(self, flags: Sequence[str]) -> Options:
         """What these flags would mean behind those that are given; flags that name models take the place of the pair.

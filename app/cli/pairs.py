@@ -11,15 +11,16 @@ from typing import Any
 
 from app.catalog import Pair
 from app.cli import INTERRUPTED
+from app.cli.choosing import DEFAULT_PAIR
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.options import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, registry
+from app.cli.known import catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import check_lines, parameters
 from app.cli.room import place
 from app.engine.text import printable
-from app.errors import CatalogError, Interrupted, UsageError
+from app.errors import Interrupted, UsageError
 from app.hub import store
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
 from app.pairing.propose import USUAL_CONTEXT, weigh
@@ -196,7 +197,7 @@ def _find(args: argparse.Namespace, stop: threading.Event) -> int:
         size = f"{gigabytes(candidate.size):>8}"
         grown = parameters(candidate.n_parameters) if candidate.n_parameters else ""
         print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")  # noqa: T201
-    print(f"\nSet one up: tandem setup --target {source} --draft {found[0].name}")  # noqa: T201
+    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")  # noqa: T201
     return 0
 
 
@@ -269,9 +270,6 @@ def _default(args: argparse.Namespace, _: threading.Event) -> int:
 def _known(name: str) -> tuple[Pair, SetUp | None]:
     here = registry().read().pairs.get(name)
     known = catalog()
-    if name in known.pairs:
-        return known.pairs[name], here
-    if here is not None:
+    if here is not None and name not in known.pairs:
         return here.pair, here
-    known.get(name)
-    raise CatalogError(f'There is no pair "{name}".')
+    return known.get(name), here

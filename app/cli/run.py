@@ -15,7 +15,8 @@ from app.chat.textfile import read_text
 from app.cli import INTERRUPTED
 from app.cli.engines import make_engine
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.options import Options, loader, read_options
+from app.cli.loading import PairLoader
+from app.cli.options import Options, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
 from app.engine.text import Segment
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     prefill: str = getattr(args, "prefill", "")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = make_engine(options.process, events.put)
-    worker.load(loader(options))
+    worker.load(PairLoader(options))
     worker.answer(
         AnswerRequest(
             messages=options.conversation(Message(Role.USER, prompt)),

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.fitting import memory_rooms, refusal, weighed
+from app.cli.device_rooms import memory_rooms
+from app.cli.fitting import refusal
+from app.cli.weighing import weighed
 from app.errors import AppError, NoMemoryError
 from app.hardware.fit import DeviceRoom
 from app.llama.params import ALL_LAYERS, ModelParams

@@ -10,13 +10,12 @@ import hashlib
 import json
 import logging
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app import json_file
 from app.compare.measure import NOISE, Spread
 
 FORMAT = 1
@@ -122,11 +121,7 @@ class History:
             "results": [_write(entry) for entry in results],
         }
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._file.parent, suffix=".partial")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(raw, file)
-            Path(name).replace(self._file)
+            json_file.write(self._file, raw)
         except OSError as error:
             log.warning("the result cannot be kept: %s", error)
             return False

@@ -12,7 +12,7 @@ from app.errors import HubError, Interrupted, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.choose import RemoteFile
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.hub.trouble import translated
 
 _CHUNK = 1 << 18
@@ -38,8 +38,10 @@ def read_remote_header(
             with translated(repo):
                 return _stream(repo, commit, file, cancelled)
         except WaitError as error:
-            if attempt == _ATTEMPTS or patience.pause(error.after_s if error.after_s is not None else float(attempt)):
+            if attempt == _ATTEMPTS:
                 raise
+            if patience.pause(error.after_s if error.after_s is not None else float(attempt)):
+                raise Interrupted from error
     raise AssertionError
 
 

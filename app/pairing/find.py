@@ -10,7 +10,7 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import AppError, HubError
 from app.hub.client import search
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.resolve import Resolved, facts_of, resolve

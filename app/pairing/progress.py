@@ -48,7 +48,7 @@ class Progress:
 
 
 class Tracked:
-    """One model's download, counted; implements `app.hub.download.Watcher`. Written by one thread, read by another."""
+    """One model's download, counted; implements `app.hub.watcher.Watcher`. Written by one thread, read by another."""
 
     def __init__(self, role: str, model: Resolved) -> None:
         self.role = role

@@ -10,7 +10,7 @@ from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.hub.remote import read_remote_header
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource

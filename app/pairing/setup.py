@@ -17,7 +17,9 @@ from app.catalog import Pair
 from app.engine.text import printable
 from app.errors import CacheError, Interrupted, PairError
 from app.hub import store
-from app.hub.download import Patience, fetch
+from app.hub.download import fetch
+from app.hub.order import Order
+from app.hub.patience import Patience
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
@@ -210,7 +212,7 @@ class Setup:
         found = []
         for file in model.files:
             was_here = store.cached(model.repo, model.commit, file.path) is not None
-            found.append(fetch(model.repo, model.commit, file, one, stopped, patience))
+            found.append(fetch(Order(model.repo, model.commit, file, one, stopped, patience)))
             if not was_here:
                 # At once: the other model may be stopped, and this one is found here the next time.
                 self._registry.claim(found[-1])

@@ -6,16 +6,14 @@ lose one is kept beside it, with .bak behind its name.
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app import atomic
 from app.engine.text import printable
 from app.errors import SettingsError
 from app.settings.checking import Problem, check, check_keys, check_presets
@@ -178,24 +176,11 @@ class SettingsFile:
     def _write(self, table: Table) -> None:
         import tomli_w
 
-        # The file may be a link into somebody's collection of such files, and stays one.
+        # The file may be a link into somebody's collection of such files; the copy stays beside what it is a copy of.
         path = self.path.resolve()
-        exists = path.exists()
-        if exists and "#" in path.read_text(encoding="utf-8-sig"):
+        if path.exists() and "#" in path.read_text(encoding="utf-8-sig"):
             shutil.copy2(path, path.with_name(f"{path.name}.bak"))
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".settings-", suffix=".partial")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.write(tomli_w.dumps(table))
-                file.flush()
-                os.fsync(file.fileno())
-            if exists:
-                shutil.copymode(path, name)
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        atomic.write(path, tomli_w.dumps(table).encode())
 
 
 def _path(name: str, preset: str) -> list[str]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from app.hub.choose import RemoteFile
 from app.hub.client import repository
-from app.hub.download import Patience, fetch
+from app.hub.download import fetch
+from app.hub.order import Order
+from app.hub.patience import Patience
 from tests.hub.loopback import LoopbackHub
 from tests.native.tiny_model import write_model
 
@@ -63,7 +65,7 @@ class Watched:
         return self._stop_after is not None and self.came >= self._stop_after
 
     def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return fetch(TARGET, commit, file, self, self.cancelled, self._patience)
+        return fetch(Order(TARGET, commit, file, self, self.cancelled, self._patience))
 
 
 def sha256(content: bytes) -> str:

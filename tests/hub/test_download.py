@@ -282,7 +282,7 @@ def _full_after(limit: int, real: Any) -> Any:
 
     def opened(self: Path, mode: str = "r", *arguments: Any, **more: Any) -> Any:
         file = real(self, mode, *arguments, **more)
-        return Full(file) if mode == "a+b" else file
+        return Full(file) if mode == "ab" else file
 
     return opened
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.errors import HubError, ModelFileError, UsageError, WaitError
+from app.errors import HubError, Interrupted, ModelFileError, UsageError, WaitError
 from app.hub.client import repository, safe_name, search
-from app.hub.download import Patience
+from app.hub.patience import Patience
 from app.hub.remote import read_remote_header
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
@@ -178,3 +178,12 @@ def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -
 def test_a_repository_whose_name_cannot_be_one_is_told(hub: LoopbackHub) -> None:
     with pytest.raises((HubError, UsageError)):
         repository("a--b/c..d", "main")
+
+
+def test_a_stop_while_it_waits_is_a_stop_and_no_failure(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
+    listed = repository(TARGET, "main")
+    hub.faults.add(Status(503), "m.gguf", origin="cdn", times=None)
+
+    with pytest.raises(Interrupted):
+        read_remote_header(TARGET, listed.commit, listed.files[0], lambda: False, Patience(lambda seconds: True))

@@ -13,7 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import main
-from app.cli.options import registry
+from app.cli.known import registry
 from app.errors import AppError, PairError
 from app.hub import store
 from app.pairing.setup import Ready, Setup
@@ -31,9 +31,9 @@ Usage = namedtuple("Usage", "total used free")
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings and data of this test alone."""
-    for name in ("app.cli.options.pairs_file", "app.paths.pairs_file"):
+    for name in ("app.cli.known.pairs_file", "app.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
-    monkeypatch.setattr("app.cli.options.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.cli.known.config_dir", lambda: tmp_path / "config")
     monkeypatch.setattr("app.cli.setup.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.cli.fitting import _need, by_parts
+from app.cli.needs import by_parts, need_of
 from app.llama import footprint, library
 from app.llama.checks import open_model_file
 from app.llama.context import Context
@@ -81,7 +81,7 @@ def test_the_kv_cache_is_what_the_process_grows_by(demo_target: Path) -> None:
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_the_arithmetic_from_the_header_comes_near(demo_target: Path, kv_type: str) -> None:
     wanted = params(demo_target, kv_type)
-    need, n_ctx = _need(wanted, demo_target, None, None)
+    need, n_ctx = need_of(wanted, demo_target, None, None)
     predicted = measure(demo_target, ModelParams(), wanted.target_context(8192))
     assert predicted is not None
     exact = by_parts(need, predicted)
@@ -110,7 +110,7 @@ def test_a_real_model_that_is_repacked(real_model: Callable[[str], Path]) -> Non
 
 
 def test_what_is_on_a_card_and_what_stays_in_main_memory(demo_target: Path) -> None:
-    need, _ = _need(params(demo_target), demo_target, None, None)
+    need, _ = need_of(params(demo_target), demo_target, None, None)
     parts = (Part(MAIN, 30 * MIB, 0, 5 * MIB), Part("CUDA0", 60 * MIB, 80 * MIB, 20 * MIB), Part("CUDA1", 40, 2, 3))
 
     found = by_parts(need, parts)

@@ -18,7 +18,8 @@ import pytest
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
 from app.cli.engines import Engine, make_engine
-from app.cli.options import Options, loader, pair_params, read_options
+from app.cli.loading import PairLoader, pair_params
+from app.cli.options import Options, read_options
 from app.cli.parser import build_parser
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.errors import EngineLostError, StoppedError
@@ -48,7 +49,7 @@ class Running:
     def __init__(self, asked: Options) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.engine: Engine = make_engine(asked.process, self.events.put)
-        self.engine.load(loader(asked))
+        self.engine.load(PairLoader(asked))
 
     def until(self, *kinds: type[Event]) -> list[Event]:
         seen: list[Event] = []

@@ -13,6 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import fitting, main
+from app.cli.device_rooms import memory_rooms
 from app.cli.fitting import DoesNotFitError, fitted
 from app.errors import UsageError
 from app.hardware.fit import DeviceRoom
@@ -215,7 +216,7 @@ def memory(gigabytes: float) -> DeviceRoom:
 
 
 def test_this_machine_has_main_memory() -> None:
-    found = fitting.memory_rooms()
+    found = memory_rooms()
     assert (found[-1].name, found[-1].kind) == ("cpu", "cpu")
     assert found[-1].free_bytes > 0
 

@@ -16,7 +16,8 @@ import pytest
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
 from app.cli.engines import make_engine
-from app.cli.options import loader, read_options
+from app.cli.loading import PairLoader
+from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.engine.types import SamplingParams
 from app.errors import EngineLostError, ModelLoadError, RemoteError
@@ -97,7 +98,7 @@ def begin() -> Iterator[Begin]:
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         engine = make_engine(options.process, events.put)
         engines.append(engine)
-        engine.load(loader(options))
+        engine.load(PairLoader(options))
         request = AnswerRequest((Message(Role.USER, "Count to a thousand."),), SamplingParams(temperature=0))
         return events, request, engine.answer
 

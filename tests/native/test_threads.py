@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.cli import options as command
+from app.cli import loading
+from app.cli.options import read_options
 from app.engine.tuning.threads import ThreadTimes
 from app.errors import UsageError
 from app.llama.cancel import CancelFlag
@@ -74,19 +75,19 @@ def test_the_fastest_is_used_at_once_and_kept(
 
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
-    monkeypatch.setattr(command, "thread_candidates", lambda: (1, 2))
-    found = command.with_threads(params)
+    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
+    found = loading.with_threads(params)
     assert (found.n_threads, found.n_threads_batch) == (2, 1)
     # Another machine has other numbers to choose from.
-    monkeypatch.setattr(command, "thread_candidates", lambda: (1, 2, 4))
-    assert command.with_threads(params) is params
+    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
+    assert loading.with_threads(params) is params
 
 
 def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "with_threads", lambda params: pytest.fail("it was looked up"))
+    monkeypatch.setattr(loading, "with_threads", lambda params: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
-    assert command.pair_params(command.read_options(given)).n_threads == 1
+    assert loading.pair_params(read_options(given)).n_threads == 1
 
 
 def test_the_model_that_the_processor_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:

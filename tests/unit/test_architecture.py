@@ -34,6 +34,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.worker", HEAVY - {"numpy"}),
         ("app.catalog", {"llama_cpp", "textual"}),
         ("app.cli.options", {"llama_cpp", "textual", "rich"}),
+        ("app.cli.loading", {"llama_cpp", "textual", "rich"}),
         ("app.llama", {"llama_cpp"}),
     ],
 )

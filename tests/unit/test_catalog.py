@@ -104,3 +104,22 @@ def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, 
 def test_an_unknown_pair_names_the_nearest() -> None:
     with pytest.raises(CatalogError, match='Did you mean "demo"'):
         Catalog([shipped_file()]).get("demmo")
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e400"])
+@pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
+def test_a_number_without_end_is_told(tmp_path: Path, key: str, number: str) -> None:
+    with pytest.raises(CatalogError, match=r"must be a whole number|must lie between"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = {number} }}')
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        catalog(tmp_path, f"x = {value}")
+
+
+def test_the_home_of_nobody_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~nobody-of-that-name/x.gguf"').get("mine")
+
+    assert mine.target == LocalModel(tmp_path / "~nobody-of-that-name" / "x.gguf")

@@ -18,7 +18,7 @@ from app.hardware.checks import Facts, Line, Section, places, screen, versions, 
 from app.hardware.disk import Place, place
 from app.hardware.machine import Gpu, Machine
 from app.hardware.pair_view import PairView
-from app.hardware.slow import Situation
+from app.hardware.slow.situation import Situation
 from app.hardware.terminal import Terminal, terminal
 
 GIB = 1 << 30

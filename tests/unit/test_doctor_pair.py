@@ -19,7 +19,8 @@ from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
-from app.hardware.slow import Situation, diagnose
+from app.hardware.slow.diagnosis import diagnose
+from app.hardware.slow.situation import Situation
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.source import LocalModel

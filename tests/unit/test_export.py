@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +189,39 @@ def test_the_program_exports_what_it_imported(file: Path, tmp_path: Path, capsys
     assert main(["export", "1"]) == 0
 
     assert "The Po." in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_what_is_no_file_is_not_replaced(filled: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(AppError, match="it is no regular file"):
+        run("--output", str(pipe), "--force")
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, old = tmp_path / "new.md", tmp_path / "old.md"
+    old.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for arguments in ([str(new)], [str(old), "--force"]):
+        with pytest.raises(AppError, match="No space left"):
+            run("--output", *arguments)
+    assert not new.exists()
+    assert old.read_text() == "old"
+
+
+def test_no_failure_steers_the_terminal(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(filled.parent)
+
+    assert main(["export", "--output", "absent/\x1b[2Jx.md"]) == 1
+    assert "\x1b" not in capsys.readouterr().err

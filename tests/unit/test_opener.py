@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.catalog import Pair
+from app.cli.loading import PairLoader
 from app.cli.opener import Opener
-from app.cli.options import PairLoader
 from app.cli.process import Process
 from app.engine.types import DraftParams
 from app.errors import UsageError

@@ -75,3 +75,12 @@ def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path
     with pytest.raises(CatalogError):
         Registry(file).add(set_up("one", tmp_path), default=True)
     assert file.read_text(encoding="latin-1") == content
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    file.write_text(f"x = {value}")
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Registry(file).read()

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from app.cli import remote
-from app.cli.fitting import with_remote
+from app.cli.device_rooms import with_remote
+from app.cli.loading import PairLoader
 from app.cli.opener import Opener
-from app.cli.options import PairLoader, read_options
+from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.cli.process import Process, read_process
 from app.errors import RemoteError, UsageError

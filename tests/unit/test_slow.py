@@ -14,8 +14,10 @@ from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.hardware.conditions import Conditions, conditions, resident_share
 from app.hardware.pair_view import DRAFT, TARGET, DeviceNeed, ModelPlace, PairView
-from app.hardware.slow import Cause, Measured, Situation, diagnose
-from app.hardware.slow_lines import slow_section
+from app.hardware.slow.diagnosis import diagnose
+from app.hardware.slow.lines import slow_section
+from app.hardware.slow.measured import Measured
+from app.hardware.slow.situation import Cause, Situation
 from tests.machines import FakeSystem
 
 GB = 1_000_000_000

@@ -47,3 +47,7 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_names_no_model_is_told(text: str) -> None:
     with pytest.raises(UsageError):
         parse_source(text)
+
+
+def test_the_home_of_nobody_is_a_folder_that_is_not_there() -> None:
+    assert parse_source("~nobody-of-that-name/x.gguf") == LocalModel(Path("~nobody-of-that-name/x.gguf").absolute())

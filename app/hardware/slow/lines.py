@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.hardware.checks import Line, Section
-from app.hardware.slow import Cause, Measured, Situation
+from app.hardware.slow.measured import Measured
+from app.hardware.slow.situation import Cause, Situation
 
 
 def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:

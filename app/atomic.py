@@ -1,0 +1,44 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def write(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file so that whoever reads it, at any time, finds the old content or the new one.
+
+    A new file is its owner's alone; one that is there keeps its permissions, and a link stays a link. Its folder must
+    exist.
+
+    Args:
+        path: The file.
+        data: All that it shall hold.
+        durable: Whether it must survive a power cut, which takes the time of a disk; without that it may be empty then.
+
+    Raises:
+        OSError: The disk refuses, or there is something else than a file; what was there is as it was.
+    """
+    path = Path(os.path.realpath(path))
+    exists = path.exists()
+    if exists and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if exists:
+            shutil.copymode(path, name)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -1,0 +1,51 @@
+"""The pair that somebody means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.catalog import Pair
+from app.cli.known import catalog, registry
+from app.errors import PairError, UsageError
+from app.registry import SetUp
+from app.source import parse_source
+
+DEFAULT_PAIR = "demo"
+"""What is taken before any pair was set up."""
+FILES = "files"
+"""Name of a pair that is given by its files."""
+
+
+def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
+    """The pair that the flags mean: a named one, two files, or the default."""
+    target, draft = given.get("target"), given.get("draft")
+    if target is None and draft is None:
+        return _named(given.get("pair"))
+    if "pair" in given:
+        raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
+    if target is None:
+        raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both files.")
+    sources = parse_source(target), parse_source(draft) if draft is not None else None
+    for known in registry().read().pairs.values():
+        if (known.pair.target, known.pair.draft) == sources and known.is_here:
+            return known.pair, known
+    return Pair(name=FILES, title=str(sources[0]), target=sources[0], draft=sources[1]), None
+
+
+def _named(name: str | None) -> tuple[Pair, SetUp | None]:
+    known = registry().read()
+    name = name or known.default or DEFAULT_PAIR
+    files = known.pairs.get(name)
+    pair = catalog().pairs.get(name)
+    if files is not None and pair is None:
+        pair = files.pair
+    if pair is None:
+        pair = catalog().get(name)
+    # An entry that was changed since it was set up means other files.
+    if files is not None and pair.sources != files.pair.sources:
+        files = None
+    if files is not None and not files.is_here:
+        raise PairError(
+            f"The files of {name} are gone from {files.target.path.parent}.", f"Bring them back: tandem setup {name}"
+        )
+    return pair, files

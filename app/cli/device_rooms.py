@@ -1,0 +1,46 @@
+"""The memory that models may take: of this machine, and of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from app.hardware.checks import Listed
+from app.hardware.fit import MAIN, DeviceRoom, fast_devices
+from app.hardware.machine import main_memory
+
+if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
+
+
+def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
+    """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
+
+    Args:
+        devices: From `app.llama.devices.probe`, if that was asked already.
+
+    Raises:
+        ModelLoadError: llama.cpp cannot list its devices.
+    """
+    _, available = main_memory()
+    cards = []
+    if devices is None:
+        from app.llama import library
+        from app.llama.devices import probe
+
+        devices = probe(available)[1] if library.supports_offload() else ()
+    for device in devices:
+        if device.kind in ("gpu", "igpu"):
+            kind: Literal["gpu", "igpu"] = "gpu" if device.kind == "gpu" else "igpu"
+            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
+    return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
+
+
+def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:
+    """The rooms with those of other machines behind the cards that are here; llama.cpp counts them through."""
+    local = fast_devices(rooms)
+    # With local cards they are one group: what one card cannot hold may be split over all of them.
+    backend = local[0].backend if local and local[0].kind == "gpu" else "RPC"
+    devices = [device for server in servers for device in server.devices]
+    remote = tuple(DeviceRoom(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
+    return (*rooms[:-1], *remote, rooms[-1])

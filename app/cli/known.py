@@ -1,0 +1,42 @@
+"""The pairs that this machine knows, and the files of the one that came with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.catalog import Catalog, Pair, shipped_file
+from app.errors import ModelFileError
+from app.paths import cache_dir, config_dir, pairs_file
+from app.registry import Registry
+
+
+def catalog() -> Catalog:
+    """The pairs that ship, under the user's own."""
+    return Catalog([shipped_file(), config_dir() / "models.toml"])
+
+
+def known_pairs() -> list[Pair]:
+    """What the catalogue has."""
+    return list(catalog().pairs.values())
+
+
+def registry() -> Registry:
+    """The pairs that were set up here."""
+    return Registry(pairs_file())
+
+
+def demo_file(part: str) -> Path:
+    """A file of the demo pair; the draft is made when it is asked for first."""
+    from app.llama import demo
+
+    return demo.target_file() if part == "target" else demo.draft_file(cache_dir())
+
+
+def demo_is_installed() -> bool:
+    """Whether the demo's model came with this installation."""
+    from app.llama import demo
+
+    try:
+        return demo.target_file().is_file()
+    except ModelFileError:
+        return False

@@ -1,0 +1,137 @@
+"""From options to a pair that is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.catalog import Pair
+from app.cli.choosing import FILES
+from app.cli.device_rooms import memory_rooms, with_remote
+from app.cli.fitting import fitted
+from app.cli.known import demo_file, known_pairs
+from app.cli.options import Options
+from app.cli.scarcity import present, ran_out
+from app.errors import NoMemoryError, PairError
+from app.hardware.cpu import thread_candidates
+from app.hardware.fit import MAIN, fast_devices
+from app.paths import memory_dir
+from app.responder import LoadedPair
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.worker import CancelSwitch, Progress
+
+if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
+    from app.llama.pair import PairParams
+
+
+@dataclass(frozen=True, slots=True)
+class PairLoader:
+    """What the worker calls, on its thread, to load a pair; a value, so that the worker may be in another process.
+
+    Attributes:
+        options: What the pair is, and where it goes.
+    """
+
+    options: Options
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        # llama.cpp is first imported here.
+        from app.llama.cancel import CancelFlag
+        from app.llama.pair import load_pair
+
+        assert isinstance(cancel, CancelFlag)
+        params, pair = pair_params(self.options), self.options.pair
+        try:
+            return load_pair(params, cancel, progress)
+        except NoMemoryError as error:
+            wanted = wanted_params(self.options)
+            raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+
+
+def pair_params(options: Options) -> PairParams:
+    """What to load and where to; the demo's draft is made here if it is missing.
+
+    Raises:
+        PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
+        RemoteError: A server of remote devices cannot be used.
+    """
+    params = wanted_params(options)
+    servers: tuple[RpcServer, ...] = ()
+    if options.process.rpc:
+        from app.cli.remote import reach
+
+        servers = reach(options.process.rpc)
+        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
+    if options.placement.stored:
+        params = present(params, with_remote(memory_rooms(), servers))
+    if options.placement.fit:
+        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
+    return with_threads(params) if options.tuned_threads else params
+
+
+def wanted_params(options: Options) -> PairParams:
+    """What was asked for, before it is held against the machine; see `pair_params`.
+
+    Raises:
+        PairError: A file has not been downloaded yet.
+    """
+    from app.llama.pair import PairParams
+
+    pair, files = options.pair, options.files
+    target = files.target.path if files is not None else _file(pair.target, pair)
+    draft = None
+    if pair.draft is not None:
+        draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+    placement = options.placement
+    return PairParams(
+        target=target,
+        draft=draft,
+        n_threads=options.n_threads,
+        n_ctx=options.n_ctx,
+        memory_dir=memory_dir(),
+        model=placement.model,
+        draft_model=placement.draft_model,
+        kv_type=placement.kv_type,
+        draft_kv_type=placement.draft_kv_type,
+        flash_attention=placement.flash_attention,
+    )
+
+
+def kept_here(params: PairParams) -> PairParams:
+    """The same pair with its draft on this machine, unless it was put elsewhere.
+
+    A draft that waits for the network once per token gains nothing.
+    """
+    if params.draft_model.devices:
+        return params
+    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
+    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+
+
+def with_threads(params: PairParams) -> PairParams:
+    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
+    from app import thread_store
+    from app.llama.identity import thread_file
+
+    file = thread_file(params, thread_candidates())
+    chosen = thread_store.load(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
+def _file(source: ModelSource, pair: Pair) -> Path:
+    match source:
+        case LocalModel(path):
+            return path
+        case DemoModel(part):
+            return demo_file(part)
+        case HubModel():
+            how = f"tandem setup {pair.name}" if pair.name != FILES else f"tandem setup {_as_flags(pair)}"
+            raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
+
+
+def _as_flags(pair: Pair) -> str:
+    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")

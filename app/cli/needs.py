@@ -1,0 +1,100 @@
+"""What the models of a pair take of a machine's memory, by their headers and by llama.cpp's own reckoning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.gguf import read_header, split_parts
+from app.hardware.fit import KV_BYTES, MAIN, Need
+from app.llama.params import ALL_LAYERS, ModelParams
+from app.pairing.facts import model_facts
+from app.pairing.graph import round_up
+from app.source import HubModel, ModelSource
+
+if TYPE_CHECKING:
+    from app.llama.footprint import Part
+    from app.llama.pair import PairParams
+    from app.llama.params import ContextParams
+
+
+def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Need, Need | None]:
+    """What target and draft take, by their headers.
+
+    Args:
+        params: What is to be loaded.
+        sources: Where target and draft come from.
+
+    Raises:
+        ModelFileError: A file is missing or no model.
+    """
+    target, context = need_of(params, params.target, sources[0], None)
+    if params.draft is None:
+        return target, None
+    return target, need_of(params, params.draft, sources[1], context)[0]
+
+
+def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[Need, int]:
+    """What a model takes, by its header, and its context length, which is the target's where `n_ctx` gives that."""
+    parts = split_parts(path)
+    header = read_header(path, tensors=len(parts) == 1)
+    size = sum(part.stat().st_size for part in parts)
+    facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
+    context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
+    kv = facts.kv_bytes_per_token * round_up(context.n_ctx) * KV_BYTES[context.kv_type] / KV_BYTES["f16"]
+    need = Need(
+        name=facts.name,
+        # The vocabulary in front of the tensors is read into other places, a few megabytes.
+        weights=size - header.n_bytes,
+        kv=int(kv),
+        compute=facts.graph.compute_bytes(
+            context.n_ctx, context.n_outputs, n_batch=context.n_batch, flash_attention=context.flash_attention != "off"
+        ),
+        host=facts.graph.rows_bytes(context.n_outputs),
+        n_layers=facts.n_layers,
+        n_ctx=context.n_ctx,
+        kv_type=context.kv_type,
+        n_parameters=facts.n_parameters,
+        repo=source.repo if isinstance(source, HubModel) else "",
+        source=str(source or path),
+        n_ctx_train=facts.n_ctx_train,
+    )
+    return need, context.n_ctx
+
+
+def measured_needs(params: PairParams, target: Need, draft: Need | None) -> tuple[Need, Need | None]:
+    """The needs by llama.cpp's own reckoning, where that can be had."""
+    from app.llama.canary import Survivors
+    from app.llama.footprint import measure
+
+    survivors = Survivors(params.survivors_file)
+
+    def of(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
+        # Of a model in two places the figures do not tell what moves with a layer.
+        in_part = ALL_LAYERS < model.n_gpu_layers <= need.n_layers and not model.on_cpu
+        parts = None if in_part else measure(path, model, context)
+        if parts is None:
+            return need
+        survivors.add(path)
+        return by_parts(need, parts)
+
+    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
+    if draft is None or params.draft is None:
+        return measured, None
+    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+
+
+def by_parts(need: Need, parts: Sequence[Part]) -> Need:
+    """A need with llama.cpp's figures; where layers are on devices, what is in main memory stays there."""
+    on_devices = [part for part in parts if part.device.lower() != MAIN]
+    main = [part for part in parts if part.device.lower() == MAIN]
+    holding = on_devices or main
+    return replace(
+        need,
+        weights=sum(part.weights for part in holding),
+        kv=sum(part.kv for part in parts),
+        compute=max(part.compute for part in holding),
+        host=sum(part.weights + part.compute for part in main) if on_devices else 0,
+    )

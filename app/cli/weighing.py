@@ -1,0 +1,115 @@
+"""A pair held against memory: what it takes, where it would go, and what else there is.
+
+The plan is `app.hardware.fit`'s, the figures are the headers', and where it is tight llama.cpp's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.catalog import Pair
+from app.cli.needs import measured_needs, needs
+from app.hardware.fit import MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
+from app.hardware.offers import Offer, Smaller, offers
+from app.llama.params import ModelParams
+from app.pairing.propose import Fit, Room, weigh
+from app.source import ModelSource
+
+if TYPE_CHECKING:
+    from app.llama.pair import PairParams
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A pair held against the memory of this machine.
+
+    Attributes:
+        params: What is loaded, with every layer placed.
+        plan: Where it goes.
+        target: What the target takes.
+        draft: What the draft takes, or None.
+        rooms: What there is.
+        measured: Whether llama.cpp itself reckoned the figures, not the headers' arithmetic.
+    """
+
+    params: PairParams
+    plan: Plan
+    target: Need
+    draft: Need | None
+    rooms: tuple[DeviceRoom, ...]
+    measured: bool
+
+    def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
+        """The ways out where it does not fit; a smaller pair is one of `pairs`."""
+        need_bytes = self.target.total + (self.draft.total if self.draft is not None else 0)
+        return offers(
+            self.target,
+            self.draft,
+            self.rooms,
+            _wishes(self.params),
+            smaller=_smaller(pairs, self.rooms, need_bytes),
+            flash_attention=self.params.flash_attention,
+        )
+
+
+def weighed(
+    params: PairParams, sources: Sequence[ModelSource | None], rooms: tuple[DeviceRoom, ...], *, certain: float = 0.0
+) -> Fitting:
+    """A pair held against these rooms; nothing is loaded.
+
+    Args:
+        params: What is to be loaded.
+        sources: Where target and draft come from.
+        rooms: What there is.
+        certain: Up to this share of the room the headers' arithmetic will do; above, llama.cpp is asked.
+
+    Raises:
+        UsageError: A device that was named is not there.
+        ModelFileError: A file is missing or no model.
+    """
+    target, draft = needs(params, sources)
+    wishes = _wishes(params)
+    planned = plan(target, draft, rooms, wishes)
+    placed = _placed(params, planned, rooms)
+    by_header = target, draft
+    if planned.fullness > certain:
+        target, draft = measured_needs(placed, target, draft)
+        planned = plan(target, draft, rooms, wishes)
+        placed = _placed(params, planned, rooms)
+    measured = (target, draft) != by_header
+    return Fitting(placed, planned, target, draft, rooms, measured)
+
+
+def _wishes(params: PairParams) -> Wishes:
+    model, draft = params.model, params.draft_model
+    return Wishes(
+        devices=(MAIN,) if model.on_cpu else model.devices,
+        draft_device=MAIN if draft.on_cpu else "".join(draft.devices),
+        gpu_layers=model.n_gpu_layers,
+        draft_gpu_layers=draft.n_gpu_layers,
+        tensor_split=model.tensor_split,
+    )
+
+
+def _placed(params: PairParams, planned: Plan, rooms: Sequence[DeviceRoom]) -> PairParams:
+    if len(rooms) == 1:
+        return params
+    draft = params.draft_model
+    if planned.draft is not None:
+        draft = _model(draft, planned.draft)
+    return replace(params, model=_model(params.model, planned.target), draft_model=draft)
+
+
+def _model(model: ModelParams, placed: Placed) -> ModelParams:
+    return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
+
+
+def _smaller(pairs: Sequence[Pair], rooms: Sequence[DeviceRoom], need_bytes: int) -> Smaller | None:
+    """The largest known pair that fits where this one does not."""
+    room = max((room.room_bytes for room in rooms if room.kind == "gpu"), default=rooms[-1].room_bytes)
+    weighed = [weigh(pair, Room(room)) for pair in pairs]
+    fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
+    best = max(fits, key=lambda found: found.need_bytes, default=None)
+    return Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None

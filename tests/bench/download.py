@@ -1,0 +1,103 @@
+"""How fast a file comes from the loopback hub, against curl: `python -m tests.bench.download --megabytes 1000`.
+
+The hub runs in a process of its own. Both write into the same folder, in turns, so that both meet the same disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from app.hub.client import repository
+from app.hub.download import fetch
+from app.hub.order import Order
+from app.hub.patience import Patience
+from tests.hub.client import point_at
+from tests.hub.content import HubFile
+from tests.hub.loopback import LoopbackHub
+
+REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
+
+
+class Nobody:
+    """Watches a download and looks away."""
+
+    def received(self, n_bytes: int) -> None:
+        pass
+
+    def found(self, n_bytes: int) -> None:
+        pass
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        pass
+
+
+def serve(content: Path, told: Connection) -> None:
+    """The hub's process: tells where it is and ends when the other side is closed."""
+    with LoopbackHub() as hub:
+        hub.add(REPO, {NAME: HubFile(NAME, content)})
+        told.send(hub.endpoint)
+        try:
+            told.recv()
+        except EOFError:
+            return
+
+
+def timed_curl(url: str, out: Path) -> float:
+    started = time.perf_counter()
+    subprocess.run(["curl", "-sSfL", "-o", out, url], check=True)
+    return time.perf_counter() - started
+
+
+def timed_fetch(cache: Path) -> float:
+    listed = repository(REPO, "main")
+    order = Order(REPO, listed.commit, listed.files[0], Nobody(), lambda: False, Patience(lambda seconds: False))
+    started = time.perf_counter()
+    fetch(order)
+    took = time.perf_counter() - started
+    shutil.rmtree(cache)
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None, help="where all of it is written")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.folder) as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        content = folder / "content"
+        with content.open("wb") as file:
+            file.truncate(args.megabytes * 1_000_000)
+        ours, theirs = get_context("spawn").Pipe()
+        process = get_context("spawn").Process(target=serve, args=(content, theirs))
+        process.start()
+        theirs.close()
+        endpoint = ours.recv()
+        point_at(endpoint, folder / "hf", patch)
+        url, copy = f"{endpoint}/{REPO}/resolve/main/{NAME}", folder / "copy"
+        seconds: dict[str, list[float]] = {"curl": [], "tandem": []}
+        for _ in range(args.rounds):
+            seconds["curl"].append(timed_curl(url, copy))
+            copy.unlink()
+            seconds["tandem"].append(timed_fetch(folder / "hf"))
+        ours.close()
+        process.join()
+    speeds = {who: args.megabytes / statistics.median(times) for who, times in seconds.items()}
+    for who, speed in speeds.items():
+        print(f"{who:8}{speed:8.0f} MB/s")
+    print(f"ratio   {speeds['tandem'] / speeds['curl']:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

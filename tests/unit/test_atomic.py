@@ -1,0 +1,105 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from app import atomic
+
+NEEDS_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="modes, links, signals and pipes of POSIX")
+
+
+@NEEDS_POSIX
+def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
+    atomic.write(tmp_path / "new", b"content")
+
+    assert (tmp_path / "new").read_bytes() == b"content"
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [tmp_path / "new"]
+
+
+@NEEDS_POSIX
+def test_a_link_stays_one_and_what_it_leads_to_keeps_its_mode(tmp_path: Path) -> None:
+    real, link = tmp_path / "elsewhere" / "real", tmp_path / "link"
+    real.parent.mkdir()
+    real.write_bytes(b"old")
+    real.chmod(0o644)
+    link.symlink_to(real)
+
+    atomic.write(link, b"new")
+
+    assert link.is_symlink()
+    assert (real.read_bytes(), stat.S_IMODE(real.stat().st_mode)) == (b"new", 0o644)
+    assert list(tmp_path.iterdir()).count(link) == len(list(real.parent.iterdir())) == 1
+
+
+@NEEDS_POSIX
+def test_a_pipe_is_refused_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(OSError, match="no regular file"):
+        atomic.write(pipe, b"new")
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("step", ["mkstemp", "fsync", "replace"])
+def test_a_refusal_at_any_step_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, code: int
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr({"mkstemp": tempfile, "fsync": os, "replace": Path}[step], step, refuse)
+
+    with pytest.raises(OSError, match=os.strerror(code)):
+        atomic.write(file, b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+@NEEDS_POSIX
+def test_a_disk_that_is_full_in_the_middle_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+
+    done = _run(f"{limit}\ntry: atomic.write(file, bytes(1 << 20))\nexcept OSError: print('refused')", file)
+
+    assert done.stdout == "refused\n"
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+@NEEDS_POSIX
+def test_a_kill_in_the_middle_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+
+    done = _run("import os\nos.fsync = lambda _: os.kill(os.getpid(), 9)\natomic.write(file, b'new')", file)
+
+    assert done.returncode == -9
+    assert file.read_bytes() == b"old"
+
+
+def test_what_only_saves_time_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("it waited"))
+
+    atomic.write(tmp_path / "file", b"content", durable=False)
+
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def _run(code: str, file: Path) -> subprocess.CompletedProcess[str]:
+    head = f"from pathlib import Path\nfrom app import atomic\nfile = Path({str(file)!r})\n"
+    return subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, check=False)
