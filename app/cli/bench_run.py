@@ -178,7 +178,7 @@ class _Bench:
         notes = [f"stopped early: {len(raced)} of {len(prompts)} prompts"] if stopped else []
         # Half a suite is not comparable with a whole one.
         remarks = [] if stopped else against_earlier(facts, figures(table))
-        runs = f"{self._request.max_tokens} tokens at most, {self._repeat} alternating runs"
+        runs = f"{self._request.max_tokens} tokens at most, {self._repeat} alternating run{'s' * (self._repeat != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": pair_title(self._pair.info), "facts": about, "notes": [*notes, *remarks]}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
