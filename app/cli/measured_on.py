@@ -54,7 +54,7 @@ def measured_on(
         "flash attention": params.flash_attention,
         "GPU layers": _layers(params.model, params.draft_model if info.draft is not None else None),
         "threads": str(pair.n_threads),
-        "threads for prompts": str(params.n_threads_batch or params.n_threads),
+        "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": _automatic(drafting),
         "sampling": _sampling(request.sampling),
         "server": ", ".join(map(str, (told or {}).values())),
