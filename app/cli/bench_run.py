@@ -11,11 +11,11 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from app.cli import INTERRUPTED
 from app.cli.bench import REPEAT, SAMPLES
 from app.cli.compare_run import (
+    against_earlier,
     answer_request,
     at_least_one,
     contenders_of,
@@ -23,16 +23,16 @@ from app.cli.compare_run import (
     out,
     progress_line,
     with_pair,
-    write,
 )
-from app.cli.loading import pair_params
+from app.cli.measured_on import measured_on
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
+from app.cli.result_file import LineFile, check_writable, write
 from app.compare import card as cards
 from app.compare import server as servers
 from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
-from app.compare.history import Facts, History, Result, remark
+from app.compare.history import Facts
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.measure import measure, verdict
 from app.compare.report import checks_json, how, lossless_lines, pair_title, raced_json, table_lines
@@ -41,19 +41,20 @@ from app.compare.suite import Prompt, choose, load_suite
 from app.engine.text import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.errors import Interrupted, UsageError
-from app.hardware import machine as hardware
-from app.llama import devices
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair
+from app.llama.pair import NativePair, PairParams
 from app.pairing.texts import duration
-from app.paths import memory_dir
 from app.responder import AnswerRequest
 
 SERVER = "server"
 _TOKENS = 128
 _QUICK_TOKENS = 48
 _CHECK_TOKENS = 64
+_QUICK_SAMPLES = 50
 _CHUNK = 1 << 24
+_CARD = (".md", ".svg")
+_OF_SPEED = ("repeat", "against", "no_oracle", "steps", "card")
+"""Flags that mean nothing where only texts are compared."""
 
 
 def bench(args: argparse.Namespace) -> int:
@@ -61,21 +62,42 @@ def bench(args: argparse.Namespace) -> int:
     options = read_options(args, modes=("auto", "fixed"))
     refuse_process(options.process)
     fixed = fixed_params(args, options)
+    _refuse_idle(args)
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     prompts = choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)
     server = servers.Server(args.against, key=_api_key(args)) if "against" in args else None
     repeat = at_least_one(args, "repeat", 1 if quick else REPEAT)
-    at_least_one(args, "samples", SAMPLES)
-    request = answer_request(options, _CHECK_TOKENS if checking else _QUICK_TOKENS if quick else _TOKENS)
+    samples = at_least_one(args, "samples", _QUICK_SAMPLES if quick else SAMPLES)
+    request = answer_request(options, _QUICK_TOKENS if quick else _CHECK_TOKENS if checking else _TOKENS)
+    save = LineFile(getattr(args, "save", None))
+    for suffix in _CARD if "card" in args else ():
+        check_writable(Path(args.card + suffix))
+    # A server that cannot take part must not be found out after the models were loaded.
+    told = server.introduce() if server is not None else {}
 
-    def job(pair: NativePair, cancel: CancelFlag, status: StatusLine) -> int:
+    def job(pair: NativePair, params: PairParams, cancel: CancelFlag, status: StatusLine) -> int:
         if checking:
-            return _check(pair, options, fixed, prompts, request, args, cancel, status)
-        told = server.describe() if server is not None else {}
-        return _Bench(pair, options, request, repeat, args, cancel, status, told).run(prompts, fixed, server)
+            return _check(pair, options, fixed, prompts, request, samples, args, save, cancel, status)
+        facts = measured_on(pair, params, request, options.drafting, map(asdict, prompts), told)
+        return _Bench(pair, params, options, request, repeat, args, save, facts, cancel, status).run(
+            prompts, fixed, server
+        )
 
     return with_pair(options, job)
+
+
+def _refuse_idle(args: argparse.Namespace) -> None:
+    """Raise UsageError for a flag that would do nothing, rather than let it be believed to have done something."""
+    checking = "check_lossless" in args
+    idle = dict.fromkeys(_OF_SPEED if checking else ("samples",), f"with{'out' * (not checking)} --check-lossless")
+    if "against" not in args:
+        idle["api_key_env"] = "without --against"
+    if not checking and "json" not in args and "save" not in args:
+        idle["steps"] = "without --json or --save"
+    for name, when in idle.items():
+        if name in args:
+            raise UsageError(f"--{name.replace('_', '-')} has no meaning {when}.", "Leave it out.")
 
 
 class _Bench:
@@ -84,23 +106,26 @@ class _Bench:
     def __init__(
         self,
         pair: NativePair,
+        params: PairParams,
         options: Options,
         request: AnswerRequest,
         repeat: int,
         args: argparse.Namespace,
+        save: LineFile,
+        facts: Facts,
         cancel: CancelFlag,
         status: StatusLine,
-        told: dict[str, Any],
     ) -> None:
         self._pair = pair
+        self._params = params
         self._options = options
         self._request = request
         self._repeat = repeat
         self._args = args
+        self._save = save
+        self._facts = facts
         self._cancel = cancel
         self._status = status
-        self._told = told
-        self._lines: list[str] = []
 
     def run(self, prompts: Sequence[Prompt], fixed: DraftParams | None, server: servers.Server | None) -> int:
         contenders = contenders_of(self._pair, self._options, fixed)
@@ -130,7 +155,7 @@ class _Bench:
     def _keep(self, raced: Raced) -> None:
         """Print a prompt's runs at once, so that a later failure takes nothing with it."""
         lines = [json.dumps(line) for line in raced_json(raced, steps="steps" in self._args)]
-        self._lines += lines
+        self._save.add(*lines)
         if "json" in self._args:
             self._status.clear()
             out("\n".join(lines))
@@ -149,40 +174,33 @@ class _Bench:
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], prompts: Sequence[Prompt], *, stopped: bool) -> None:
         table = rows(raced, names)
-        facts = _facts(self._pair, self._request, prompts, self._told)
+        facts = self._facts
         notes = [f"stopped early: {len(raced)} of {len(prompts)} prompts"] if stopped else []
-        remarks: list[str] = []
-        if not stopped:
-            history = History(memory_dir().parent / "benchmarks", facts)
-            now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, figures(table))
-            before = history.results()
-            remarks = remark(before[-1] if before else None, now)
-            if not history.add(now):
-                remarks.append("This result could not be kept for later comparison.")
-        runs = f"{self._request.max_tokens} tokens at most, {self._repeat} alternating runs"
+        # Half a suite is not comparable with a whole one.
+        remarks = [] if stopped else against_earlier(facts, figures(table))
+        runs = f"{self._request.max_tokens} tokens at most, {self._repeat} alternating run{'s' * (self._repeat != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": pair_title(self._pair.info), "facts": about, "notes": [*notes, *remarks]}
-        self._lines.append(json.dumps({**whole, "rows": [row.as_json() for row in table]}))
+        last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
+        self._save.add(last)
         if "json" in self._args:
-            out(self._lines[-1])
+            out(last)
         else:
             out("\n".join([printable(pair_title(self._pair.info)), how(self._request), "", *table_lines(table)]))
             out("\n" + "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks])))
-        if "save" in self._args:
-            write(self._args.save, "\n".join(self._lines) + "\n")
         if "card" in self._args:
             self._card(self._args.card, cards.Card(pair_title(self._pair.info), table, about, notes))
+        self._save.close()
 
     def _card(self, name: str, card: cards.Card) -> None:
         hashes = {}
-        params = pair_params(self._options)
-        for what, file in (("target", params.target), ("draft", params.draft)):
+        for what, file in (("target", self._params.target), ("draft", self._params.draft)):
             if file is not None and not self._cancel():
                 self._status.show(f"Hashing the {what} model for the card")
                 hashes[f"{what} sha256"] = _sha256(file)
         self._status.clear()
         card = replace(card, facts={**card.facts, **hashes})
-        for suffix, text in ((".md", cards.markdown(card)), (".svg", cards.svg(card))):
+        for suffix, text in zip(_CARD, (cards.markdown(card), cards.svg(card)), strict=True):
             write(Path(name + suffix), text)
             self._status.say(f"{name}{suffix} is written.")
 
@@ -195,7 +213,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
         if name == PLAIN:
             continue
         measured, why = measure(races, name, PLAIN), raced[-1].rounds[-1][name].why
-        lines.append(f"{name}: {verdict(measured.ratio)}")
+        lines.append(f"{name}: {verdict(measured.ratio, same_work=measured.same_work)}")
         if measured.acceptance is None and why:
             lines.append(f"  nothing was drafted: {why}")
     if SERVER in names:
@@ -203,35 +221,6 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
         same = sum(one.rounds[0][PLAIN].text == one.rounds[0][SERVER].text for one in raced)
         lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
     return lines
-
-
-def _facts(pair: NativePair, request: AnswerRequest, prompts: Sequence[Prompt], told: dict[str, Any]) -> Facts:
-    """What this is measured on, for the history and the card."""
-    machine, build, info = hardware.look(), devices.build(), pair.info
-    suite = json.dumps([[asdict(p) for p in prompts], request.max_tokens, request.sampling.is_greedy])
-    details = {
-        "llama.cpp": " ".join(part for part in (build.version, build.commit) if part),
-        "llama-cpp-python": build.binding,
-        "backends": ", ".join(build.backends),
-        "driver": ", ".join(f"{gpu.name}: {gpu.driver}" for gpu in machine.gpus if gpu.driver),
-        "device": info.device,
-        "target": f"{info.target.file}, {info.target.quantisation}",
-        "draft": f"{info.draft.file}, {info.draft.quantisation}" if info.draft is not None else "",
-        "context": f"{info.n_ctx:,}",
-        "threads": str(pair.n_threads),
-        "server": ", ".join(map(str, told.values())),
-    }
-    # The seed is drawn anew where none was given; that changes nothing that is measured.
-    sampling = asdict(replace(request.sampling, seed=None)).items()
-    greedy = request.sampling.is_greedy
-    details["sampling"] = "greedy" if greedy else ", ".join(f"{k} {v:g}" for k, v in sampling if v is not None)
-    return Facts(
-        machine=", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),
-        target=info.target.name,
-        draft=info.draft.name if info.draft is not None else "",
-        suite=hashlib.sha256(suite.encode()).hexdigest(),
-        details={name: value for name, value in details.items() if value},
-    )
 
 
 def _api_key(args: argparse.Namespace) -> str:
@@ -251,7 +240,9 @@ def _check(
     fixed: DraftParams | None,
     prompts: Sequence[Prompt],
     request: AnswerRequest,
+    samples: int,
     args: argparse.Namespace,
+    save: LineFile,
     cancel: CancelFlag,
     status: StatusLine,
 ) -> int:
@@ -263,15 +254,14 @@ def _check(
         draftings.append((fixed_name(fixed), fixed))
     draftings.append((AUTOMATIC, options.drafting if isinstance(options.drafting, AutoDraft) else AutoDraft()))
     checks = Checks()
-    samples = at_least_one(args, "samples", SAMPLES)
     with suppress(Interrupted):
         for doing in check(pair, checks, prompts, request, draftings, samples, cancel):
             status.show(doing)
     status.clear()
-    if "json" in args:
-        out(json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False))
-    else:
-        out("\n".join([*lossless_lines(checks), "", statement(checks)]))
+    whole = json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False)
+    out(whole if "json" in args else "\n".join([*lossless_lines(checks), "", statement(checks)]))
+    save.add(whole)
+    save.close()
     if cancel():
         status.say("Stopped early.")
         return INTERRUPTED

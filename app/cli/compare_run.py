@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from app.chat.message import Message, Role
@@ -15,10 +15,14 @@ from app.cli import INTERRUPTED
 from app.cli.compare import REPEAT
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import pair_params
+from app.cli.measured_on import measured_on
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
+from app.cli.result_file import check_writable, write
 from app.compare.difference import Difference, explain
+from app.compare.history import Facts, History, Result, remark
+from app.compare.measure import Spread, speeds
 from app.compare.race import WARM_UP, Contender, RaceProgress, Round, RunEnded, in_process, race
 from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
 from app.compare.sides import PLAIN, check_sides, sides_of, with_seed
@@ -27,15 +31,18 @@ from app.engine.types import DraftParams
 from app.errors import Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair
+from app.llama.pair import NativePair, PairParams
+from app.paths import memory_dir
 from app.responder import AnswerRequest, LoadedPair
 
 _TOKENS = 256
 _SHOWN = 60
-_BROKEN_PIPE = 1
 _PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 
-Job = Callable[[NativePair, CancelFlag, StatusLine], int]
+SEED = 1
+"""Of every draw, unless another one is asked for: the same command must measure the same answers."""
+
+Job = Callable[[NativePair, PairParams, CancelFlag, StatusLine], int]
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -45,10 +52,13 @@ def compare(args: argparse.Namespace) -> int:
     request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
     repeat = at_least_one(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)
+    if "save" in args:
+        check_writable(args.save)
 
-    def job(pair: NativePair, cancel: CancelFlag, status: StatusLine) -> int:
+    def job(pair: NativePair, params: PairParams, cancel: CancelFlag, status: StatusLine) -> int:
         contenders = contenders_of(pair, options, fixed)
-        return _Comparer(pair, request, cancel, status).run(contenders, repeat, args)
+        facts = measured_on(pair, params, request, options.drafting)
+        return _Comparer(pair, request, facts, cancel, status).run(contenders, repeat, args)
 
     return with_pair(options, job)
 
@@ -56,9 +66,12 @@ def compare(args: argparse.Namespace) -> int:
 class _Comparer:
     """One race, watched and told."""
 
-    def __init__(self, pair: LoadedPair, request: AnswerRequest, cancel: CancelFlag, status: StatusLine) -> None:
+    def __init__(
+        self, pair: LoadedPair, request: AnswerRequest, facts: Facts, cancel: CancelFlag, status: StatusLine
+    ) -> None:
         self._pair = pair
         self._request = request
+        self._facts = facts
         self._cancel = cancel
         self._status = status
 
@@ -75,13 +88,22 @@ class _Comparer:
             stopped = self._cancel()
         self._status.clear()
         comparison = compared(rounds, differences)
-        whole = {**self._about(repeat, len(rounds)), "contenders": comparison_json(comparison)}
-        if "save" in args:
-            write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
-        if "json" in args:
-            out(json.dumps(whole, ensure_ascii=False))
-        else:
-            out("\n".join([*self._title(len(rounds)), "", *comparison_lines(comparison)]))
+        # Of a stopped one the texts were not compared, and it has fewer rounds than its like.
+        remarks = [] if stopped else against_earlier(self._facts, {"": speeds(comparison.measured)})
+        whole = {
+            **self._about(repeat, len(rounds)),
+            "facts": {"machine": self._facts.machine, **self._facts.details},
+            "notes": remarks,
+            "contenders": comparison_json(comparison),
+        }
+        lines = [*comparison_lines(comparison), *([""] if remarks else []), *map(printable, remarks)]
+        text = "\n".join([*self._title(len(rounds)), "", *lines])
+        try:
+            out(json.dumps(whole, ensure_ascii=False) if "json" in args else text)
+        finally:
+            # A reader who has gone takes nothing from the file.
+            if "save" in args:
+                write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
         if stopped:
             self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")
         return INTERRUPTED if stopped else 0
@@ -144,28 +166,25 @@ def with_pair(options: Options, job: Job) -> int:
 
     try:
         with cancel_on_interrupt(cancel.set):
-            pair = NativePair(pair_params(options), cancel, progress)
+            params = pair_params(options)
+            pair = NativePair(params, cancel, progress)
             try:
                 for notice in pair.notices:
                     status.say(notice)
-                return job(pair, cancel, status)
+                return job(pair, params, cancel, status)
             finally:
                 status.clear()
                 pair.close()
     except Interrupted:
         status.say("Stopped.")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the figures has gone; Python would complain again when it flushes at exit.
-        sys.stdout = None
-        return _BROKEN_PIPE
 
 
 def answer_request(options: Options, tokens: int, *messages: Message) -> AnswerRequest:
     """What everybody is asked, with one seed for all."""
     return AnswerRequest(
         options.conversation(*messages),
-        with_seed(options.pair.sampling),
+        with_seed(options.pair.sampling, SEED),
         max_tokens=options.max_tokens or tokens,
         stops=options.stops,
     )
@@ -218,23 +237,19 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
     return None
 
 
+def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]]) -> list[str]:
+    """Keep speeds in this machine's history; returns what earlier ones make of them, as lines."""
+    history = History(memory_dir().parent / "benchmarks", facts)
+    now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
+    lines = remark(history.results(), now)
+    return lines if history.add(now) else [*lines, "This result could not be kept for later comparison."]
+
+
 def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:
     value: int = getattr(args, name, default)
     if value < 1:
         raise UsageError(f"--{name.replace('_', '-')} must be at least 1.")
     return value
-
-
-def write(file: Path, text: str) -> None:
-    """Write a text file whole.
-
-    Raises:
-        UsageError: It cannot be written.
-    """
-    try:
-        file.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
 
 
 def out(text: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.chat.message import Message, Role
-from app.compare.measure import Measured, Spread, measure, spread
+from app.compare.measure import Measured, Spread, measure, speeds, spread
 from app.compare.race import WARM_UP_TOKENS, Contender, RaceProgress, Round, Run, RunEnded, race
 from app.compare.suite import Prompt
 from app.engine.interfaces import Cancelled, Clock
@@ -203,7 +203,4 @@ def _row(kind: str, raced: Sequence[Raced], names: Sequence[str]) -> Row:
 
 def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:
     """Speeds by kind and contender, as the history keeps them."""
-    return {
-        row.kind: {m.name: m.tokens_per_second for m in row.measured if m.tokens_per_second is not None}
-        for row in table
-    }
+    return {row.kind: speeds(row.measured) for row in table}

@@ -2,6 +2,9 @@
 
 One small JSON file per machine, pair and suite, so that a new build, driver, quantisation or setting is compared with
 the old one. It is only a memory: a file that is missing or damaged begins anew.
+
+What counts as before are the latest results with the same details: their median, so that one lucky run accuses nobody,
+and with their spread as noise, because two runs of a program differ by more than the rounds of one.
 """
 
 from __future__ import annotations
@@ -10,17 +13,20 @@ import hashlib
 import json
 import logging
 import math
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from app import json_file
-from app.compare.measure import NOISE, Spread
+from app.compare.measure import Spread, noise
 
 FORMAT = 1
 _MOST = 200
 _MOST_BYTES = 16 << 20
+_LATEST = 5
+"""Results that stand for what was before."""
 log = logging.getLogger("tandem.history")
 log.addHandler(logging.NullHandler())
 
@@ -58,7 +64,7 @@ class Result:
     Attributes:
         when: UTC, ISO 8601.
         details: As in `Facts`.
-        speeds: Tokens per second by kind of text and contender.
+        speeds: Tokens per second by kind of text, "" where there is but one prompt, and contender.
     """
 
     when: str
@@ -128,16 +134,40 @@ class History:
         return True
 
 
+def baseline(results: Sequence[Result]) -> Result | None:
+    """What was before, as one result: of the latest ones with the same details the median, and how far they spread."""
+    if not results:
+        return None
+    last = results[-1]
+    alike = [result for result in results[-_LATEST:] if result.details == last.details]
+    speeds: dict[str, dict[str, Spread]] = {}
+    for kind, contenders in last.speeds.items():
+        speeds[kind] = {name: _over([one.speeds.get(kind, {}).get(name) for one in alike]) for name in contenders}
+    return replace(last, speeds=speeds)
+
+
+def _over(speeds: Sequence[Spread | None]) -> Spread:
+    """Several measurements of one speed; one of them as it is."""
+    known = [speed for speed in speeds if speed is not None]
+    if len(known) == 1:
+        return known[0]
+    medians = [speed.median for speed in known]
+    middle = statistics.median(medians)
+    # Within a run it may spread further than from run to run.
+    half = max((speed.width for speed in known), default=0.0) / 2
+    low, high = min(*medians, middle - half), max(*medians, middle + half)
+    return Spread(middle, max(0.0, low), high, sum(speed.n for speed in known))
+
+
 def slower(before: Result, now: Result) -> list[Slower]:
-    """What is slower than before by more than the noise: the wider of both spreads, and never less than `NOISE`."""
+    """What is slower than before by more than the noise: that of the less steady of both."""
     found = []
     for kind, contenders in now.speeds.items():
         for name, speed in contenders.items():
             old = before.speeds.get(kind, {}).get(name)
             if old is None or old.median <= 0:
                 continue
-            noise = max(NOISE, _relative(old), _relative(speed))
-            if speed.median < old.median * (1 - noise):
+            if speed.median < old.median * (1 - max(noise(old), noise(speed))):
                 found.append(Slower(kind, name, old.median, speed.median))
     return found
 
@@ -153,15 +183,17 @@ def changes(before: Result, now: Result) -> list[str]:
     return out
 
 
-def remark(before: Result | None, now: Result) -> list[str]:
-    """What there is to say about an earlier run, as lines; nothing if this one is as fast."""
+def remark(earlier: Sequence[Result], now: Result) -> list[str]:
+    """What there is to say about earlier results, oldest first, as lines; nothing if this one is as fast."""
+    before = baseline(earlier)
     found = slower(before, now) if before is not None else []
     if before is None or not found:
         return []
     worst = sorted(found, key=lambda s: s.now / s.before)[:3]
-    lines = [f"Slower than on {before.when[:10]}, by more than the noise:"]
+    lines = [f"Slower than before ({before.when[:16].replace('T', ' ')} UTC), by more than the noise:"]
     for s in worst:
-        lines.append(f"  {s.kind}, {s.contender}: {s.now:.1f} t/s, was {s.before:.1f} ({s.now / s.before:.2f}x)")
+        kind = f"{s.kind}, " if s.kind else ""
+        lines.append(f"  {kind}{s.contender}: {s.now:.1f} t/s, was {s.before:.1f} ({s.now / s.before:.2f}x)")
     if len(found) > len(worst):
         lines.append(f"  and {len(found) - len(worst)} more")
     changed = changes(before, now)
@@ -170,10 +202,6 @@ def remark(before: Result | None, now: Result) -> list[str]:
 
 
 _NOTHING = "Nothing that is recorded has changed: heat, power settings or other programs may be why."
-
-
-def _relative(speed: Spread) -> float:
-    return speed.width / speed.median if speed.median > 0 else 0.0
 
 
 def _write(result: Result) -> dict[str, Any]:

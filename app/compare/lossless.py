@@ -251,8 +251,11 @@ def statement(checks: Checks) -> str:
     compared = sum(check.compared for check in greedy)
     text = f"Lossless as far as was tested: {compared:,} greedy tokens compared"
     text += f", {ties} near-tie{'s' if ties != 1 else ''} that rounding decided" if ties else ", all the same"
-    if any(check.drafted for check in sampled):
-        text += f"; sampled tokens differ no more than chance allows (p = {min(c.p for c in sampled):.2g})"
+    tested = [check for check in sampled if check.drafted]
+    if telling := [check.p for check in tested if check.freedom]:
+        text += f"; sampled tokens differ no more than chance allows (p = {min(telling):.2g})"
+    elif tested:
+        text += "; the sampled answers are too few or too much alike for a test"
     return text + "."
 
 

@@ -12,6 +12,10 @@ from app.compare.race import Round
 NOISE = 0.03
 """Differences below this share are a tie, however often they are seen: clocks, caches and other programs make them."""
 
+FEW_NOISE = 0.10
+"""The same for what was measured fewer than `_FEW` times, which tells no spread of its own."""
+_FEW = 3
+
 Outcome = Literal["faster", "slower", "tie", "unknown"]
 
 
@@ -58,6 +62,7 @@ class Measured:
         tokens_per_verify: Tokens emitted per verify round, all rounds together.
         draft_prompt_ms: Milliseconds of the draft model's reading of the prompt, which count against it.
         drafter: What drafted.
+        same_work: Whether it could draft and never did, so that nothing but noise makes it faster than plain decoding.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Measured:
     tokens_per_verify: float | None
     draft_prompt_ms: float
     drafter: str
+    same_work: bool = False
 
     def as_json(self) -> dict[str, Any]:
         spreads = {
@@ -81,7 +87,7 @@ class Measured:
             "tokens_per_verify": self.tokens_per_verify,
             "draft_prompt_ms": self.draft_prompt_ms,
             "drafter": self.drafter,
-            "verdict": outcome(self.ratio) if self.ratio is not None else None,
+            "verdict": outcome(self.ratio, same_work=self.same_work) if self.ratio is not None else None,
         }
         return out
 
@@ -112,7 +118,14 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
         drafter=runs[-1].drafter if runs else "none",
+        # A server tells no tokens, and its work is its own.
+        same_work=name != against and not drafted and all(run.tokens for run in runs),
     )
+
+
+def speeds(measured: Iterable[Measured]) -> dict[str, Spread]:
+    """Tokens per second by contender, of those that have any."""
+    return {m.name: m.tokens_per_second for m in measured if m.tokens_per_second is not None}
 
 
 def _per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:
@@ -126,26 +139,40 @@ def _per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> lis
     return means
 
 
-def outcome(ratio: Spread | None) -> Outcome:
-    """Whether a ratio is a difference: wider apart from 1 than the measurements are from each other."""
+def noise(spread: Spread) -> float:
+    """The share below which a difference from this is none: its own spread, never less than what clocks make."""
+    width = spread.width / spread.median if spread.median > 0 else 0.0
+    return max(NOISE if spread.n >= _FEW else FEW_NOISE, width)
+
+
+def outcome(ratio: Spread | None, *, same_work: bool = False) -> Outcome:
+    """Whether a ratio is a difference: wider apart from 1 than the measurements are from each other.
+
+    Args:
+        ratio: Round by round; None where nothing was measured.
+        same_work: See `Measured.same_work`.
+    """
     if ratio is None:
         return "unknown"
     difference = abs(ratio.median - 1.0)
-    if difference < NOISE or ratio.width >= difference:
+    if difference < (NOISE if ratio.n >= _FEW else FEW_NOISE) or ratio.width >= difference:
         return "tie"
-    return "faster" if ratio.median > 1.0 else "slower"
+    if ratio.median < 1.0:
+        return "slower"
+    return "tie" if same_work else "faster"
 
 
-def verdict(ratio: Spread | None, repeat: str = "--repeat 3") -> str:
+def verdict(ratio: Spread | None, repeat: str = "--repeat 3", *, same_work: bool = False) -> str:
     """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
 
     Args:
         ratio: Round by round; None where nothing was measured.
         repeat: How to get more rounds.
+        same_work: See `Measured.same_work`.
     """
     if ratio is None:
         return "not measured: the answers are too short"
-    what = outcome(ratio)
+    what = outcome(ratio, same_work=same_work)
     if ratio.n == 1:
         runs = f"1 run each; {repeat} would tell the spread"
         span = f"{factor(ratio.median)}x, " if what == "tie" else ""
@@ -159,12 +186,12 @@ def verdict(ratio: Spread | None, repeat: str = "--repeat 3") -> str:
     return f"slower, {factor(ratio.median)}x the speed ({runs})"
 
 
-def in_figures(ratio: Spread) -> str:
+def in_figures(ratio: Spread, *, same_work: bool = False) -> str:
     """A ratio for a table, such as "2.1x (2.0 to 2.2)"; a tie is called one."""
     text = f"{factor(ratio.median)}x"
     if ratio.n > 1:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
-    return text + (", a tie" if outcome(ratio) == "tie" else "")
+    return text + (", a tie" if outcome(ratio, same_work=same_work) == "tie" else "")
 
 
 def factor(ratio: float) -> str:

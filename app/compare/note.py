@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.compare.card import escaped
 from app.compare.measure import in_figures, verdict
-from app.compare.report import Comparison, how, pair_title, remarks, unsteady
+from app.compare.report import Comparison, how, pair_title, remarks, start, unsteady
 from app.engine.text import printable
 from app.errors import AppError
 from app.events import PairInfo
@@ -25,13 +25,13 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         request: What everybody was asked.
         pair: Who answered.
     """
-    n, before = len(comparison.rounds), len(request.messages) - 1
+    n = len(comparison.rounds)
     lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), "", _HEAD]
     for m in comparison.measured:
         cells = [
             escaped(m.name),
             f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else "",
-            escaped(in_figures(m.ratio)) if m.ratio is not None else "",
+            escaped(in_figures(m.ratio, same_work=m.same_work)) if m.ratio is not None else "",
             f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else "",
             f"{m.acceptance:.0%}" if m.acceptance is not None else "",
             f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else "",
@@ -39,13 +39,12 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for m in comparison.measured[1:]:
-        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more'))}")
+        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more', same_work=m.same_work))}")
         lines += [f"  - {escaped(remark)}" for remark in remarks(comparison, m)]
     if (warning := unsteady(comparison.rounds, comparison.measured[0].name)) is not None:
         lines.append(f"- {escaped(warning)}")
     lines.append(f"- {escaped(how(request))}; {n} alternating round{'s' * (n != 1)}, each side alone")
-    if before:
-        lines.append(f"- {before} message{'s' * (before != 1)} before the prompt, read by both models beforehand")
+    lines.append(f"- {escaped(start(comparison.rounds))}")
     for name, run in comparison.rounds[0].items():
         lines += ["", f"#### {escaped(name)}", "", fenced(run.text)]
     return "\n".join(lines) + "\n"

@@ -54,10 +54,11 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         accepted = f"{m.acceptance:.0%}" if m.acceptance is not None else ""
         per = f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else ""
         lines.append(f"{m.name:{wide}}  {speed:>10}  {first:>11}  {accepted:>8}  {per:>10}".rstrip())
+    lines += ["", start(rounds)]
     if (note := unsteady(rounds, measured[0].name)) is not None:
         lines += ["", note]
     for m in measured[1:]:
-        lines += ["", f"{m.name}: {verdict(m.ratio)}"]
+        lines += ["", f"{m.name}: {verdict(m.ratio, same_work=m.same_work)}"]
         lines += [f"  {line}" for line in remarks(comparison, m)]
     return [printable(line) for line in lines]
 
@@ -96,6 +97,14 @@ def unsteady(rounds: Sequence[Round], name: str) -> str | None:
     return "Plain decoding gives different texts from run to run here; differences below may come from that."
 
 
+def start(rounds: Sequence[Round]) -> str:
+    """Where everybody begins, in a sentence: with nothing read, or with a conversation."""
+    held = min(run.stats.cache_n for run in rounds[0].values())
+    if not held:
+        return "every side starts from empty caches and reads the whole prompt"
+    return f"every side starts with the {held:,} tokens before the prompt already read"
+
+
 def how(request: AnswerRequest) -> str:
     """The sampling in a few words."""
     sampling = request.sampling
@@ -117,7 +126,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         difference = comparison.differences.get(m.name)
         out[m.name] = {
             **m.as_json(),
-            "sentence": verdict(m.ratio) if m is not comparison.measured[0] else None,
+            "sentence": verdict(m.ratio, same_work=m.same_work) if m is not comparison.measured[0] else None,
             "same_tokens": difference is None if m.name in comparison.differences else None,
             "difference": difference.as_json() if difference is not None else None,
             "text": runs[0].text,
@@ -132,6 +141,7 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
     out: dict[str, Any] = {
         "round": number,
         "finish_reason": run.reason.value,
+        "cache_n": stats.cache_n,
         "predicted_n": stats.predicted_n,
         "predicted_ms": stats.predicted_ns * _MS,
         "prompt_n": stats.prompt_n,
@@ -181,7 +191,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
             [
                 row.kind,
                 f"{plain.median:.1f}" if plain is not None else "",
-                *(in_figures(m.ratio) if m.ratio is not None else "-" for m in row.measured[1:]),
+                *(in_figures(m.ratio, same_work=m.same_work) if m.ratio is not None else "-" for m in row.measured[1:]),
                 f"{accepted:.0%}" if accepted is not None else "",
                 f"{per:.1f}" if per is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",

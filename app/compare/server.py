@@ -88,6 +88,17 @@ class Server:
             found.pop("model_alias", None)
         return found
 
+    def introduce(self) -> dict[str, Any]:
+        """The same, once it has been asked for a token and has told its timings.
+
+        Raises:
+            AppError: It cannot take part.
+        """
+        told = self.describe()
+        body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "stream": False}
+        read_reply("", self.url, self._fetch(_CHAT, body, self._timeout_s))
+        return told
+
     def chat(self, request: AnswerRequest, cancelled: Cancelled) -> dict[str, Any] | None:
         """One answer as the server gives it; None after a stop.
 
@@ -142,7 +153,7 @@ class Server:
         except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict):
-            raise AppError(f"{self.url}/{path} does not answer with a JSON object.", _HINT)
+            raise _RefusedError(f"{self.url}/{path} does not answer with a JSON object.", _HINT)
         return told
 
     def _too_slow(self, timeout_s: float) -> AppError:
@@ -157,7 +168,7 @@ def _said(error: urllib.error.HTTPError) -> str:
 
 
 class _RefusedError(AppError):
-    """The server answered with an error of HTTP."""
+    """The server answered with an error of HTTP, or with no JSON."""
 
 
 _HINT = "llama-server is meant, or a server with its interface."

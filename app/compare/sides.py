@@ -54,8 +54,13 @@ def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
         raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
 
 
-def with_seed(sampling: SamplingParams) -> SamplingParams:
-    """The same sampling with a seed, so that everybody draws alike."""
+def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
+    """The same sampling with a seed, so that everybody draws alike.
+
+    Args:
+        sampling: Keeps the seed that it has.
+        seed: Taken if it has none; None draws one.
+    """
     if sampling.is_greedy or sampling.seed is not None:
         return sampling
-    return replace(sampling, seed=secrets.randbelow(1 << 31))
+    return replace(sampling, seed=seed if seed is not None else secrets.randbelow(1 << 31))

@@ -169,6 +169,9 @@ class TandemApp(App[None]):
         """Answer a prompt with and without the draft; the conversation stays as it is."""
         from app.ui.screens.compare import CompareScreen
 
+        # The key was pressed again before the screen came.
+        if isinstance(self.screen, CompareScreen):
+            return
         self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
 
     def action_keys(self) -> None:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.chat.message import Message, Role
 from app.engine.types import Drafting, SamplingParams
@@ -123,15 +123,15 @@ class ServerLane:
         self._server.pause()
         spent = time.perf_counter_ns() - started
         self.ns += spent if self.n_tokens else 0
-        self.n_tokens += len(chunk.get("tokens", ()))
+        self.n_tokens += len(chunk["tokens"])
         if chunk.get("stop"):
             self.done = True
             self._server.resume()
             self._connection.close()
 
-    def _chunk(self) -> dict[str, object]:
+    def _chunk(self) -> dict[str, Any]:
         while line := self._response.readline():
             if line.startswith(b"data: "):
-                chunk: dict[str, object] = json.loads(line[len(b"data: ") :])
+                chunk: dict[str, Any] = json.loads(line[len(b"data: ") :])
                 return chunk
         raise RuntimeError("llama-server ended the answer without saying so")

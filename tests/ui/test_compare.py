@@ -158,7 +158,8 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
         await compare.chat.shows("2.0x faster (1 run each; r would tell the spread)")
         assert "the same 201 tokens as without drafts" in compare.chat.text
-        assert "first token: plain 0.21 s, automatic 0.23 s" in compare.chat.text
+        assert "accepted 78 %, 4.0 per check, first token 0.23 s, plain 0.21 s" in compare.chat.text
+        assert "every side starts from empty caches and reads the whole prompt" in compare.chat.text
 
         await compare.chat.pilot.press("r")
         job = compare.job
@@ -191,6 +192,35 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
             assert isinstance(text, Content)
             marked[name] = [text.plain[s.start : s.end] for s in text.spans if "underline" in str(s.style)]
         assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
+
+
+async def test_what_was_read_beforehand_is_said() -> None:
+    async with open_comparison() as compare:
+        runs = [made(PLAIN, 4), made(AUTOMATIC, 2)]
+        for run in runs:
+            run.stats.cache_n = 1234
+        compare.races(runs, differences=SAME)
+        await compare.chat.shows("every side starts with the 1,234 tokens before the prompt already read")
+
+
+async def test_a_side_that_never_drafted_is_not_called_faster() -> None:
+    async with open_comparison() as compare:
+        lucky = replace(made(AUTOMATIC, 2), why="nothing here was said before")
+        lucky.stats.draft_n = lucky.stats.draft_n_accepted = 0
+        compare.races([made(PLAIN, 4), lucky], differences=SAME)
+        await compare.chat.shows("a tie (2.0x, 1 run each; r would tell the spread)")
+        assert "nothing was drafted: nothing here was said before" in compare.chat.text
+
+
+async def test_the_key_twice_is_one_screen() -> None:
+    async with open_chat(SETTINGS) as chat:
+        await chat.type("Hi")
+        await chat.pilot.press("f2", "f2")
+        chat.screen.action_compare()
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, CompareScreen))
+        await chat.pilot.pause()
+        assert len(chat.pilot.app.screen_stack) == 2
+        assert len(chat.engine.jobs) == 1
 
 
 async def test_three_ways_and_two_again() -> None:

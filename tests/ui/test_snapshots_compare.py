@@ -68,6 +68,7 @@ async def three(compare: Comparison) -> None:
         *((differs, size, THEMES[1]) for size in ((80, 24), (120, 40))),
         (differs, (60, 24), THEMES[0]),
         (three, (200, 60), THEMES[0]),
+        (running, (200, 60), THEMES[1]),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -239,18 +240,18 @@ def test_a_disk_that_refuses_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_slower_than_the_noise_is_said_with_what_changed() -> None:
-    said = "\n".join(remark(result(100.0), result(80.0, driver="551")))
+    said = "\n".join(remark([result(100.0)], result(80.0, driver="551")))
     assert "code, automatic: 80.0 t/s, was 100.0 (0.80x)" in said
     assert "What changed: driver: 550 -> 551." in said
-    assert "Nothing that is recorded has changed" in "\n".join(remark(result(100.0), result(80.0)))
+    assert "Nothing that is recorded has changed" in "\n".join(remark([result(100.0)], result(80.0)))
 
 
 def test_within_the_noise_nothing_is_said() -> None:
-    assert remark(result(100.0), result(98.0)) == []
+    assert remark([result(100.0)], result(98.0)) == []
     assert slower(result(100.0, width=30.0), result(80.0)) == []
     assert slower(result(100.0), result(80.0, width=30.0)) == []
-    assert remark(None, result(1.0)) == []
-    assert remark(result(100.0), result(120.0)) == []
+    assert remark([], result(1.0)) == []
+    assert remark([result(100.0)], result(120.0)) == []
 
 
 def test_changes_name_what_came_and_went() -> None:
@@ -300,3 +301,26 @@ def test_an_empty_card_is_still_a_card() -> None:
     ElementTree.fromstring(svg(Card("nothing", [], {})))
     assert markdown(Card("nothing", [], {}))
     assert table_lines([]) == []
+
+
+def test_one_lucky_run_makes_no_later_one_slow() -> None:
+    earlier = [result(100.0), result(101.0), result(130.0), result(99.0), result(128.0)]
+    assert remark(earlier, result(97.0)) == []
+    assert "was 101.0" in "\n".join(remark(earlier, result(60.0)))
+
+
+def test_before_is_what_was_measured_in_the_same_way() -> None:
+    earlier = [result(100.0), result(101.0), result(80.0, driver="551")]
+    assert remark(earlier, result(79.5, driver="551")) == []
+    said = "\n".join(remark(earlier, result(60.0, driver="552")))
+    assert "was 80.0" in said
+    assert "driver: 551 -> 552" in said
+
+
+def test_what_was_measured_once_has_no_spread_and_must_differ_by_more() -> None:
+    once = [
+        replace(result(speed), speeds={"code": {"automatic": Spread(speed, speed, speed, 1)}})
+        for speed in (100, 92, 80)
+    ]
+    assert remark(once[:1], once[1]) == []
+    assert remark(once[:1], once[2])

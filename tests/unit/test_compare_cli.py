@@ -7,6 +7,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,10 @@ from app.cli import bench_run, compare_run
 from app.cli import compare as compare_flags
 from app.cli.compare_run import parse_fixed
 from app.cli.options import Options
+from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
+from app.llama.pair import PairParams
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -35,12 +40,12 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     """Runs a command on the fake pair."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
-    params = argparse.Namespace(target=file, draft=None)
+    params = PairParams(file, None, n_threads=1)
     monkeypatch.setattr(compare_run, "NativePair", lambda *_: pair)
+    monkeypatch.setattr(compare_run, "pair_params", lambda options: params)
     for module in (compare_run, bench_run):
-        monkeypatch.setattr(module, "pair_params", lambda options: params)
         monkeypatch.setattr(module, "read_options", read_options)
-    monkeypatch.setattr(bench_run, "memory_dir", lambda: tmp_path / "data" / "drafting")
+    monkeypatch.setattr(compare_run, "memory_dir", lambda: tmp_path / "data" / "drafting")
 
     def run(*arguments: str) -> int:
         module: Any = {"compare": compare_flags, "bench": bench_flags}[arguments[0]]
@@ -56,8 +61,6 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
 
 
 def read_options(args: argparse.Namespace, modes: object) -> Options:
-    from dataclasses import replace
-
     from app.catalog import Pair
     from app.engine.types import SamplingParams
     from app.source import parse_source
@@ -112,12 +115,21 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
         ("bench", "--against", "http://127.0.0.1:9", "--api-key-env", "TANDEM_NO_SUCH_KEY"),
         ("bench", "--prompts", "/missing"),
         ("compare", "x", "--save", "/missing/folder/file"),
+        ("compare", "x", "--save", "/"),
+        ("bench", "--save", "/missing/folder/file"),
+        ("bench", "--card", "/missing/folder/card"),
+        ("bench", "--samples", "9"),
+        ("bench", "--steps"),
+        ("bench", "--api-key-env", "HOME"),
+        ("bench", "--check-lossless", "--card", "x"),
+        ("bench", "--check-lossless", "--repeat", "2"),
     ],
 )
-def test_wrong_usage(tandem: Tandem, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
     with pytest.raises(UsageError) as error:
         tandem(*arguments)
     assert error.value.exit_code == 2
+    assert not pair.samplers, "nothing must be run before it is found out"
 
 
 def test_a_stop_in_the_middle(
@@ -194,6 +206,67 @@ def test_the_lossless_check(tandem: Tandem, tmp_path: Path, capsys: pytest.Captu
 
     assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out)["lossless"] is True
+
+
+def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
+    prompts.write_text("abc\n")
+    arguments = ("--check-lossless", "--quick", "--prompts", str(prompts), "--samples", "5", "--save", str(save))
+    assert tandem("bench", *arguments) == 0
+    assert json.loads(save.read_text())["statement"] in capsys.readouterr().out
+
+
+def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no device that is always full")
+    prompts, said = tmp_path / "p.txt", StringIO()
+    prompts.write_text("abc\n")
+    with redirect_stdout(said), pytest.raises(UsageError, match="No space left"):
+        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--save", "/dev/full")
+    assert "automatic: " in said.getvalue()
+
+
+def test_what_is_done_is_saved_though_nobody_reads_on(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(text: str) -> None:
+        raise BrokenPipeError
+
+    prompts, save = tmp_path / "p.txt", tmp_path / "runs.jsonl"
+    prompts.write_text("abc\nbcd\n")
+    monkeypatch.setattr(bench_run, "out", gone)
+    with pytest.raises(BrokenPipeError):
+        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json", "--save", str(save))
+    assert [json.loads(line)["contender"] for line in save.read_text().splitlines()] == ["plain", "automatic"]
+
+
+def test_a_later_run_that_is_slower_says_so_and_what_changed(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The speeds are forged: the clock of this machine is nobody's to rely on."""
+    speed, params = [100.0], [PairParams(tmp_path / "model.gguf", None, n_threads=1)]
+
+    def forged(measured: object) -> dict[str, Spread]:
+        return {"automatic": Spread(speed[0], speed[0] - 1, speed[0] + 1, 3)}
+
+    monkeypatch.setattr(compare_run, "speeds", forged)
+    monkeypatch.setattr(compare_run, "pair_params", lambda options: params[0])
+    for now in (100.0, 99.0, 101.0):
+        speed[0] = now
+        assert tandem("compare", "hello") == 0
+        assert "Slower" not in capsys.readouterr().out
+
+    speed[0], params[0] = 70.0, replace(params[0], kv_type="q8_0")
+    pair.n_threads = 2
+    assert tandem("compare", "hello") == 0
+    said = capsys.readouterr().out
+    assert "  automatic: 70.0 t/s, was 100.0 (0.70x)" in said
+    assert "What changed: KV cache: f16 -> q8_0, draft f16; threads: 1 -> 2." in said
+
+    assert tandem("compare", "hello", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == [], "it is told once"
+    assert tandem("compare", "another prompt") == 0
+    assert "Slower" not in capsys.readouterr().out
 
 
 def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:

@@ -281,3 +281,8 @@ def test_a_whole_check_and_its_early_end() -> None:
 
 def test_nothing_drafted_is_nothing_tested() -> None:
     assert statement(Checks()) == "Nothing was drafted, so nothing was tested."
+
+
+def test_answers_that_were_too_few_are_no_test() -> None:
+    check = SampledCheck("everything", 8, 8, 0.0, 0, 1.0)
+    assert "too few or too much alike for a test" in statement(Checks([], [check]))

@@ -180,6 +180,15 @@ def test_it_says_what_it_is(play: Play) -> None:
     assert Server(play({"error": "x"}, 404)).describe() == {}
 
 
+def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
+    assert Server(play({**ANSWER, "build_info": "b1"})).introduce() == {"build_info": "b1"}
+    assert play.asked[-1]["max_tokens"] == 1  # type: ignore[attr-defined]
+    with pytest.raises(AppError, match="without the timings"):
+        Server(play({"choices": ANSWER["choices"]})).introduce()
+    with pytest.raises(AppError, match="JSON object"):
+        Server(play(b"<html>")).introduce()
+
+
 @pytest.mark.parametrize(
     "url",
     ["", "localhost:8080", "file:///etc/passwd", "ftp://x/", "http://", "http://[::1", "http://a b/", "http://a:x"],

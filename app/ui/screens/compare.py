@@ -11,9 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
+from textual.geometry import Size
 from textual.getters import query_one
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
@@ -25,6 +26,7 @@ from app.ui.keys import in_order
 from app.ui.listener import Ears
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.outcome import Outcome
 from app.ui.widgets.side_pane import SidePane
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _SIDE = 50
 """Columns that a side needs to stand beside another one; below that they stand one above the other."""
+_AIRY = 12
+"""Rows of the screen for each side from which on an empty one keeps a text from the title below it."""
 _MORE = 3
 _KEYS = (
     "compare.leave",
@@ -88,7 +92,7 @@ class CompareScreen(Screen[None]):
         yield Container(*self.panes.values(), id="panes")
         yield Outcome()
         yield Hint()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).pair = self._what.pair
@@ -96,7 +100,7 @@ class CompareScreen(Screen[None]):
         self._more(1)
 
     def on_resize(self, event: events.Resize) -> None:
-        self._arrange(event.size.width)
+        self._arrange(event.size)
 
     # What the user does
 
@@ -191,10 +195,13 @@ class CompareScreen(Screen[None]):
         self.panes = {name: missing.get(name) or self.panes[name] for name in names}
         for name, pane in missing.items():
             await self.query_one("#panes").mount(pane, before=names.index(name))
-        self._arrange(self.size.width)
+        self._arrange(self.size)
 
-    def _arrange(self, width: int) -> None:
-        self.set_class(width >= _SIDE * len(self.panes), "-wide")
+    def _arrange(self, size: Size) -> None:
+        n = len(self.panes)
+        wide = size.width >= _SIDE * n
+        self.set_class(wide, "-wide")
+        self.set_class(not wide and size.height >= _AIRY * n, "-airy")
 
     def _mark_difference(self, result: Comparison) -> None:
         """Mark the first word that differs, on every side that differs and on the plain one."""

@@ -10,10 +10,11 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Static
 
-from app.compare.measure import outcome, verdict
-from app.compare.report import Comparison, remarks, unsteady
+from app.compare.measure import Measured, outcome, verdict
+from app.compare.report import Comparison, remarks, start, unsteady
 from app.engine.text import printable
 from app.errors import AppError
+from app.ui.text import percent
 from app.ui.widgets.message import Problem
 
 _STYLES = {"faster": "bold $draft", "slower": "bold $target"}
@@ -54,12 +55,27 @@ def _lines(comparison: Comparison) -> Iterator[Content]:
     plain, *others = comparison.measured
     for m in others:
         name = f"{m.name}: " if len(others) > 1 else ""
-        yield Content.styled(printable(name + verdict(m.ratio, "r")), _STYLES.get(outcome(m.ratio), "bold"))
+        style = _STYLES.get(outcome(m.ratio, same_work=m.same_work), "bold")
+        yield Content.styled(printable(name + verdict(m.ratio, "r", same_work=m.same_work)), style)
+        if figures := ", ".join(filter(None, (_drafts(m), _first_token(m, plain)))):
+            yield Content.styled(printable(figures), "$quiet")
         for remark in remarks(comparison, m):
             yield Content.styled(printable(remark), "$quiet")
-    firsts = [(m.name, m.first_token_ms.median / 1e3) for m in (plain, *others) if m.first_token_ms is not None]
-    if firsts:
-        told = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in firsts)
-        yield Content.styled(printable(f"first token: {told}"), "$quiet")
+    yield Content.styled(printable(start(comparison.rounds)), "$quiet")
     if (note := unsteady(comparison.rounds, plain.name)) is not None:
         yield Content.styled(printable(note), "$quiet")
+
+
+def _drafts(measured: Measured) -> str:
+    """What became of a side's drafts; "" where nothing was drafted."""
+    if measured.acceptance is None or measured.tokens_per_verify is None:
+        return ""
+    return f"accepted {percent(measured.acceptance)}, {measured.tokens_per_verify:.1f} per check"
+
+
+def _first_token(measured: Measured, plain: Measured) -> str:
+    """How long a side and the plain one took to begin; "" where that was not measured."""
+    mine, other = measured.first_token_ms, plain.first_token_ms
+    if mine is None or other is None:
+        return ""
+    return f"first token {mine.median / 1e3:.2f} s, plain {other.median / 1e3:.2f} s"

@@ -1,0 +1,75 @@
+"""Files for results: looked at before the work begins, and written while it goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from app.errors import UsageError
+
+
+def check_writable(file: Path) -> None:
+    """Whether a result can be written there, as far as that can be told without touching it.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    folder = file.parent
+    if not folder.is_dir():
+        raise UsageError(f"{file} cannot be written: there is no folder {folder}.", "Make it, or choose another file.")
+    if file.is_dir():
+        raise UsageError(f"{file} cannot be written: it is a folder.", "Choose another file.")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise UsageError(f"{file} cannot be written: it is not yours to write.", "Choose another file.")
+
+
+class LineFile:
+    """Lines that are on disk as soon as they are added; what was in the file before goes with the first one.
+
+    A disk that refuses must not end what is measured: `close` tells it in the end.
+
+    Args:
+        file: Where to; None writes nowhere.
+
+    Raises:
+        UsageError: Nothing can be written there.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._begun = False
+        self._error: OSError | None = None
+        if file is not None:
+            check_writable(file)
+
+    def add(self, *lines: str) -> None:
+        """Write some lines."""
+        if self._file is None or self._error is not None:
+            return
+        try:
+            with self._file.open("a" if self._begun else "w", encoding="utf-8", errors="replace") as out:
+                out.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            self._error = error
+        self._begun = True
+
+    def close(self) -> None:
+        """Tell whether everything is there.
+
+        Raises:
+            UsageError: It is not.
+        """
+        if self._error is not None:
+            raise UsageError(f"{self._file} cannot be written: {self._error.strerror}.", "Choose another file.")
+
+
+def write(file: Path, text: str) -> None:
+    """Write a text file whole.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        file.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error

@@ -1,0 +1,90 @@
+"""With and without the draft in a real terminal: both sides answer, the verdict comes, the conversation is unhurt."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+from tests.e2e.test_terminal import Terminal, pytestmark, start  # noqa: F401 - the fixture and the marks
+
+_FIGURES = r"\d+\.\d t/s"
+_VERDICT = re.compile(r"(faster|slower, [\d.]+x the speed|a tie) \(.*1 run each")
+
+
+def _sides(screen: str) -> list[str]:
+    """The lines above the texts, without the figures where there are none yet."""
+    return [line for line in screen.splitlines() if re.match(r"\s*With(out)? draft", line)]
+
+
+def _asks(terminal: Terminal) -> str:
+    """One answered prompt; returns the answer's lines."""
+    terminal.until(lambda s: " ready " in s)
+    terminal.type("Name the capital of France.")
+    terminal.press("Enter")
+    screen = terminal.until(lambda s: "Paris" in s and re.search(_FIGURES, s))
+    return next(line for line in screen.splitlines() if "Paris" in line).strip()
+
+
+def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., Terminal]) -> None:  # noqa: F811
+    terminal = start("--temp", "0", "--max-tokens", "16")
+    answer = _asks(terminal)
+    terminal.type("half a prom")
+    terminal.until(lambda s: "half a prom" in s)
+    terminal.press("C-u")
+    terminal.until(lambda s: "ask anything" in s)
+
+    terminal.press("F2", "F2")
+    terminal.until(lambda s: len(_sides(s)) == 2)
+    screen = terminal.until(_VERDICT.search, 120)
+    plain, drafted = _sides(screen)
+    assert "Without draft" in plain
+    assert "With draft, automatic" in drafted
+    assert re.search(_FIGURES, plain)
+    assert re.search(_FIGURES, drafted)
+    told = " ".join(screen.split())
+    assert "tokens as without drafts" in told or "differs from token" in told
+    assert "first token" in told
+    assert re.search(r"every side starts with the \d+ tokens before the prompt already read", told)
+
+    terminal.press("Escape")
+    screen = terminal.until(lambda s: "ask anything" in s)
+    assert answer in screen
+    assert not _sides(screen)
+    terminal.type("Are you sure?")
+    terminal.press("Enter")
+    terminal.until(lambda s: s.count("Answer") == 2 and re.search(_FIGURES, s))
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+
+
+def test_stopped_in_the_middle_and_quit_from_there(start: Callable[..., Terminal]) -> None:  # noqa: F811
+    terminal = start("--temp", "0")
+    terminal.until(lambda s: " ready " in s)
+    terminal.type("Write a very long story about the sea.")
+    terminal.press("F2")
+    terminal.until(lambda s: len(_sides(s)) == 2 and re.search(_FIGURES, s), 120)
+    terminal.press("Escape")
+    terminal.until(lambda s: "stopped before everybody had answered once" in s)
+    terminal.press("m")
+    terminal.until(lambda s: "round 1 of 1" in s)
+    terminal.press("C-q")
+    assert terminal.exit_code(5) == 0
+
+
+def test_sides_move_when_the_terminal_is_resized(start: Callable[..., Terminal]) -> None:  # noqa: F811
+    terminal = start("--temp", "0", "--max-tokens", "16")
+    terminal.until(lambda s: " ready " in s)
+    terminal.type("Name the capital of France.")
+    terminal.press("F2")
+    terminal.until(lambda s: len(_sides(s)) == 2)
+    subprocess.run(["tmux", "-L", terminal._name, "resize-window", "-x", "120", "-y", "40"], check=True)
+    terminal.until(lambda s: re.search(r"Without draft.*With draft, automatic", s))
+    subprocess.run(["tmux", "-L", terminal._name, "resize-window", "-x", "60", "-y", "24"], check=True)
+    terminal.until(lambda s: len(_sides(s)) == 2)
+    terminal.until(_VERDICT.search, 120)
+    terminal.press("Escape")
+    screen = terminal.until(lambda s: not _sides(s) and "Name the capital of France." in s)
+    assert "Answer" not in screen
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
