@@ -110,7 +110,7 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
     length = length if length is not None else numbers.draft_length
     if length is not None:
         most = f" of {shown.n_max}" if shown is not None and shown.n_max else ""
-        yield _row("a draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
+        yield _row("per draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
     if numbers.model_share is not None:
         shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
         said = [f"{percent(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
@@ -127,7 +127,7 @@ def _context(shown: Readouts, width: int) -> Iterator[Content]:
 def _prompt(numbers: Numbers) -> Iterator[Content]:
     if numbers.first_s is not None:
         digits = 2 if numbers.first_s < _CENTISECONDS_BELOW_S else 1
-        yield _row("first", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
+        yield _row("starts in", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
     if numbers.prompt_speed is not None:
         yield _row("prompt", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} t/s"))
 
@@ -137,7 +137,7 @@ def _memory(pair: PairInfo) -> Iterator[Content]:
         if model is not None:
             size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantisation(model))}"
             yield _row(label, Content.styled(size, style))
-    yield _row("on", Content.styled(printable(pair.device), "$quiet"))
+    yield _row("device", Content.styled(printable(pair.device), "$quiet"))
 
 
 def _gauge(share: float, width: int, style: str) -> Content:
