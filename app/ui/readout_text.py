@@ -80,12 +80,13 @@ def _doing(shown: Readouts, width: int) -> Iterator[Content]:
 def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
     """Speed now and in all, against plain decoding."""
     now = shown.recent.speed if shown is not None and shown.live else None
-    if now is not None:
-        yield _row("now", Content(f"{now:>{_VALUE}.1f} t/s"))
-    if shown is not None and (bars := shown.recent.bars(width - _LABEL)):
-        yield _row("", Content.styled(bars, "$quiet"))
-    if numbers.speed is not None:
-        yield _row("speed" if now is None else "mean", Content(f"{numbers.speed:>{_VALUE}.1f} t/s"))
+    speeds = [("speed" if now is None else "mean", numbers.speed)]
+    for at, (label, speed) in enumerate(speeds if now is None else [("now", now), *speeds]):
+        if speed is not None:
+            yield _row(label, Content(f"{speed:>{_VALUE}.1f} t/s"))
+        # They belong to the number above them: the newest one.
+        if at == 0 and shown is not None and (bars := shown.recent.bars(width - _LABEL)):
+            yield _row("", Content.styled(bars, "$quiet"))
     if numbers.plain_speed is not None:
         yield _row("plain", Content.styled(f"{numbers.plain_speed:>{_VALUE}.1f} t/s", "$target"))
     if shown is None and numbers.tokens is not None:

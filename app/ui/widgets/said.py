@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.screen import Screen
 from textual.visual import VisualType
 
 _WHO = ("The ", "target", " answers. The ", "draft", " runs ahead of it, and what the target agrees with comes sooner.")
@@ -21,6 +22,13 @@ _WIDTH = 100
 
 class Said(VerticalGroup):
     """The messages; while there are none, what the two colours mean and where to go from here."""
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
+
+    def _on_bindings(self, _: Screen[object]) -> None:
+        if not self.children:
+            self.refresh()
 
     def render(self) -> VisualType:
         return super().render() if self.children else self._nothing_yet()
