@@ -127,6 +127,8 @@ class TandemApp(App[None]):
     def on_mount(self) -> None:
         if not self.is_headless:
             end_politely(self._leave)
+        # Textual goes on with what changes, on a terminal that a shell has used meanwhile.
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self._has_pair:
             self._open_pairs()
         self.call_after_refresh(self._after_first_frame)

@@ -88,10 +88,10 @@ _FIRST = (
     "chat.new",
     "chat.open",
     "chat.compare",
-    "chat.settings",
-    "chat.pairs",
     "chat.tokens",
+    "chat.settings",
     "chat.panel",
+    "chat.pairs",
     "prompt.break_line",
     "app.commands",
 )

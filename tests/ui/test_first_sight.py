@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from textual._compositor import Compositor
 from textual.content import Content
+from textual.driver import Driver
 from textual.geometry import Size
 
+from app.chat.store import Store
 from app.engine.types import Origin
 from app.ui.app import TandemApp
 from app.ui.reading.origins import COLOURLESS, OriginDocument
@@ -114,3 +118,25 @@ async def test_downloads_keep_to_their_lines_in_a_narrow_window() -> None:
 def test_the_verdict_on_a_pair_stands_above_what_a_small_window_may_cut_off() -> None:
     lines = [line.plain for line in report_lines(REPORT)]
     assert lines.index("They can ride together; enter brings them.") == len(REPORT.models) + 1
+
+
+async def test_the_whole_screen_is_drawn_when_a_suspended_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[object] = []
+    draw = Compositor.render_full_update
+
+    def noted(compositor: Compositor, *args: bool, **kwargs: bool) -> object:
+        drawn.append(compositor)
+        return draw(compositor, *args, **kwargs)
+
+    async with open_chat() as chat:
+        await chat.shows("ready")
+        await chat.pilot.pause()
+        monkeypatch.setattr(Compositor, "render_full_update", noted)
+        chat.pilot.app.post_message(Driver.SignalResume())
+        await chat.until(lambda: drawn)
+
+
+async def test_a_sentence_in_the_sidebar_keeps_its_margin(tmp_path: Path) -> None:
+    async with open_chat(size=(120, 30), store=lambda: Store.open(tmp_path / "conversations.db")) as chat:
+        await chat.shows("   There are no ")
+        assert any(row.startswith("   conversations yet.") for row in chat.rows)
