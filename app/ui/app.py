@@ -222,7 +222,7 @@ class TandemApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Let the user look for a command."""
-        if not CommandPalette.is_open(self):
+        if not isinstance(self.screen, CommandPalette):
             from app.ui.screens.palette import Palette
 
             self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
