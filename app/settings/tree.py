@@ -144,9 +144,9 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "who drafts in automatic mode: the draft model, the look-up in what was said, or both",
     ),
-    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted in a round; means fixed", metavar="N"),
-    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "shorter drafts are not submitted; means fixed", metavar="N"),
-    _draft("p_min", Number(0, 1, step=0.05), "less probable tokens are not drafted; means fixed", metavar="P"),
+    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted in a round; turns auto off", metavar="N"),
+    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "shorter drafts are not submitted; turns auto off", metavar="N"),
+    _draft("p_min", Number(0, 1, step=0.05), "less probable tokens are not drafted; turns auto off", metavar="P"),
     _setting(
         "draft.lookup_min_match",
         Number(2, 16, whole=True),

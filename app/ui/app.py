@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
@@ -126,6 +127,8 @@ class TandemApp(App[None]):
     def on_mount(self) -> None:
         if not self.is_headless:
             end_politely(self._leave)
+        # Textual goes on with what changes, on a terminal that a shell has used meanwhile.
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self._has_pair:
             self._open_pairs()
         self.call_after_refresh(self._after_first_frame)
@@ -220,10 +223,30 @@ class TandemApp(App[None]):
             if told:
                 self._keeper.say(told)
 
+    def action_command_palette(self) -> None:
+        """Let the user look for a command."""
+        if not isinstance(self.screen, CommandPalette):
+            from app.ui.screens.palette import Palette
+
+            self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
+
+    def search_themes(self) -> None:
+        """Let the user choose a theme."""
+        from textual.theme import ThemeProvider
+
+        from app.ui.screens.palette import Palette
+
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="search the themes"))
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
+        yield SystemCommand("Keys", "Show every key", self.action_keys)
+        yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
+        yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
+            yield SystemCommand("New", "Begin a new conversation", self._chat.action_restart)
             yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
+            yield SystemCommand("Tokens", "Show who wrote each token", self._chat.action_toggle_tokens)
+            yield SystemCommand("Numbers", "Show or hide the numbers", self._chat.action_toggle_panel)
         if self._keeper.keeps and screen is self._chat:
             yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
             yield from ConversationCommands(self._chat, self._keeper)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from app.ui.screens.chat import ChatScreen
 
 _KEYS = """
-ctrl+j  new line      ctrl+s  search past prompts      @file  include a file
-f8      copy answer   ctrl+b  copy its last code       ctrl+z  suspend, ctrl+_ undo"""
+ctrl+j  new line     ctrl+s   search past prompts   @file   include a file
+f8      copy answer  ctrl+b   copy its last code    ctrl+_  undo
+ctrl+z  suspend      ctrl+up  choose a message      f1      every key"""
 
 
 def _draft(chat: ChatScreen, mode: str) -> None:
@@ -52,7 +53,7 @@ def _copy(chat: ChatScreen, what: str) -> None:
 
 
 def _save(chat: ChatScreen, name: str) -> None:
-    chat.hint.say(f"saved as {save(chat.keeper, name)}")
+    chat.hint.say(f"Saved as {save(chat.keeper, name)}.")
 
 
 def _include(chat: ChatScreen, path: str) -> None:

@@ -49,9 +49,11 @@ async def _copy(app: App[Any], text: str, what: str) -> None:
     reached = await aside(lambda: _give(text)) or _tell_terminal(app, text)
     where = f"in {_short(kept)}" if kept is not None else ""
     if reached:
-        line = f"copied {what}" + (f"; also {where}" if where else "")
+        line = f"Copied {what}" + (f"; also {where}" if where else ".")
+    elif where:
+        line = f"Too long for the terminal's clipboard; {what}: {where}"
     else:
-        line = f"{what}: too long for the terminal's clipboard; {where}" if where else f"{what}: cannot be copied"
+        line = f"It cannot be copied: {what}."
     for hint in app.screen.query(Hint):
         hint.say(line)
 

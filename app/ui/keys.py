@@ -7,7 +7,14 @@ import sys
 from textual.binding import ActiveBinding, Binding, BindingType
 
 KEYS: list[BindingType] = [
-    Binding("escape", "leave_task", "leave it", key_display="esc", id="chat.leave_task", tooltip="Leave it as it was"),
+    Binding(
+        "escape",
+        "leave_task",
+        "leave it",
+        key_display="esc",
+        id="chat.leave_task",
+        tooltip="Stop editing",
+    ),
     Binding("escape", "stop", "stop", key_display="esc", id="chat.stop", tooltip="Stop the answer; its text stays"),
     Binding(
         "ctrl+d",
@@ -26,7 +33,10 @@ KEYS: list[BindingType] = [
     Binding(
         "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
     ),
+    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
+    Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
     Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding(
         "f7",
         "toggle_sidebar",
@@ -35,13 +45,10 @@ KEYS: list[BindingType] = [
         tooltip="Show or hide the conversations",
         priority=True,
     ),
-    Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
-    Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
-    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
-    Binding("left", "round(-1)", "earlier round", id="chat.earlier_round", show=False, priority=True),
-    Binding("right", "round(1)", "later round", id="chat.later_round", show=False, priority=True),
+    Binding("left", "round(-1)", "earlier round of f3", id="chat.earlier_round", show=False, priority=True),
+    Binding("right", "round(1)", "later round of f3", id="chat.later_round", show=False, priority=True),
     Binding("f8", "copy_answer", "copy", id="chat.copy", tooltip="Copy the answer", show=False, priority=True),
     Binding(
         "ctrl+b",
@@ -81,10 +88,10 @@ _FIRST = (
     "chat.new",
     "chat.open",
     "chat.compare",
-    "chat.settings",
-    "chat.pairs",
     "chat.tokens",
+    "chat.settings",
     "chat.panel",
+    "chat.pairs",
     "prompt.break_line",
     "app.commands",
 )

@@ -80,12 +80,13 @@ def _doing(shown: Readouts, width: int) -> Iterator[Content]:
 def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
     """Speed now and in all, against plain decoding."""
     now = shown.recent.speed if shown is not None and shown.live else None
-    if now is not None:
-        yield _row("now", Content(f"{now:>{_VALUE}.1f} t/s"))
-    if shown is not None and (bars := shown.recent.bars(width - _LABEL)):
-        yield _row("", Content.styled(bars, "$quiet"))
-    if numbers.speed is not None:
-        yield _row("speed" if now is None else "mean", Content(f"{numbers.speed:>{_VALUE}.1f} t/s"))
+    speeds = [("speed" if now is None else "mean", numbers.speed)]
+    for at, (label, speed) in enumerate(speeds if now is None else [("now", now), *speeds]):
+        if speed is not None:
+            yield _row(label, Content(f"{speed:>{_VALUE}.1f} t/s"))
+        # They belong to the number above them: the newest one.
+        if at == 0 and shown is not None and (bars := shown.recent.bars(width - _LABEL)):
+            yield _row("", Content.styled(bars, "$quiet"))
     if numbers.plain_speed is not None:
         yield _row("plain", Content.styled(f"{numbers.plain_speed:>{_VALUE}.1f} t/s", "$target"))
     if shown is None and numbers.tokens is not None:
@@ -110,7 +111,7 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
     length = length if length is not None else numbers.draft_length
     if length is not None:
         most = f" of {shown.n_max}" if shown is not None and shown.n_max else ""
-        yield _row("a draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
+        yield _row("per draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
     if numbers.model_share is not None:
         shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
         said = [f"{percent(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
@@ -127,7 +128,7 @@ def _context(shown: Readouts, width: int) -> Iterator[Content]:
 def _prompt(numbers: Numbers) -> Iterator[Content]:
     if numbers.first_s is not None:
         digits = 2 if numbers.first_s < _CENTISECONDS_BELOW_S else 1
-        yield _row("first", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
+        yield _row("starts in", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
     if numbers.prompt_speed is not None:
         yield _row("prompt", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} t/s"))
 
@@ -137,7 +138,7 @@ def _memory(pair: PairInfo) -> Iterator[Content]:
         if model is not None:
             size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantisation(model))}"
             yield _row(label, Content.styled(size, style))
-    yield _row("on", Content.styled(printable(pair.device), "$quiet"))
+    yield _row("device", Content.styled(printable(pair.device), "$quiet"))
 
 
 def _gauge(share: float, width: int, style: str) -> Content:

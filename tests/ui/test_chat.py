@@ -267,7 +267,7 @@ async def test_acceptance_wears_the_drafts_colour() -> None:
 async def test_automatic_drafting_shows_its_verdict_and_spares_bars_where_the_line_is_short() -> None:
     settings = ChatSettings("A pair", drafting=AutoDraft())
     async with open_chat(settings) as chat:
-        await chat.shows("ready  automatic  ctx 0/32k")
+        await chat.shows("ready  automatic drafting  ctx 0/32k")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
         await chat.shows("measuring this pair, once 30 %")

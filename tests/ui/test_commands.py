@@ -187,7 +187,7 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         for name in ("it", "it.json"):
             await chat.type(f"/save {name}")
             await chat.pilot.press("enter")
-            await chat.shows("saved as")
+            await chat.shows("Saved as")
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
         await chat.type("/save it.md")

@@ -72,7 +72,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.shows("19.9 GB")
         await chat.pilot.press("f5")
         await chat.until(lambda: "19.9 GB" not in chat.text)
-        await chat.shows("ready  model  ctx 0/32k")
+        await chat.shows("ready  draft model  ctx 0/32k")
         await chat.pilot.resize_terminal(140, 30)
         await chat.pilot.pause()
         assert "19.9 GB" not in chat.text
@@ -355,7 +355,7 @@ async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others(columns:
         assert set(shown) <= described
         assert shown[-1] == "f1 keys"
         assert "ctrl+q quit" in shown or columns < 24
-        assert "esc stop" in shown or columns < 40
+        assert "ctrl+d draft" in shown or columns < 40
         assert "ctrl+p commands" in shown or columns < 200
 
 

@@ -59,7 +59,7 @@ def test_keys_are_read_as_before() -> None:
 async def test_what_is_copied_is_also_in_a_private_file() -> None:
     async with open_chat() as chat:
         copy_text(chat.pilot.app, "some text", "the answer")
-        await chat.shows("copied the answer; also in")
+        await chat.shows("Copied the answer; also in")
         assert copied_file().read_text() == "some text"
         if sys.platform != "win32":
             assert copied_file().stat().st_mode & 0o777 == 0o600
@@ -73,7 +73,7 @@ async def test_tmux_is_asked_by_its_own_command(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TMUX", "x")
     async with open_chat() as chat:
         chat.pilot.app.copy_to_clipboard("été")
-        await chat.shows("copied 3 characters")
+        await chat.shows("Copied 3 characters")
         assert (tmp_path / "given").read_text() == "été"
         assert (tmp_path / "asked").read_text() == "load-buffer -w -\n"
 

@@ -101,15 +101,15 @@ def test_everything_measured_is_said() -> None:
         "model: the draft model is",
         "accepted    78 % ━",
         "per check    5.9 tokens",
-        "a draft     10.0 tokens",
+        "per draft   10.0 tokens",
         "drafter     88 % model",
         "            12 % look-up",
         "context     2.1k / 32k",
-        "first       0.21 s",
+        "starts in   0.21 s",
         "prompt     1,700 t/s",
         "target      19.9 GB Q4_K_M",
         "draft        0.5 GB Q8_0",
-        "on        CPU",
+        "device    CPU",
     ):
         assert line in text
     assert all(len(line) <= 30 for line in text.splitlines())
@@ -121,9 +121,9 @@ def test_what_was_not_measured_is_not_shown() -> None:
     readouts.ready(PAIR.n_ctx)
     readouts.follow(StepCompleted(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
-    for word in ("t/s", "plain", "verdict", "accepted", "lately", "per check", "a draft", "drafter", "prompt"):
+    for word in ("t/s", "plain", "verdict", "accepted", "lately", "per check", "per draft", "drafter", "prompt"):
         assert word not in text
-    assert "first       1.00 s" in text
+    assert "starts in   1.00 s" in text
 
 
 def test_drafting_that_is_off_says_why() -> None:
@@ -138,7 +138,7 @@ def test_a_fixed_length_is_named() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
     readouts.follow(StepCompleted(1, (), replace(STATS, drafted_steps=100)))
-    assert "a draft      5.0 of 7 tokens" in shown(readouts)
+    assert "per draft    5.0 of 7 tokens" in shown(readouts)
 
 
 def test_what_takes_its_time_shows_how_far_it_is() -> None:

@@ -131,7 +131,7 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         await panel.find("top_k")
         await panel.chat.shows("Keep the K most probable; 0 keeps all.")
         assert "A whole number between 0 and 1,000,000. Default: 40." in panel.chat.text
-        assert "sampling.top_k in settings.toml, --top-k; from the settings file, over 40" in panel.chat.text
+        assert "sampling.top_k in settings.toml, --top-k; from the settings file, instead of 40" in panel.chat.text
 
 
 async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(file: Path) -> None:

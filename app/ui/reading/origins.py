@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from textual.content import Content, Span
 
@@ -11,6 +11,7 @@ from app.engine.types import Origin
 from app.ui.reading.rows import Row
 
 STYLES = {Origin.DRAFT: "$draft", Origin.TARGET: "$target"}
+COLOURLESS = {Origin.DRAFT: "", Origin.TARGET: "bold underline"}
 _LINE_END = "⏎"
 _LONGEST = 2_000
 
@@ -41,12 +42,16 @@ class Writers:
 class OriginDocument:
     """Growing text as it came, in two colours; line ends are shown, for they are tokens too.
 
+    Args:
+        styles: How the tokens of each writer look.
+
     Attributes:
         frozen: Rows that never change again.
         open: The row after them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, styles: Mapping[Origin, str] = STYLES) -> None:
+        self._styles = styles
         self.frozen: list[Row] = []
         self._text: list[str] = []
         self._spans: list[Span] = []
@@ -60,7 +65,7 @@ class OriginDocument:
     def append(self, runs: Iterable[Run]) -> None:
         for text, origin in runs:
             for line in printable(text).splitlines(keepends=True):
-                self._add(line, STYLES[origin])
+                self._add(line, self._styles[origin])
 
     def _add(self, line: str, style: str) -> None:
         ends = line.endswith("\n")

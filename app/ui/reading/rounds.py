@@ -74,12 +74,12 @@ def _headline(details: RoundDetails, newest: int, width: int) -> Content:
     whole = f"{took} for {n} tokens" if n > 1 else took
     short = f"{details.number:,}"
     numbered = f"{short} of {newest:,}"
-    for number, cost in ((numbered, whole), (numbered, took), (short, took)):
+    for number, cost in ((numbered, whole + plain), (numbered, took + plain), (short, took + plain), (short, took)):
         parts = [
             Content(f"round {number}"),
             Content.styled(" and ".join(sources) or "no draft", _DRAFT if sources else _QUIET),
             Content.styled(f"accepted {details.n_accepted} of {drafted}", _DRAFT) if drafted else Content(""),
-            Content.styled(cost + plain, _QUIET),
+            Content.styled(cost, _QUIET),
         ]
         line = Content(_GAP).join(part for part in parts if part)
         if line.cell_length <= width:
@@ -87,20 +87,24 @@ def _headline(details: RoundDetails, newest: int, width: int) -> Content:
     return line
 
 
-def _disagreement(details: RoundDetails) -> Content:
+def _disagreement(details: RoundDetails, width: int) -> Content:
     at = details.n_accepted
     if details.declined is None or at >= len(details.written):
         return Content("")
     wrote, said = visible(details.written[at]), visible(details.drafted[at])
     confidence = details.confidences[at]
     trust = "looked up" if confidence is None else f"draft p {probability(confidence)}"
-    return Content.assemble(
-        ("the target wrote ", _QUIET),
-        (wrote, _TARGET),
-        (f" (p {probability(details.chosen[at])}); the draft said ", _QUIET),
-        (said, _DRAFT),
-        (f" ({trust}, target p {probability(details.declined)})", _QUIET),
-    )
+    for more in (f" ({trust}, target p {probability(details.declined)})", f" ({trust})", ""):
+        line = Content.assemble(
+            ("the target wrote ", _QUIET),
+            (wrote, _TARGET),
+            (f" (p {probability(details.chosen[at])}); the draft said ", _QUIET),
+            (said, _DRAFT),
+            (more, _QUIET),
+        )
+        if line.cell_length <= width:
+            break
+    return line.truncate(width, ellipsis=True)
 
 
 def round_lines(details: RoundDetails, newest: int, width: int) -> Iterator[Content]:
@@ -122,4 +126,4 @@ def round_lines(details: RoundDetails, newest: int, width: int) -> Iterator[Cont
         padded = [c.pad_right(col.width - c.cell_length) for c, col in zip(cells, columns[start:end], strict=True)]
         before, after = "… " if start else "", "…" if end < depths else ""
         yield Content.assemble((label.ljust(_LABEL_CELLS) + before, _QUIET), *padded, (after, _QUIET))
-    yield _disagreement(details)
+    yield _disagreement(details, width)

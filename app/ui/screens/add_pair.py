@@ -150,7 +150,7 @@ class AddPairScreen(Screen[str | None]):
 
 
 def report_lines(report: Report) -> Iterator[Content]:
-    """What was found out, the verdict last."""
+    """What was found out: the models, the verdict, and what speaks for and against it."""
     names = [printable(f"{model.name} {model.quant}".strip()) for model in report.models]
     width = max(len(name) for name in names)
     for model, name in zip(report.models, names, strict=True):
@@ -158,6 +158,8 @@ def report_lines(report: Report) -> Iterator[Content]:
         yield Content.assemble(
             (f"{model.role:8}{name:{width}}", f"${model.role}"), (f"{gigabytes(model.size):>11}{here}", "")
         )
+    yield Content("")
+    yield from _verdict(report)
     yield Content("")
     if report.fit is not None:
         yield Content.styled(printable(f"{report.fit.value}: {report.reason}"), "$quiet")
@@ -170,7 +172,9 @@ def report_lines(report: Report) -> Iterator[Content]:
         yield Content.styled(f"{to_come} to download, {free} of disk free", "$quiet")
     for warning in report.warnings:
         yield Content.styled(printable(warning), "$quiet")
-    yield Content("")
+
+
+def _verdict(report: Report) -> Iterator[Content]:
     if report.problems:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:

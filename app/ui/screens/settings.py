@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
@@ -25,6 +25,7 @@ from app.ui.setting_rows import PRESET, not_here, rows, stepped, troubles
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.setting_inputs import SettingFilter, TextInput
 from app.ui.widgets.setting_line import Shown
 from app.ui.widgets.setting_list import SettingList
@@ -61,8 +62,8 @@ class SettingsScreen(Screen[bool]):
         Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
         Binding("tab", "scope", "for whom", id="settings.scope", tooltip="For all, or for this one", priority=True),
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Back to what is under it", priority=True),
-        Binding("ctrl+l", "reset_all", "all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
-        Binding("ctrl+s", "save", "preset", id="settings.save", tooltip="Keep them under a name", priority=True),
+        Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
+        Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them under a name", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
 
@@ -100,7 +101,7 @@ class SettingsScreen(Screen[bool]):
             yield Static(id="scope")
         yield SettingList(self._all())
         yield Hint()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._show()

@@ -119,9 +119,10 @@ class ConversationList(Widget):
 
     def render(self) -> Content:
         if not self._rows:
-            return Content.styled(" " * _MARGIN + self._empty, "$quiet")
+            lines = Content.styled(self._empty, "$quiet").wrap(max(1, self.size.width - _MARGIN - 1))
+            return Content("\n").join(Content.assemble(" " * _MARGIN, line) for line in lines)
         now, width = time(), self.size.width
-        lines: list[Content] = []
+        lines = []
         for at, row in enumerate(self._rows[self._top : self._top + self.page], self._top):
             if width < _NARROW:
                 lines.append(_narrow_title(row, width, chosen=at == self._at and self._is_searched))

@@ -69,6 +69,7 @@ class ConversationPicker(Vertical):
 
         & TitleInput {
             display: none;
+            margin: 0 0 1 3;
         }
 
         &.-renames {

@@ -116,7 +116,8 @@ def pace_text(job: Job) -> str:
 
 
 def _bar(one: Download, pace: str, width: int) -> Content:
-    cells = max(_SHORTEST_BAR, min(_LONGEST_BAR, width - _NUMBERS))
+    room = width - _NUMBERS
+    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
     full = int(one.share * cells)
     style = f"${one.role}"
     if one.waiting:
@@ -126,9 +127,9 @@ def _bar(one: Download, pace: str, width: int) -> Content:
         tail = f"{_amount(one)}{_GAP}{'✓' if one.done >= one.total else pace}"
     return Content.assemble(
         (f"{one.role:{_ROLE}}{_GAP}", style),
-        ("█" * full, style),
-        ("░" * (cells - full), style),
-        _GAP,
+        ("━" * full, style),
+        ("━" * (cells - full), "$rule"),
+        _GAP * bool(cells),
         (tail, "" if not one.waiting else "$quiet"),
     )
 

@@ -32,7 +32,9 @@ class HeaderLine(Widget):
         width = self.size.width
         if self.pair is None:
             return Content.assemble((_BRAND, "bold"), (printable(self._title), "$quiet")).truncate(width, ellipsis=True)
-        left = Content.assemble((_BRAND, "bold"), _pair(self.pair)).truncate(width, ellipsis=True)
+        left = Content.assemble((_BRAND, "bold"), _pair(self.pair))
+        if left.cell_length >= width:
+            left = Content.assemble((_BRAND, "bold"), _pair(self.pair, brief=True)).truncate(width - 1, ellipsis=True)
         device = printable(self.pair.device)
         # The two names come first; what does not fit beside them whole is left out.
         for more in (f"{device} · {gigabytes(_weights(self.pair))} ", f"{device} ", ""):
@@ -48,9 +50,12 @@ def _weights(pair: PairInfo) -> int:
     return pair.target.size_bytes + (pair.draft.size_bytes if pair.draft is not None else 0)
 
 
-def _pair(pair: PairInfo) -> Content:
-    target = Content.styled(printable(f"{model_name(pair.target)} {quantisation(pair.target)}"), "$target")
+def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
+    """Both names with their quantisations; briefly, without these where a name is left."""
+    name = model_name(pair.target)
+    target = Content.styled(printable(name if brief else f"{name} {quantisation(pair.target)}"), "$target")
     if pair.draft is None:
         return target
-    draft = f"{draft_name(pair.target, pair.draft)} {quantisation(pair.draft)}".strip()
+    name = draft_name(pair.target, pair.draft)
+    draft = name if brief and name else f"{name} {quantisation(pair.draft)}".strip()
     return Content.assemble(target, ("  +  ", "$quiet"), (printable(draft), "$draft"))

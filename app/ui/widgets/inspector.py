@@ -12,7 +12,7 @@ from app.events import RoundDetails
 from app.ui.reading.rounds import round_lines
 
 _MOST_ROUNDS = 2_000
-_NOTHING = "Rounds are recorded while this is open; the next answer shows them. left and right step through"
+_NOTHING = "Rounds are recorded while this is open; the next answer shows them, and left and right step through them."
 
 
 class Inspector(Widget):

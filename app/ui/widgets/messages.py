@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.containers import VerticalGroup, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static
@@ -15,6 +15,7 @@ from app.chat.tree import Node, State, Tree
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
+from app.ui.widgets.said import Said
 from app.ui.widgets.speech import Speech
 
 MOST_SHOWN = 40
@@ -36,7 +37,7 @@ def _widget(node: Node) -> UserMessage | AnswerMessage:
 class MessageList(VerticalScroll, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
 
-    said = query_one("#said", VerticalGroup)
+    said = query_one("#said", Said)
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class MessageList(VerticalScroll, can_focus=False):
         self._left = False
 
     def compose(self) -> ComposeResult:
-        yield VerticalGroup(id="said")
+        yield Said(id="said")
 
     def on_mount(self) -> None:
         self.anchor()

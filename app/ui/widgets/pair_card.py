@@ -81,7 +81,7 @@ class PairLine(Widget):
         mark = f" {_MARK} " if self.chosen else "   "
         card = self._card
         if card is None:
-            return Content.assemble(mark, ("Another repository ...", "" if self.chosen else "$quiet"))
+            return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))
         name = _cell(Content.styled(printable(card.name), "bold" if self.chosen else ""), self._columns.name)
         size = f"{gigabytes(card.size) if card.size else '':>{_SIZE}}"
         gap = " " * _GAP

@@ -150,7 +150,7 @@ def _whence(shown: Shown) -> str:
         return said
     value, origin = shown.below
     whose = "" if origin is Origin.DEFAULT else f" of {_ARTICLES.get(origin, origin.value)}"
-    return f"{said}, over {value_text(shown.setting, value)[:24]}{whose}"
+    return f"{said}, instead of {value_text(shown.setting, value)[:24]}{whose}"
 
 
 _ARTICLES = {

@@ -14,6 +14,7 @@ _BARS = 8
 _GAP = "  "
 _ALWAYS = 0
 
+_WHOLE_NAMES = {"automatic": "automatic drafting", "model": "draft model"}
 SOURCE_STYLES = ("$draft", "$quiet")
 """While drafting, and while not."""
 
@@ -53,7 +54,10 @@ class StatusLine(Widget):
             source = shown.drafting.source
             yield 2, Content.styled("drafting off" if source == "off" else source, SOURCE_STYLES[source == "off"])
         elif shown.source_name:
-            yield 2, Content.styled(shown.source_name, SOURCE_STYLES[not shown.is_drafting])
+            # A word alone says enough among the numbers of an answer only.
+            name = shown.source_name
+            name = _WHOLE_NAMES.get(name, name) if shown.doing else name
+            yield 2, Content.styled(name, SOURCE_STYLES[not shown.is_drafting])
         if shown.n_ctx:
             yield 4, Content.styled(f"ctx {tokens(shown.used)}/{tokens(shown.n_ctx)}", "$quiet")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.ui.reading.origins import OriginDocument, Run
+from app.ui.reading.origins import COLOURLESS, STYLES, OriginDocument, Run
 from app.ui.widgets.rows_view import RowsView
 
 
@@ -13,7 +13,7 @@ class TokenView(RowsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._document = OriginDocument()
+        self._document = OriginDocument(COLOURLESS if self.app.no_color else STYLES)
 
     def append(self, runs: Iterable[Run]) -> None:
         """Show more of it."""

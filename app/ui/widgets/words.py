@@ -26,7 +26,10 @@ class Word:
 
 
 class Words(Widget, can_focus=False):
-    """Words side by side: on the left as many as fit, each whole; on the right those that are never left out."""
+    """Words side by side: on the left as many as fit, each whole; on the right those that are never left out.
+
+    Where not all fit, those that a click does nothing to give way to the others.
+    """
 
     ALLOW_SELECT = False
 
@@ -48,9 +51,10 @@ class Words(Widget, can_focus=False):
             right.pop(0)
         end = width + _GAP - _length(right)
         left: list[Word] = []
-        for word in self._left:
+        for word in sorted(self._left, key=lambda word: word.clicked is None):
             if _length([*left, word]) <= end:
                 left.append(word)
+        left.sort(key=self._left.index)
         self._at = []
         line = self._side_by_side(left, 0)
         line = line.pad_right(max(0, end - line.cell_length))

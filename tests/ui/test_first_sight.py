@@ -1,0 +1,142 @@
+"""What somebody sees who has never seen it, in a small window, or without colours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual._compositor import Compositor
+from textual.content import Content
+from textual.driver import Driver
+from textual.geometry import Size
+
+from app.chat.store import Store
+from app.engine.types import Origin
+from app.ui.app import TandemApp
+from app.ui.reading.origins import COLOURLESS, OriginDocument
+from app.ui.reading.rounds import round_lines
+from app.ui.screens.add_pair import report_lines
+from app.ui.widgets.downloads import DownloadBars
+from app.ui.widgets.words import Word, Words
+from tests.ui.chat_driver import open_chat
+from tests.ui.fake_pairs import BEGUN
+from tests.ui.setup_driver import open_setup
+from tests.ui.test_setup import REPORT
+from tests.ui.test_tokens import ROUND
+
+_WHO = "The target answers."
+
+
+async def test_an_empty_chat_says_what_the_colours_mean_and_where_to_go() -> None:
+    async with open_chat() as chat:
+        await chat.shows(_WHO)
+        await chat.shows("f2   one prompt with and without the draft")
+        # There are no settings and no pairs to choose from here.
+        assert "f4 " not in chat.text
+        await chat.send("one")
+        await chat.until(lambda: _WHO not in chat.text)
+        chat.engine.says("first")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("ctrl+n")
+        await chat.shows(_WHO)
+
+
+async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
+    async with open_chat() as chat:
+        chat.pilot.app.set_keymap({"chat.tokens": "f9"})
+        await chat.shows("f9   who wrote each token")
+
+
+async def test_the_palette_has_what_tandem_can_do_and_nothing_else() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("ctrl+p")
+        await chat.shows("Begin a new conversation")
+        assert "Maximize" not in chat.text
+        assert "\N{RIGHT-POINTING MAGNIFYING GLASS}" not in chat.text
+        await chat.pilot.press(*"token")
+        await chat.until(lambda: "Begin a new conversation" not in chat.text)
+        await chat.pilot.press("enter")
+        await chat.shows("the next answer shows them")
+
+
+async def test_themes_are_chosen_in_the_same_quiet_palette() -> None:
+    async with open_chat() as chat:
+        app = chat.pilot.app
+        assert isinstance(app, TandemApp)
+        app.search_themes()
+        await chat.shows("search the themes")
+        assert "\N{RIGHT-POINTING MAGNIFYING GLASS}" not in chat.text
+
+
+async def test_a_narrow_header_spares_the_quantisation_and_keeps_both_names() -> None:
+    async with open_chat(size=(56, 20)) as chat:
+        await chat.shows("Qwen2.5-Coder-32B-Instruct  +  0.5B")
+        assert "Q4_K_M" not in chat.rows[0]
+
+
+class _Bar(Words):
+    @property
+    def size(self) -> Size:
+        return Size(12, 1)
+
+
+def test_words_that_do_nothing_give_way() -> None:
+    bar = _Bar()
+    dead, alive, also = (Word(Content("dead"), None), Word(Content("alive"), print), Word(Content("also"), print))
+    bar.say([dead, alive, also])
+    assert bar.render().plain == "alive  also"
+    bar.say([dead, alive])
+    assert bar.render().plain == "dead  alive"
+
+
+@pytest.mark.parametrize("width", [54, 60, 78, 120])
+def test_a_round_has_its_lines_whole_at_any_width(width: int) -> None:
+    lines = list(round_lines(replace(ROUND, number=1234), 1299, width))
+    assert all(line.cell_length <= width for line in lines)
+    assert lines[-1].plain.startswith("the target wrote 0 (p .54); the draft said ·len")
+
+
+def test_without_colours_the_targets_tokens_are_told_by_their_shape() -> None:
+    document = OriginDocument(COLOURLESS)
+    document.append([("drafted", Origin.DRAFT), (" own", Origin.TARGET)])
+    (row,) = document.open
+    styles = [(row.content.plain[span.start : span.end], span.style) for span in row.content.spans]
+    assert styles == [("drafted", ""), (" own", "bold underline")]
+
+
+async def test_downloads_keep_to_their_lines_in_a_narrow_window() -> None:
+    async with open_setup(size=(56, 20)) as window:
+        window.pairs.goes("coder-32b", BEGUN)
+        await window.shows("1 min 22 s")
+        assert window.setup.query_one(DownloadBars).content_size.height == 2
+        assert all(cell_len(row) <= 56 for row in window.rows)
+
+
+def test_the_verdict_on_a_pair_stands_above_what_a_small_window_may_cut_off() -> None:
+    lines = [line.plain for line in report_lines(REPORT)]
+    assert lines.index("They can ride together; enter brings them.") == len(REPORT.models) + 1
+
+
+async def test_the_whole_screen_is_drawn_when_a_suspended_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[object] = []
+    draw = Compositor.render_full_update
+
+    def noted(compositor: Compositor, *args: bool, **kwargs: bool) -> object:
+        drawn.append(compositor)
+        return draw(compositor, *args, **kwargs)
+
+    async with open_chat() as chat:
+        await chat.shows("ready")
+        await chat.pilot.pause()
+        monkeypatch.setattr(Compositor, "render_full_update", noted)
+        chat.pilot.app.post_message(Driver.SignalResume())
+        await chat.until(lambda: drawn)
+
+
+async def test_a_sentence_in_the_sidebar_keeps_its_margin(tmp_path: Path) -> None:
+    async with open_chat(size=(120, 30), store=lambda: Store.open(tmp_path / "conversations.db")) as chat:
+        await chat.shows("   There are no ")
+        assert any(row.startswith("   conversations yet.") for row in chat.rows)
