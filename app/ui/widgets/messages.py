@@ -14,6 +14,7 @@ from app.chat.message import Role
 from app.chat.tree import Node, State, Tree
 from app.engine.text import printable
 from app.errors import AppError
+from app.ui.widgets.even import Even
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
 from app.ui.widgets.speech import Speech
 
@@ -33,7 +34,11 @@ def _widget(node: Node) -> UserMessage | AnswerMessage:
     return UserMessage(node.text, "You" if node.role is Role.USER else "System", node.id)
 
 
-class MessageList(VerticalScroll, can_focus=False):
+class _Said(VerticalGroup, Even):
+    """All messages, one below the other."""
+
+
+class MessageList(VerticalScroll, Even, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
 
     said = query_one("#said", VerticalGroup)
@@ -49,7 +54,7 @@ class MessageList(VerticalScroll, can_focus=False):
         self._left = False
 
     def compose(self) -> ComposeResult:
-        yield VerticalGroup(id="said")
+        yield _Said(id="said")
 
     def on_mount(self) -> None:
         self.anchor()
