@@ -25,7 +25,8 @@ from app.cli.compare_run import (
     with_pair,
     write,
 )
-from app.cli.options import Options, pair_params, read_options
+from app.cli.loading import pair_params
+from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.compare import card as cards

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from app.cli.engines import make_engine
+from app.cli.engine import make_engine
 from app.cli.flags import read_flags
 from app.cli.opener import Opener
 from app.cli.options import (

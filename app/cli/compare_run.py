@@ -14,7 +14,8 @@ from app.chat.message import Message, Role
 from app.cli import INTERRUPTED
 from app.cli.compare import REPEAT
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.options import Options, pair_params, read_options
+from app.cli.loading import pair_params
+from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.compare.difference import Difference, explain

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from app.cli.fitting import Fitting, memory_rooms, offer_line, weighed
-from app.cli.options import DEFAULT_PAIR, Options, catalog, read_options, registry, wanted_params, with_threads
+from app.cli.loading import wanted_params, with_threads
+from app.cli.options import DEFAULT_PAIR, Options, catalog, read_options, registry
 from app.errors import AppError
 from app.hardware.builds import is_usable
 from app.hardware.conditions import conditions, resident_share

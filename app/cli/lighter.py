@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.cli.fitting import DoesNotFitError
-from app.cli.options import Options, known_pairs, wanted_params
+from app.cli.loading import known_pairs, wanted_params
+from app.cli.options import Options
 from app.cli.scarcity import ran_out
 from app.errors import AppError, NoMemoryError
 from app.hardware.fit import MAIN

@@ -10,31 +10,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 from app.catalog import Catalog, Pair, shipped_file
 from app.chat.message import Message, Role
-from app.cli.fitting import fitted, kept_here, memory_rooms, with_remote
 from app.cli.flags import read_flags
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
-from app.cli.scarcity import present, ran_out
 from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
-from app.errors import ModelFileError, NoMemoryError, PairError, UsageError
-from app.hardware.cpu import default_threads, thread_candidates
-from app.paths import cache_dir, config_dir, memory_dir, pairs_file, settings_file
+from app.errors import ModelFileError, PairError, UsageError
+from app.hardware.cpu import default_threads
+from app.paths import cache_dir, config_dir, pairs_file, settings_file
 from app.registry import Registry, SetUp
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.settings.build import drafting, of_pair, sampling
 from app.settings.desk import Desk
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.tree import MODES
-from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
-from app.worker import CancelSwitch, Loader, Progress
+from app.source import parse_source
 
 if TYPE_CHECKING:
-    from app.hardware.rpc import RpcServer
-    from app.llama.pair import PairParams
+    from app.worker import CancelSwitch, Loader, Progress
 
-_FILES = "files"
+FILES = "files"
 _LOOKS = ("appearance", "keys")
 DEFAULT_PAIR = "demo"
 """What is taken before any pair was set up."""
@@ -158,88 +154,15 @@ class PairLoader:
     options: Options
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        # llama.cpp is first imported here.
-        from app.llama.cancel import CancelFlag
-        from app.llama.pair import load_pair
+        # What the machine has and llama.cpp can do is first looked at here; whoever asks does not wait for it.
+        from app.cli.loading import load
 
-        assert isinstance(cancel, CancelFlag)
-        params, pair = pair_params(self.options), self.options.pair
-        try:
-            return load_pair(params, cancel, progress)
-        except NoMemoryError as error:
-            wanted = wanted_params(self.options)
-            raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+        return load(self.options, cancel, progress)
 
 
 def loader(options: Options) -> Loader:
     """Loads the pair of these options."""
     return PairLoader(options)
-
-
-def pair_params(options: Options) -> PairParams:
-    """What to load and where to; the demo's draft is made here if it is missing.
-
-    Raises:
-        PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
-        RemoteError: A server of remote devices cannot be used.
-    """
-    params = wanted_params(options)
-    servers: tuple[RpcServer, ...] = ()
-    if options.process.rpc:
-        from app.cli.remote import reach
-
-        servers = reach(options.process.rpc)
-        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
-    if options.placement.stored:
-        params = present(params, with_remote(memory_rooms(), servers))
-    if options.placement.fit:
-        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
-    return with_threads(params) if options.tuned_threads else params
-
-
-def known_pairs() -> list[Pair]:
-    """What the catalogue has."""
-    return list(catalog().pairs.values())
-
-
-def with_threads(params: PairParams) -> PairParams:
-    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
-    from app import thread_store
-    from app.llama.identity import thread_file
-
-    file = thread_file(params, thread_candidates())
-    chosen = thread_store.load(file) if file is not None else None
-    if chosen is None:
-        return params
-    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
-
-
-def wanted_params(options: Options) -> PairParams:
-    """What was asked for, before it is held against the machine; see `pair_params`.
-
-    Raises:
-        PairError: A file has not been downloaded yet.
-    """
-    from app.llama.pair import PairParams
-
-    pair, files = options.pair, options.files
-    target = files.target.path if files is not None else _file(pair.target, pair)
-    draft = None
-    if pair.draft is not None:
-        draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
-    placement = options.placement
-    return PairParams(
-        target=target,
-        draft=draft,
-        n_threads=options.n_threads,
-        n_ctx=options.n_ctx,
-        memory_dir=memory_dir(),
-        model=placement.model,
-        draft_model=placement.draft_model,
-        kv_type=placement.kv_type,
-        draft_kv_type=placement.draft_kv_type,
-        flash_attention=placement.flash_attention,
-    )
 
 
 def catalog() -> Catalog:
@@ -269,21 +192,6 @@ def demo_is_installed() -> bool:
         return False
 
 
-def _file(source: ModelSource, pair: Pair) -> Path:
-    match source:
-        case LocalModel(path):
-            return path
-        case DemoModel(part):
-            return demo_file(part)
-        case HubModel():
-            how = f"tandem setup {pair.name}" if pair.name != _FILES else f"tandem setup {_as_flags(pair)}"
-            raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
-
-
-def _as_flags(pair: Pair) -> str:
-    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")
-
-
 def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     """The pair that the flags mean: a named one, two files, or the default."""
     target, draft = given.get("target"), given.get("draft")
@@ -297,7 +205,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     for known in registry().read().pairs.values():
         if (known.pair.target, known.pair.draft) == sources and known.is_here:
             return known.pair, known
-    return Pair(name=_FILES, title=str(sources[0]), target=sources[0], draft=sources[1]), None
+    return Pair(name=FILES, title=str(sources[0]), target=sources[0], draft=sources[1]), None
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:

@@ -13,7 +13,7 @@ from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
 from app.chat.textfile import read_text
 from app.cli import INTERRUPTED
-from app.cli.engines import make_engine
+from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, loader, read_options
 from app.cli.output import AnswerPrinter, StatusLine
@@ -33,7 +33,7 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""

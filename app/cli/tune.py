@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.options import Options, pair_params, read_options
+from app.cli.loading import pair_params
+from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.cli.staircase import heat_map_lines, staircase, thread_lines, verdict

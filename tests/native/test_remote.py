@@ -15,7 +15,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
-from app.cli.engines import make_engine
+from app.cli.engine import make_engine
 from app.cli.options import loader, read_options
 from app.cli.parser import build_parser
 from app.engine.types import SamplingParams

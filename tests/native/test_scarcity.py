@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from app.cli import fitting, scarcity
-from app.cli import options as command
+from app.cli import fitting, loading, scarcity
 from app.cli.fitting import DoesNotFitError, fitted
+from app.cli.options import loader, read_options
 from app.cli.placement import Placement
 from app.cli.scarcity import present
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
@@ -128,7 +128,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ..
     """A function that gives this machine these devices."""
 
     def give(*devices: DeviceRoom) -> tuple[DeviceRoom, ...]:
-        for module in (fitting, scarcity, command):
+        for module in (fitting, scarcity, loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
         return devices
 
@@ -151,9 +151,9 @@ def test_a_load_that_ran_out_comes_with_offers(
     def fail(*_: Any) -> Any:
         raise no_memory(device, "big.gguf")
 
-    monkeypatch.setattr(pairs, "load_pair", fail)
+    monkeypatch.setattr(loading, "load_pair", fail)
     given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
-    load = command.loader(command.read_options(given))
+    load = loader(read_options(given))
 
     with pytest.raises(DoesNotFitError, match=r"not enough memory for big\.gguf") as caught:
         load(CancelFlag(), lambda *_: True)
@@ -186,12 +186,12 @@ def test_a_stored_device_that_is_gone_is_said_and_replaced(rooms: Callable[..., 
 
 def test_only_a_stored_one_is_replaced(rooms: Callable[..., Any], demo_target: Path) -> None:
     rooms(MAIN)
-    options = command.read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))
+    options = read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))
     with pytest.raises(UsageError, match="no device CUDA7"):
-        command.pair_params(options)
+        loading.pair_params(options)
 
     stored = replace(options, placement=Placement(model=ModelParams(devices=("CUDA7",)), stored=True))
-    assert "CUDA7 is not there any more" in command.pair_params(stored).notices[0]
+    assert "CUDA7 is not there any more" in loading.pair_params(stored).notices[0]
 
 
 def test_what_is_said_about_the_settings_reaches_the_user(demo_target: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.cli import options as command
+from app.cli import loading as command
+from app.cli.options import read_options
 from app.engine.tuning.threads import ThreadTimes
 from app.errors import UsageError
 from app.llama.cancel import CancelFlag
@@ -86,7 +87,7 @@ def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(command, "with_threads", lambda params: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
-    assert command.pair_params(command.read_options(given)).n_threads == 1
+    assert command.pair_params(read_options(given)).n_threads == 1
 
 
 def test_the_model_that_the_processor_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:

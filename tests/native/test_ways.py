@@ -11,8 +11,9 @@ import pytest
 
 from app.cli import fitting
 from app.cli.fitting import DoesNotFitError, fitted
+from app.cli.loading import pair_params, wanted_params
 from app.cli.opener import Opener
-from app.cli.options import Options, pair_params, read_options, wanted_params
+from app.cli.options import Options, read_options
 from app.errors import AppError
 from app.events import Failed, Notice
 from app.hardware.fit import DeviceRoom

@@ -1,0 +1,118 @@
+"""From what was asked for to two loaded models: everything that looks at the machine, imported where that is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from app import thread_store
+from app.catalog import Pair
+from app.cli.fitting import fitted, kept_here, memory_rooms, with_remote
+from app.cli.options import FILES, Options, catalog, demo_file
+from app.cli.scarcity import present, ran_out
+from app.errors import NoMemoryError, PairError
+from app.hardware.cpu import thread_candidates
+from app.hardware.rpc import RpcServer
+from app.llama.cancel import CancelFlag
+from app.llama.identity import thread_file
+from app.llama.pair import PairParams, load_pair
+from app.paths import memory_dir
+from app.responder import LoadedPair
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.worker import CancelSwitch, Progress
+
+
+def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    """Load a pair, on the thread that is to own it; see `app.worker.Loader`.
+
+    Args:
+        options: What the pair is, and where it goes.
+        cancel: Stops it; llama.cpp's own.
+        progress: Told how far it is.
+
+    Raises:
+        AppError: A file is missing or wrong, or the pair does not fit.
+    """
+    assert isinstance(cancel, CancelFlag)
+    params, pair = pair_params(options), options.pair
+    try:
+        return load_pair(params, cancel, progress)
+    except NoMemoryError as error:
+        wanted = wanted_params(options)
+        raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+
+
+def pair_params(options: Options) -> PairParams:
+    """What to load and where to; the demo's draft is made here if it is missing.
+
+    Raises:
+        PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
+        RemoteError: A server of remote devices cannot be used.
+    """
+    params = wanted_params(options)
+    servers: tuple[RpcServer, ...] = ()
+    if options.process.rpc:
+        from app.cli.remote import reach
+
+        servers = reach(options.process.rpc)
+        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
+    if options.placement.stored:
+        params = present(params, with_remote(memory_rooms(), servers))
+    if options.placement.fit:
+        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
+    return with_threads(params) if options.tuned_threads else params
+
+
+def known_pairs() -> list[Pair]:
+    """What the catalogue has."""
+    return list(catalog().pairs.values())
+
+
+def with_threads(params: PairParams) -> PairParams:
+    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
+    file = thread_file(params, thread_candidates())
+    chosen = thread_store.load(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
+def wanted_params(options: Options) -> PairParams:
+    """What was asked for, before it is held against the machine; see `pair_params`.
+
+    Raises:
+        PairError: A file has not been downloaded yet.
+    """
+    pair, files = options.pair, options.files
+    target = files.target.path if files is not None else _file(pair.target, pair)
+    draft = None
+    if pair.draft is not None:
+        draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+    placement = options.placement
+    return PairParams(
+        target=target,
+        draft=draft,
+        n_threads=options.n_threads,
+        n_ctx=options.n_ctx,
+        memory_dir=memory_dir(),
+        model=placement.model,
+        draft_model=placement.draft_model,
+        kv_type=placement.kv_type,
+        draft_kv_type=placement.draft_kv_type,
+        flash_attention=placement.flash_attention,
+    )
+
+
+def _file(source: ModelSource, pair: Pair) -> Path:
+    match source:
+        case LocalModel(path):
+            return path
+        case DemoModel(part):
+            return demo_file(part)
+        case HubModel():
+            how = f"tandem setup {pair.name}" if pair.name != FILES else f"tandem setup {_as_flags(pair)}"
+            raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
+
+
+def _as_flags(pair: Pair) -> str:
+    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")
