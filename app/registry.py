@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from filelock import FileLock, Timeout
 
 from app import atomic
 from app.catalog import Pair, read_pair, write_pair
@@ -145,6 +144,9 @@ class Registry:
         self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
+        # Every command reads this file, and few write it.
+        from filelock import FileLock, Timeout
+
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_S):

@@ -16,7 +16,7 @@ from typing import Protocol
 from app.engine.interfaces import Cancelled
 from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
-from app.responder import AnswerRequest, LoadedPair, answer
+from app.request import AnswerRequest, LoadedPair
 
 log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
@@ -157,7 +157,7 @@ class EngineWorker:
                     case _Load(loader=loader):
                         self._load(loader)
                     case _Answer(number, asked):
-                        self._emit_all(answer(self._loaded, number, asked, self._flag, lambda: self._inspected))
+                        self._answer(number, asked)
                     case _Run(number, job):
                         self._emit_all(job.run(self._loaded, number, self._flag))
             except AppError as error:
@@ -176,6 +176,12 @@ class EngineWorker:
         for notice in self._pair.notices:
             self._emit(Notice(notice))
         self._emit(Loaded(self._pair.info))
+
+    def _answer(self, number: int, request: AnswerRequest) -> None:
+        # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
+        from app.responder import answer
+
+        self._emit_all(answer(self._loaded, number, request, self._flag, lambda: self._inspected))
 
     def _load_progress(self, what: str, share: float) -> bool:
         self._emit(LoadProgress(what, share))

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.cli.choosing import choose_pair
-from app.cli.engines import make_engine
+from app.cli.engine import make_engine
 from app.cli.flags import read_flags
 from app.cli.known import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener

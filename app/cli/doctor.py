@@ -41,12 +41,6 @@ _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command."""
-    parser.add_argument("named", nargs="?", metavar="PAIR", help="a pair by name (default: the one set up last)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
 def doctor(args: argparse.Namespace) -> int:
     """Look at everything and print it.
 

@@ -1,11 +1,11 @@
-"""Where the models run: on a thread of this process, or in a process of their own."""
+"""Models in a process of their own: both sides of it, and what they can say to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from app.child import Ending, python_command
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.process import Process
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import RunEnded
@@ -16,20 +16,12 @@ from app.isolated.codec import Codec
 from app.isolated.engine import IsolatedEngine
 from app.isolated.protocol import codec_for
 from app.llama.cancel import CancelFlag
-from app.worker import EngineWorker, Loader
-
-Engine = EngineWorker | IsolatedEngine
+from app.worker import Loader
 
 
-def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
-    """The engine that was asked for.
-
-    Devices of other machines are used in a process of its own only: llama.cpp ends the one that it is in when such a
-    device goes away.
-    """
-    if process.isolate:
-        return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out)
-    return EngineWorker(emit, CancelFlag())
+def isolated_engine(process: Process, emit: Callable[[Event], None]) -> IsolatedEngine:
+    """The side that stays; the other one is started with the first pair."""
+    return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out)
 
 
 def codec() -> Codec:

@@ -1,11 +1,11 @@
-"""From options to a pair that is loaded."""
+"""From what was asked for to two loaded models: everything that looks at the machine, imported where that is wanted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from app import thread_store
 from app.catalog import Pair
 from app.cli.choosing import FILES
 from app.cli.device_rooms import memory_rooms, with_remote
@@ -16,38 +16,34 @@ from app.cli.scarcity import present, ran_out
 from app.errors import NoMemoryError, PairError
 from app.hardware.cpu import thread_candidates
 from app.hardware.fit import MAIN, fast_devices
+from app.hardware.rpc import RpcServer
+from app.llama.cancel import CancelFlag
+from app.llama.identity import thread_file
+from app.llama.pair import PairParams, load_pair
 from app.paths import memory_dir
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker import CancelSwitch, Progress
 
-if TYPE_CHECKING:
-    from app.hardware.rpc import RpcServer
-    from app.llama.pair import PairParams
 
+def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    """Load a pair, on the thread that is to own it; see `app.worker.Loader`.
 
-@dataclass(frozen=True, slots=True)
-class PairLoader:
-    """What the worker calls, on its thread, to load a pair; a value, so that the worker may be in another process.
-
-    Attributes:
+    Args:
         options: What the pair is, and where it goes.
+        cancel: Stops it; llama.cpp's own.
+        progress: Told how far it is.
+
+    Raises:
+        AppError: A file is missing or wrong, or the pair does not fit.
     """
-
-    options: Options
-
-    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        # llama.cpp is first imported here.
-        from app.llama.cancel import CancelFlag
-        from app.llama.pair import load_pair
-
-        assert isinstance(cancel, CancelFlag)
-        params, pair = pair_params(self.options), self.options.pair
-        try:
-            return load_pair(params, cancel, progress)
-        except NoMemoryError as error:
-            wanted = wanted_params(self.options)
-            raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+    assert isinstance(cancel, CancelFlag)
+    params, pair = pair_params(options), options.pair
+    try:
+        return load_pair(params, cancel, progress)
+    except NoMemoryError as error:
+        wanted = wanted_params(options)
+        raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
 
 
 def pair_params(options: Options) -> PairParams:
@@ -71,14 +67,32 @@ def pair_params(options: Options) -> PairParams:
     return with_threads(params) if options.tuned_threads else params
 
 
+def kept_here(params: PairParams) -> PairParams:
+    """The same pair with its draft on this machine, unless it was put elsewhere.
+
+    A draft that waits for the network once per token gains nothing.
+    """
+    if params.draft_model.devices:
+        return params
+    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
+    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+
+
+def with_threads(params: PairParams) -> PairParams:
+    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
+    file = thread_file(params, thread_candidates())
+    chosen = thread_store.load(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
 def wanted_params(options: Options) -> PairParams:
     """What was asked for, before it is held against the machine; see `pair_params`.
 
     Raises:
         PairError: A file has not been downloaded yet.
     """
-    from app.llama.pair import PairParams
-
     pair, files = options.pair, options.files
     target = files.target.path if files is not None else _file(pair.target, pair)
     draft = None
@@ -97,29 +111,6 @@ def wanted_params(options: Options) -> PairParams:
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
     )
-
-
-def kept_here(params: PairParams) -> PairParams:
-    """The same pair with its draft on this machine, unless it was put elsewhere.
-
-    A draft that waits for the network once per token gains nothing.
-    """
-    if params.draft_model.devices:
-        return params
-    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
-    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
-
-
-def with_threads(params: PairParams) -> PairParams:
-    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
-    from app import thread_store
-    from app.llama.identity import thread_file
-
-    file = thread_file(params, thread_candidates())
-    chosen = thread_store.load(file) if file is not None else None
-    if chosen is None:
-        return params
-    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
 
 
 def _file(source: ModelSource, pair: Pair) -> Path:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.catalog import Pair
 from app.cli.choosing import choose_pair
-from app.cli.fitting import DoesNotFitError
 from app.cli.flags import read_flags
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
 from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError
 from app.events import Event, Failed
-from app.hardware.offers import Offer
 from app.registry import SetUp
 from app.settings.build import of_pair
 from app.settings.desk import Desk
@@ -27,6 +25,9 @@ from app.source import HubModel
 from app.ui.settings import ChatSettings, applied
 from app.ui.setups import Choice
 from app.ui.ways import NoRoomError, Way
+
+if TYPE_CHECKING:
+    from app.hardware.offers import Offer
 
 _MODELS = ("pair", "target", "draft")
 
@@ -105,7 +106,11 @@ class Opener:
 
     def with_ways(self, event: Event) -> Event:
         """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
-        if not isinstance(event, Failed) or not isinstance(event.error, DoesNotFitError):
+        if not isinstance(event, Failed):
+            return event
+        from app.cli.fitting import DoesNotFitError
+
+        if not isinstance(event.error, DoesNotFitError):
             return event
         ways = tuple(self.way(offer) for offer in event.error.offers)
         return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else "f6 chooses another pair."))

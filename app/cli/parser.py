@@ -11,7 +11,7 @@ from app.cli.bench import EPILOG as BENCH_EPILOG
 from app.cli.bench import add_arguments as add_bench_arguments
 from app.cli.compare import EPILOG as COMPARE_EPILOG
 from app.cli.compare import add_arguments as add_compare_arguments
-from app.cli.doctor import add_arguments as add_doctor_arguments
+from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
 from app.cli.process import add_process_flags
@@ -40,12 +40,6 @@ _SETUP_EPILOG = """examples:
   tandem setup                               propose the best pair for this machine, and ask
   tandem setup coder-32b --yes               download, check and try this pair
   tandem setup --target bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M --draft bartowski/Llama-3.2-1B-Instruct-GGUF
-"""
-
-_DOCTOR_EPILOG = """examples:
-  tandem doctor
-  tandem doctor coder-32b                    this pair: where it would go, and why it is slow
-  tandem doctor --json > machine.json
 """
 
 _PAIRS_EPILOG = """examples:
@@ -98,7 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
     tune.add_argument("--save-trace", type=Path, metavar="FILE", help="append the followed answer, for replays")
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     _add_pair_flags(tune)
-    doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(_DOCTOR_EPILOG))
+    doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(DOCTOR_EPILOG))
     doctor.description = "What this machine has, what the installed llama.cpp can use of it, and what to do about it."
     doctor.set_defaults(command="doctor")
     add_doctor_arguments(doctor)

@@ -6,7 +6,6 @@ import argparse
 from dataclasses import dataclass
 
 from app.errors import UsageError
-from app.hardware.rpc import parse_endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,12 @@ def read_process(args: argparse.Namespace) -> Process:
     Raises:
         UsageError: A server is named twice, or what is named is none.
     """
-    servers = tuple(str(parse_endpoint(text)) for text in getattr(args, "rpc", ()))
+    named: list[str] = getattr(args, "rpc", [])
+    if not named:
+        return Process(getattr(args, "isolate", False))
+    from app.hardware.rpc import parse_endpoint
+
+    servers = tuple(str(parse_endpoint(text)) for text in named)
     if len(set(servers)) != len(servers):
         raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server take part.")
-    return Process(getattr(args, "isolate", False) or bool(servers), servers)
+    return Process(isolate=True, rpc=servers)

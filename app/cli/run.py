@@ -13,9 +13,9 @@ from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
 from app.chat.textfile import read_text
 from app.cli import INTERRUPTED
-from app.cli.engines import make_engine
+from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
@@ -34,7 +34,7 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""

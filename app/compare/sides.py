@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.errors import UsageError
-from app.responder import LoadedPair
+from app.request import LoadedPair
 
 PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.hardware.cgroup import Read, cpu_quota
-from app.hardware.system import RealSystem, ToolError
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
@@ -83,6 +82,8 @@ def _apple_strong() -> int:
     """Performance cores of an Apple processor; 0 elsewhere."""
     if sys.platform != "darwin":
         return 0
+    from app.hardware.system import RealSystem, ToolError
+
     with suppress(ToolError):
         text = RealSystem().run("sysctl", "-n", "hw.perflevel0.physicalcpu", seconds=_TOOL_S).strip()
         return int(text) if text.isdecimal() else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.events import Event
 from app.isolated.codec import Codec
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.worker import Job, Loader
 
 

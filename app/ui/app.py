@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -14,7 +16,7 @@ from textual.screen import Screen
 
 from app.errors import AppError
 from app.events import Event
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.ui.bridge import EventBridge
 from app.ui.conversation_commands import ConversationCommands
 from app.ui.copying import copy_text
@@ -24,10 +26,13 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.signals import end_politely
+from app.ui.sweeping import leave_old_objects
 from app.ui.themes import DARK, FALLBACKS, LIGHT
 from app.ui.tuning import Tuning
 from app.ui.widgets.hint import Hint
-from app.worker import Job, Loader
+
+if TYPE_CHECKING:
+    from app.worker import Job, Loader
 
 _QUIT_AGAIN_S = 2.0
 
@@ -134,13 +139,15 @@ class TandemApp(App[None]):
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
-        """What takes time to import: llama.cpp, on the engine's thread, and Markdown, on this one."""
-        if self._has_pair:
-            self.engine.load(self._loader)
+        """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
         self._keeper.open_store()
         self._chat.call_later(self._chat.sidebar.fill)
-        import app.ui.widgets.markdown  # noqa: F401
-
+        if self._has_pair:
+            self.engine.load(self._loader)
+        if not self.is_headless:
+            leave_old_objects()
+        # An answer that is to be shown before it is there waits for it.
+        Thread(target=import_module, args=("app.ui.widgets.markdown",), daemon=True).start()
         if self._tuning is not None:
             for sentence in [*self._told, *take_keys(self, self._tuning.desk)]:
                 self._keeper.say(sentence)

@@ -8,7 +8,7 @@ from app.compare.sides import with_seed
 from app.engine.types import Drafting
 from app.errors import UsageError
 from app.events import PairInfo
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.ui.session import ChatSession, Phase
 
 MOST_TOKENS = 256

@@ -10,6 +10,7 @@ from app.ui.bridge import Batch, Single
 from app.ui.keeping import Keeper
 from app.ui.pair_changes import PairChanges
 from app.ui.session import Phase
+from app.ui.sweeping import REST_S, sweep
 
 if TYPE_CHECKING:
     from app.ui.screens.chat import ChatScreen
@@ -123,6 +124,7 @@ class Hearing:
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked
         screen.attention.end()
+        screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text)
         screen.hint.forget()
         restored = await screen.messages.settle(counts=counts)

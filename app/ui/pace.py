@@ -6,9 +6,9 @@ import time
 
 FASTEST_S = 0.2
 SLOWEST_S = 1.0
-_SHARE = 0.03
+_SHARE = 0.025
 """Drawing takes the processor from the models, and they wait for the slowest of their threads: once it needs more than
-this of a core, it is done less often."""
+this of a core, it is done less often. Another thread writes to the terminal, which takes a little as well."""
 
 
 class Pace:

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.settings.desk import Desk
 from app.ui.effects import Effects
 from app.ui.settings import ChatSettings, applied

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.errors import AppError
 from app.pairing.propose import Fit
 from app.ui.settings import ChatSettings
-from app.worker import Loader
+
+if TYPE_CHECKING:
+    from app.worker import Loader
 
 
 class Stage(Enum):

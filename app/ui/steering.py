@@ -10,7 +10,7 @@ from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.ui.commands import as_said, as_typed
 from app.ui.keeping import Keeper
 from app.ui.kept import Opened

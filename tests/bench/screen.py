@@ -17,28 +17,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.engine.stats import GenerationStats
-from app.engine.text import Segment
-from app.engine.types import DraftingStatus, FinishReason, Origin
-from app.events import AnswerPlan, Event, Finished, Loaded, StepCompleted
-from app.responder import AnswerRequest
-from app.worker import Job, Loader
+from tests.bench.streamer import TOKENS_PER_SECOND, Streamer
 from tests.bench.terminal import PseudoTerminal
 
 _SIZES = {"chat 80x24": (80, 24), "chat 200x60, panels open": (200, 60)}
 _PROMPT = "Write a long story about a lighthouse, with a list of its rooms and a table of its ships."
 _FLAGS = ("--pair", "demo", "--temp", "0", "--no-draft")
 _SEEN = "Tandem"
-_FAKE_PER_SECOND, _FAKE_PER_ROUND, _FAKE_S = 200, 4, 15
-_TEXT = (
-    "## A heading\n\nSome **words** of an answer with `code` in it, and more words that fill the line.\n\n"
-    "```python\ndef total(items):\n    return sum(item.price for item in items)\n```\n\n- one\n- two\n\n"
-)
+_FAKE_S = 15
 
 
 def main() -> None:
@@ -53,36 +43,43 @@ def main() -> None:
         _stream(args.stream)
         return
     with tempfile.TemporaryDirectory() as folder:
-        environment = _environment(Path(folder))
+        env = environment(Path(folder))
         # The draft of the demo is made, and every module compiled, before anything is measured.
-        _headless(environment, 8)
+        _headless(env, 8)
         if args.only in (None, "first"):
-            _first_frames(environment, args.runs)
+            _first_frames(env, args.runs)
         if args.only in (None, "fake"):
             for name, size in _SIZES.items():
-                _fake(name, size, environment, Path(folder) / "cost.json")
+                _fake(name, size, env, Path(folder) / "cost.json")
         if args.only in (None, "pair"):
-            _pair(environment, Path(folder), args.runs, args.tokens)
+            _pair(env, Path(folder), args.runs, args.tokens)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of a program that has folders of its own, and runs as an installed one does: compiled."""
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "CACHE", "DATA", "STATE")}
-    return {**os.environ, **homes, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    return {**given, **homes, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
 def _chat(*flags: str) -> list[str]:
     return [sys.executable, "-m", "app", *_FLAGS, *flags]
 
 
-def _first_frames(environment: dict[str, str], runs: int) -> None:
+def _first_frames(env: dict[str, str], runs: int) -> None:
     for name, size in _SIZES.items():
-        times = []
-        for _ in range(max(5, runs)):
-            terminal = PseudoTerminal(_chat(), size, environment)
-            times.append(terminal.until(_SEEN) * 1e3)
+        times, spent = [], []
+        # The first one compiles what is not compiled yet.
+        for run in range(max(5, runs) + 1):
+            terminal = PseudoTerminal(_chat(), size, env)
+            waited = terminal.until(_SEEN)
+            if run:
+                times.append(waited * 1e3)
+                spent.append(terminal.processor_s() * 1e3)
             terminal.close()
         print(
-            f"first frame, {name:28} {statistics.median(times):7.0f} ms, {min(times):.0f} to {max(times):.0f}",
+            f"first frame, {name:28} {statistics.median(times):7.0f} ms, {min(times):.0f} to {max(times):.0f}, "
+            f"{statistics.median(spent):.0f} of them the processor's",
             flush=True,
         )
 
@@ -90,9 +87,9 @@ def _first_frames(environment: dict[str, str], runs: int) -> None:
 # The pair
 
 
-def _headless(environment: dict[str, str], tokens: int) -> float:
+def _headless(env: dict[str, str], tokens: int) -> float:
     command = [sys.executable, "-m", "app", "run", *_FLAGS, "--json", "--max-tokens", str(tokens), _PROMPT]
-    done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    done = subprocess.run(command, env=env, capture_output=True, check=True, text=True)
     found: float = _find(json.loads(done.stdout), "predicted_per_second")
     return found
 
@@ -105,13 +102,13 @@ def _find(document: object, name: str) -> float:
     return next((found for value in nested if (found := _find(value, name))), 0.0)
 
 
-def _pair(environment: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
+def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
     chats: dict[str, tuple[PseudoTerminal, Path]] = {}
     for number, (name, size) in enumerate(_SIZES.items()):
         data = folder / f"data{number}"
-        own = {**environment, "XDG_DATA_HOME": str(data)}
+        own = {**env, "XDG_DATA_HOME": str(data)}
         chats[name] = PseudoTerminal(_chat("--max-tokens", str(tokens)), size, own), data
-    contenders: dict[str, Callable[[], float]] = {"no screen": lambda: _headless(environment, tokens)}
+    contenders: dict[str, Callable[[], float]] = {"no screen": lambda: _headless(env, tokens)}
     for name, (terminal, data) in chats.items():
         terminal.until("ready")
         contenders[name] = lambda terminal=terminal, data=data: _answer(terminal, data)  # type: ignore[misc]
@@ -155,64 +152,17 @@ def _kept(data: Path) -> list[str]:
 # The engine that only sleeps
 
 
-def _fake(name: str, size: tuple[int, int], environment: dict[str, str], result: Path) -> None:
+def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -> None:
     command = [sys.executable, "-m", "tests.bench.screen", "--stream", str(result)]
-    terminal = PseudoTerminal(command, size, environment)
+    terminal = PseudoTerminal(command, size, env)
     terminal.until("ready")
     terminal.type("go\r")
     terminal.wait()
     cost = json.loads(result.read_text())
     print(
-        f"{_FAKE_PER_SECOND} tokens/s, {name:28} {cost['share']:6.1%} of a core, {cost['looks']:.1f} frames/s",
+        f"{TOKENS_PER_SECOND} tokens/s, {name:28} {cost['share']:6.1%} of a core, {cost['looks']:.1f} frames/s",
         flush=True,
     )
-
-
-class _Sleeper:
-    """Satisfies `app.ui.app.Engine`; says a fixed text at a fixed speed, then writes what it cost and ends all."""
-
-    def __init__(self, emit: Callable[[Event], None], result: Path) -> None:
-        self._emit = emit
-        self._result = result
-
-    def load(self, loader: Loader) -> None:
-        from tests.ui.fakes import PAIR
-
-        self._emit(Loaded(PAIR))
-
-    def answer(self, request: AnswerRequest) -> int:
-        threading.Thread(target=self._say, daemon=True).start()
-        return 1
-
-    def run(self, job: Job) -> int:
-        raise AssertionError
-
-    def inspect(self, on: bool) -> None:
-        """Nothing is drafted that could be shown."""
-
-    def cancel(self) -> None:
-        """Nothing runs that would have to be stopped."""
-
-    def close(self, timeout: float | None = None) -> bool:
-        return True
-
-    def _say(self) -> None:
-        words = [_TEXT[at : at + 4] for at in range(0, len(_TEXT), 4)]
-        stats = GenerationStats(predicted_n=1, prompt_n=50)
-        drafting = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
-        began, spent = time.perf_counter(), time.process_time()
-        rounds = _FAKE_S * _FAKE_PER_SECOND // _FAKE_PER_ROUND
-        for number in range(rounds):
-            time.sleep(max(0.0, began + number * _FAKE_PER_ROUND / _FAKE_PER_SECOND - time.perf_counter()))
-            said = "".join(words[(number * _FAKE_PER_ROUND + at) % len(words)] for at in range(_FAKE_PER_ROUND))
-            stats.observe_step(_FAKE_PER_ROUND, _FAKE_PER_ROUND - 1, _FAKE_PER_ROUND)
-            stats.predicted_n += _FAKE_PER_ROUND
-            stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
-            self._emit(StepCompleted(1, (Segment(said, Origin.DRAFT),), stats.snapshot(), drafting))
-        share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)
-        self._emit(Finished(1, FinishReason.STOP, "x", "", stats.snapshot(), AnswerPlan("auto", "model", None, None)))
-        self._result.write_text(json.dumps({"share": share, "looks": _looks / (time.perf_counter() - began)}))
-        os._exit(0)
 
 
 _looks = 0
@@ -236,7 +186,13 @@ def _stream(result: Path) -> None:
     def nothing(cancel: object, progress: object) -> object:
         raise AssertionError
 
-    make_app(lambda emit: _Sleeper(emit, result), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]
+    began = time.perf_counter()
+
+    def ended(share: float) -> None:
+        result.write_text(json.dumps({"share": share, "looks": _looks / (time.perf_counter() - began)}))
+        os._exit(0)
+
+    make_app(lambda emit: Streamer(emit, _FAKE_S, ended=ended), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

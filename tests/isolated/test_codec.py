@@ -13,7 +13,7 @@ from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.cli.engines import codec
 from app.cli.fitting import DoesNotFitError
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.options import Options
 from app.cli.placement import Placement
 from app.cli.process import Process

@@ -17,8 +17,9 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
-from app.cli.engines import Engine, make_engine
-from app.cli.loading import PairLoader, pair_params
+from app.cli.engine import Engine, make_engine
+from app.cli.loader import PairLoader
+from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.cli.parser import build_parser
 from app.engine.types import DraftParams, FinishReason, SamplingParams

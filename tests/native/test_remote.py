@@ -15,8 +15,8 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
-from app.cli.engines import make_engine
-from app.cli.loading import PairLoader
+from app.cli.engine import make_engine
+from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.engine.types import SamplingParams

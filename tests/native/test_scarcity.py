@@ -12,6 +12,7 @@ import pytest
 
 from app.cli import fitting, loading, scarcity
 from app.cli.fitting import DoesNotFitError, fitted
+from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.cli.placement import Placement
 from app.cli.scarcity import present
@@ -151,9 +152,9 @@ def test_a_load_that_ran_out_comes_with_offers(
     def fail(*_: Any) -> Any:
         raise no_memory(device, "big.gguf")
 
-    monkeypatch.setattr(pairs, "load_pair", fail)
+    monkeypatch.setattr(loading, "load_pair", fail)
     given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
-    load = loading.PairLoader(read_options(given))
+    load = PairLoader(read_options(given))
 
     with pytest.raises(DoesNotFitError, match=r"not enough memory for big\.gguf") as caught:
         load(CancelFlag(), lambda *_: True)

@@ -31,10 +31,10 @@ def test_help_loads_nothing_heavy() -> None:
     [
         ("app.engine.generator", HEAVY - {"numpy"}),
         ("app.responder", HEAVY - {"numpy"}),
-        ("app.worker", HEAVY - {"numpy"}),
+        ("app.worker", HEAVY),
         ("app.catalog", {"llama_cpp", "textual"}),
-        ("app.cli.options", {"llama_cpp", "textual", "rich"}),
-        ("app.cli.loading", {"llama_cpp", "textual", "rich"}),
+        ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
+        ("app.cli.loader", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.llama", {"llama_cpp"}),
     ],
 )
@@ -42,5 +42,19 @@ def test_a_module_loads_only_its_own_libraries(module: str, foreign: set[str]) -
     assert not loaded_by(f"import {module}") & foreign
 
 
-def test_the_screen_does_not_load_llama_cpp() -> None:
-    assert "llama_cpp" not in loaded_by("import app.ui.app")
+_FIRST_FRAME = """
+import app.cli.chat
+from app.ui.app import TandemApp, make_app
+from app.ui.settings import ChatSettings
+
+TandemApp._after_first_frame = TandemApp._leave
+engine = type("Engine", (), {"cancel": lambda self: None})()
+make_app(lambda emit: engine, None, ChatSettings("A pair")).run(headless=True, size=(200, 60))
+"""
+
+
+def test_the_first_frame_loads_only_what_it_shows() -> None:
+    later = {"llama_cpp", "numpy", "jinja2", "psutil", "filelock", "huggingface_hub", "httpx2", "sqlite3"}
+    later |= {"markdown_it", "pygments"}
+
+    assert not loaded_by(_FIRST_FRAME) & later

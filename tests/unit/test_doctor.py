@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.cli import doctor as command
+from app.cli.doctor_flags import add_doctor_arguments
 from app.errors import ModelLoadError
 from app.hardware.builds import Advice
 from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
@@ -350,7 +351,7 @@ def test_json_of_a_library_that_does_not_load(
 
 def test_the_flag() -> None:
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    command.add_arguments(parser)
+    add_doctor_arguments(parser)
 
     assert parser.parse_args(["--json"]).json
 

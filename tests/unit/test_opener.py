@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.catalog import Pair
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.opener import Opener
 from app.cli.process import Process
 from app.engine.types import DraftParams

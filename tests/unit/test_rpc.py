@@ -13,7 +13,7 @@ import pytest
 
 from app.cli import remote
 from app.cli.device_rooms import with_remote
-from app.cli.loading import PairLoader
+from app.cli.loader import PairLoader
 from app.cli.opener import Opener
 from app.cli.options import read_options
 from app.cli.parser import build_parser

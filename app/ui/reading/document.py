@@ -23,7 +23,7 @@ _AT_ONCE = 4_096
 """Characters that are read together; a long text is read in pieces like one that comes slowly."""
 _LONGEST_LINE = 4_000
 _MOST_BLANK = 100
-_LONGEST_BLOCK = 12_000
+_LONGEST_BLOCK = 6_000
 """A longer line or block is continued by another one, and blank lines end: a model may repeat itself for ever."""
 _CLOSED_BY_BLANK = ("paragraph", "heading", "hr", "math_block")
 
@@ -142,6 +142,8 @@ class MarkdownDocument:
         units = _units(complete)
         for number, unit in enumerate(units):
             if unit.node.type in ("fence", "table"):
+                if number < len(units) - 1 and self._pass_through(unit, lines):
+                    continue
                 self._enter(unit, lines)
                 return True
             if self._cut(unit, lines):
@@ -162,14 +164,28 @@ class MarkdownDocument:
         self._drop(lines, kept)
         return False
 
+    def _pass_through(self, unit: _Unit, lines: list[str]) -> bool:
+        """Freeze a block that could grow but has ended, without reading what follows it again; returns whether it was.
+
+        What comes in one piece may hold many of them.
+        """
+        block, at = _growing(unit, lines)
+        rows: list[Row] = []
+        while at < len(lines) - 1 and (done := block.add(lines[at])) is not None:
+            rows += done
+            at += 1
+        if at + isinstance(block, CodeBlock) != unit.end:
+            return False
+        self._add_gap(unit, lines)
+        self._leave(unit)
+        self.frozen += [*rows, *block.rows()]
+        return True
+
     def _enter(self, unit: _Unit, lines: list[str]) -> None:
         self._add_gap(unit, lines)
         self._leave(unit)
-        if unit.node.type == "fence":
-            self._block = CodeBlock(lines[unit.start])
-        else:
-            self._block = TableBlock(lines[unit.start], lines[unit.start + 1])
-        self._drop(lines, unit.start + (1 if unit.node.type == "fence" else 2))
+        self._block, begun = _growing(unit, lines)
+        self._drop(lines, begun)
 
     def _cut(self, unit: _Unit, lines: list[str]) -> bool:
         """End a block that is too long at a line end, and let the rest begin anew; returns whether it was."""
@@ -241,6 +257,13 @@ class MarkdownDocument:
             number = self._next_number(unit, family, number)
             family, wants_gap = unit.family, True
         return rows
+
+
+def _growing(unit: _Unit, lines: list[str]) -> tuple[CodeBlock | TableBlock, int]:
+    """A fence or a table from its first lines, and the line behind those."""
+    if unit.node.type == "fence":
+        return CodeBlock(lines[unit.start]), unit.start + 1
+    return TableBlock(lines[unit.start], lines[unit.start + 1]), unit.start + 2
 
 
 def _open_fence(node: SyntaxTreeNode, lines: list[str]) -> str:

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from app.chat.attached import compose, question_of, split
 from app.chat.message import Role
 from app.errors import UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.settings.desk import Desk
 from app.ui.bridge import EventBridge
 from app.ui.commands import as_said, as_typed, is_command

@@ -14,6 +14,7 @@ from app.chat.message import Role
 from app.chat.tree import Node, State, Tree
 from app.engine.text import printable
 from app.errors import AppError
+from app.ui.widgets.even import Even
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
 from app.ui.widgets.said import Said
 from app.ui.widgets.speech import Speech
@@ -34,7 +35,7 @@ def _widget(node: Node) -> UserMessage | AnswerMessage:
     return UserMessage(node.text, "You" if node.role is Role.USER else "System", node.id)
 
 
-class MessageList(VerticalScroll, can_focus=False):
+class MessageList(VerticalScroll, Even, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
 
     said = query_one("#said", Said)

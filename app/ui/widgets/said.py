@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.visual import VisualType
+from textual.widget import Widget
+
+from app.ui.widgets.even import Even
 
 _WHO = ("The ", "target", " answers. The ", "draft", " runs ahead of it, and what the target agrees with comes sooner.")
 _KEYS = (
@@ -20,7 +25,7 @@ _WIDTH = 100
 """Cells of a message, which is in the middle where there are more."""
 
 
-class Said(VerticalGroup):
+class Said(VerticalGroup, Even):
     """The messages; while there are none, what the two colours mean and where to go from here."""
 
     def on_mount(self) -> None:
@@ -29,6 +34,9 @@ class Said(VerticalGroup):
     def _on_bindings(self, _: Screen[object]) -> None:
         if not self.children:
             self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return super().render_lines(crop) if self.children else Widget.render_lines(self, crop)
 
     def render(self) -> VisualType:
         return super().render() if self.children else self._nothing_yet()

@@ -13,6 +13,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from app.ui.widgets.even import Even
+
 _GAP = "   "
 
 
@@ -63,7 +65,7 @@ class Speaker(Static):
             self.post_message(self.Clicked(Wish.EARLIER if 2 * x < len(self._branches) else Wish.LATER))
 
 
-class Speech(VerticalGroup, can_focus=True):
+class Speech(VerticalGroup, Even, can_focus=True):
     """A message that can be chosen by a click or a key; then letters say what is to become of it.
 
     Args:

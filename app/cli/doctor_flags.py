@@ -1,0 +1,17 @@
+"""The flags of `tandem doctor`; see `app.cli.doctor`."""
+
+from __future__ import annotations
+
+import argparse
+
+DOCTOR_EPILOG = """examples:
+  tandem doctor
+  tandem doctor coder-32b                    this pair: where it would go, and why it is slow
+  tandem doctor --json > machine.json
+"""
+
+
+def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the command."""
+    parser.add_argument("named", nargs="?", metavar="PAIR", help="a pair by name (default: the one set up last)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")

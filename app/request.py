@@ -1,0 +1,102 @@
+"""What a pair is, and what is asked of it: for whoever need not know how answers come about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from app.chat.message import Begun, Message
+from app.engine.interfaces import Cancelled, Sampler
+from app.engine.types import Drafting, SamplingParams
+from app.events import PairInfo
+
+if TYPE_CHECKING:
+    from app.engine.cache import TokenCache
+    from app.engine.drafters import ModelDrafter
+    from app.engine.tuning.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """One answer to give.
+
+    Attributes:
+        messages: The conversation, ending with the user.
+        sampling: The target's sampler chain.
+        drafting: Automatic, fixed parameters, or None for plain decoding.
+        max_tokens: Most tokens to generate; None for as many as fit.
+        stops: Strings that end the answer.
+        begun: An answer that ended early and is to go on where it did; None for a new one.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    drafting: Drafting = None
+    max_tokens: int | None = None
+    stops: tuple[str, ...] = ()
+    begun: Begun | None = None
+
+
+class BuiltPrompt(Protocol):
+    """A conversation as token ids."""
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+
+    @property
+    def reasoning_opened(self) -> bool:
+        """Whether it ends inside the model's thinking."""
+
+
+class SeededSampler(Sampler, Protocol):
+    """A sampler that owns native state and knows its seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class LoadedPair(Protocol):
+    """Two loaded models, or one, ready to answer. `app.llama.pair` provides it."""
+
+    @property
+    def info(self) -> PairInfo: ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What happened while loading that the user should know."""
+
+    @property
+    def target(self) -> TokenCache: ...
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether a rejected draft can be undone in the target."""
+
+    @property
+    def drafter(self) -> ModelDrafter | None:
+        """The draft model, or None if there is none or it does not fit."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What automatic drafting knows about the pair; None before the first calibration."""
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        """Measure what `memory` begins with. Yields the share done."""
+
+    def remember(self) -> None:
+        """Keep `memory` for the next run."""
+
+    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+        """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
+
+    def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
+
+    def piece(self, token: int) -> bytes:
+        """The bytes a token shows as; empty for control tokens."""
+
+    def is_end(self, token: int) -> bool: ...
+
+    def close(self) -> None: ...

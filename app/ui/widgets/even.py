@@ -1,0 +1,18 @@
+"""What lies under other widgets: drawn once for all its lines, since hardly anything of it is seen."""
+
+from __future__ import annotations
+
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class Even(Widget):
+    """A container whose lines all look alike: it has no border or padding above and below, and no text of its own.
+
+    The last of the base classes: a widget has the styles of the first.
+    """
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # Lines that are one object are also cut, where widgets lie on them, only once.
+        return super().render_lines(Region(crop.x, 0, crop.width, 1)) * crop.height

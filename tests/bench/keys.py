@@ -1,0 +1,125 @@
+"""How long a key takes to the screen: python -m tests.bench.keys [--only start|stream]
+
+The program runs in a pseudo terminal of 120 x 40. Letters are typed one at a time, each of them once, and the time is
+taken until the terminal is told to show it: right after the first frame, while the demo pair is loaded; and while an
+engine that only sleeps speaks at 200 tokens a second, at the end of answers of several lengths and kinds, with
+everything kept on disk as it comes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.screen import environment
+from tests.bench.terminal import PseudoTerminal
+
+_SIZE = (120, 40)
+_LETTERS = [chr(code) for first, last in ((0x3B1, 0x3C9), (0x430, 0x44F)) for code in range(first, last)]
+"""Greek and Cyrillic: nothing else on the screen is written with them."""
+_AFTER_START_S = 2.0
+_STREAM_S = 60.0
+_LENGTHS = (0, 10_000, 50_000)
+_KINDS = {
+    "mixed": "## A heading\n\nSome **words** with `code` in it.\n\n```python\nx = 1\n```\n\n- one\n- two\n\n",
+    "one paragraph": "word and *word* and ",
+    "code": "```python\n" + "def f(x):\n    return g(x) + 1  # more\n\n" * 20_000,
+    "table": "| name | value |\n|---|---|\n" + "| some name | some value |\n" * 40_000,
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["start", "stream"])
+    parser.add_argument("--stream", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.stream:
+        _stream(*args.stream)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        env = environment(Path(folder))
+        if args.only in (None, "start"):
+            waits = [wait for _ in range(5) for wait in _after_start(env)]
+            _tell("while the demo pair is loaded", waits)
+        if args.only in (None, "stream"):
+            for kind in _KINDS:
+                for length in _LENGTHS:
+                    _tell(f"{kind} behind {length:,} tokens", _while_streaming(env, kind, length, folder))
+
+
+def _tell(what: str, waits: Sequence[float]) -> None:
+    late = sum(wait > 0.05 for wait in waits)
+    ranked = sorted(waits)
+    print(
+        f"{what:36} median {statistics.median(waits) * 1e3:5.1f} ms, 95% {ranked[int(len(ranked) * 0.95)] * 1e3:5.1f}, "
+        f"worst {ranked[-1] * 1e3:6.1f}; {late} of {len(waits)} above 50",
+        flush=True,
+    )
+
+
+def _press(terminal: PseudoTerminal, letters: Sequence[str]) -> list[float]:
+    """Type letters at moments that no clock of the program knows; the seconds until each was shown."""
+    waits = []
+    chance = random.Random(1)
+    for letter in letters:
+        pressed = time.perf_counter()
+        terminal.type(letter)
+        terminal.until(letter)
+        waits.append(time.perf_counter() - pressed)
+        time.sleep(chance.uniform(0.02, 0.12))
+    return waits
+
+
+def _after_start(env: dict[str, str]) -> list[float]:
+    terminal = PseudoTerminal([sys.executable, "-m", "app", "--pair", "demo"], _SIZE, env)
+    terminal.until("Tandem")
+    began, waits = time.perf_counter(), []
+    for letter in _LETTERS:
+        waits += _press(terminal, letter)
+        if time.perf_counter() - began > _AFTER_START_S:
+            break
+    terminal.close()
+    return waits
+
+
+def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -> list[float]:
+    store = tempfile.mkdtemp(dir=folder)
+    command = [sys.executable, "-m", "tests.bench.keys", "--stream", kind, str(length), store]
+    terminal = PseudoTerminal(command, _SIZE, env)
+    terminal.until("ready")
+    terminal.type("go\r")
+    # What was there from the beginning is on the screen by then.
+    time.sleep(3.0)
+    waits = _press(terminal, _LETTERS)
+    terminal.close()
+    return waits
+
+
+def _stream(kind: str, length: str, store: str) -> None:
+    """The chat over the engine that only sleeps."""
+    from app.chat.store import Store
+    from app.ui.app import make_app
+    from app.ui.settings import ChatSettings
+    from tests.bench.streamer import Streamer
+
+    def nothing(cancel: object, progress: object) -> object:
+        raise AssertionError
+
+    make_app(
+        lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
+        nothing,  # type: ignore[arg-type]
+        ChatSettings("A pair"),
+        store=lambda: Store.open(Path(store) / "conversations.db"),
+    ).run()
+
+
+if __name__ == "__main__":
+    main()

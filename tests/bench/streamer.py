@@ -1,0 +1,90 @@
+"""An engine that only sleeps: it says a fixed text at a fixed speed, so that all the processor time is the screen's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from app.engine.stats import GenerationStats
+from app.engine.text import Segment
+from app.engine.types import DraftingStatus, FinishReason, Origin
+from app.events import AnswerPlan, Event, Finished, Loaded, StepCompleted
+from app.request import AnswerRequest
+from app.worker import Job, Loader
+from tests.ui.fakes import PAIR
+
+TOKENS_PER_SECOND = 200
+_PER_ROUND = 4
+_LETTERS = 4
+_TEXT = (
+    "## A heading\n\nSome **words** of an answer with `code` in it, and more words that fill the line.\n\n"
+    "```python\ndef total(items):\n    return sum(item.price for item in items)\n```\n\n- one\n- two\n\n"
+)
+
+
+class Streamer:
+    """Satisfies `app.ui.app.Engine`.
+
+    Args:
+        emit: Receives its events.
+        seconds: How long it speaks.
+        text: What it says, over and over.
+        at_once: Tokens that are there from the beginning.
+        ended: Called on its thread when it has ended, with the share of a core that all other threads took.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[Event], None],
+        seconds: float,
+        text: str = _TEXT,
+        at_once: int = 0,
+        ended: Callable[[float], object] = lambda share: None,
+    ) -> None:
+        self._emit = emit
+        self._seconds = seconds
+        self._words = [text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS)]
+        self._at_once = at_once
+        self._ended = ended
+        self._stats = GenerationStats(predicted_n=1, prompt_n=50)
+
+    def load(self, loader: Loader) -> None:
+        self._emit(Loaded(PAIR))
+
+    def answer(self, request: AnswerRequest) -> int:
+        threading.Thread(target=self._speak, daemon=True).start()
+        return 1
+
+    def run(self, job: Job) -> int:
+        raise AssertionError
+
+    def inspect(self, on: bool) -> None:
+        """Nothing is drafted that could be shown."""
+
+    def cancel(self) -> None:
+        """Nothing runs that would have to be stopped."""
+
+    def close(self, timeout: float | None = None) -> bool:
+        return True
+
+    def _speak(self) -> None:
+        began, spent = time.perf_counter(), time.process_time()
+        if self._at_once:
+            self._say(self._at_once)
+        for number in range(int(self._seconds * TOKENS_PER_SECOND / _PER_ROUND)):
+            time.sleep(max(0.0, began + number * _PER_ROUND / TOKENS_PER_SECOND - time.perf_counter()))
+            self._stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
+            self._say(_PER_ROUND)
+        share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)
+        plan = AnswerPlan("auto", "model", None, None)
+        self._emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot(), plan))
+        self._ended(share)
+
+    def _say(self, tokens: int) -> None:
+        at = self._stats.predicted_n
+        said = "".join(self._words[n % len(self._words)] for n in range(at, at + tokens))
+        self._stats.observe_step(tokens, tokens - 1, tokens)
+        self._stats.predicted_n += tokens
+        drafting = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
+        self._emit(StepCompleted(1, (Segment(said, Origin.DRAFT),), self._stats.snapshot(), drafting))
