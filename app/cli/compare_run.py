@@ -17,6 +17,7 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, pair_params, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
+from app.cli.streams import read_input
 from app.compare.difference import Difference, explain
 from app.compare.race import WARM_UP, Contender, RaceProgress, Round, RunEnded, in_process, race
 from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
@@ -243,10 +244,7 @@ def out(text: str) -> None:
 
 def _read_prompt(text: str | None) -> str:
     if text == "-":
-        try:
-            text = sys.stdin.buffer.read().decode("utf-8")
-        except UnicodeDecodeError:
-            raise UsageError("Standard input is not UTF-8 text.", "Give a text, not a binary file.") from None
+        text = read_input()
     if text is None or not text.strip():
         raise UsageError("Give a prompt.", 'For example: tandem compare "Why is the sky blue?"')
     return text
