@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
@@ -15,6 +16,12 @@ def write(path: Path, raw: object) -> None:
     """Write a file in one step, with its folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(raw, file)
-    Path(name).replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(raw, file)
+        Path(name).replace(path)
+    except BaseException:
+        # A full disk would only be fuller of halves, one for every answer.
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -145,7 +145,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.PairsWanted)
     def _open_pairs(self) -> None:
         """Let the user choose another pair; what is going on goes on."""
-        if self._pairs is not None:
+        if self._pairs is not None and self._is_at_chat:
             from app.ui.screens.setup import SetupScreen
 
             self.push_screen(SetupScreen(self._pairs, can_leave=self._has_pair), self._take_pair)
@@ -159,7 +159,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.ConversationsWanted)
     def _open_conversations(self) -> None:
         """Let the user choose another conversation; what is going on goes on until then."""
-        if self._keeper.is_open:
+        if self._keeper.is_open and self._is_at_chat:
             from app.ui.screens.conversations import ConversationsScreen
 
             self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
@@ -167,9 +167,22 @@ class TandemApp(App[None]):
     @on(ChatScreen.ComparisonWanted)
     def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""
-        from app.ui.screens.compare import CompareScreen
+        if self._is_at_chat:
+            from app.ui.screens.compare import CompareScreen
 
-        self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+            self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+
+    @property
+    def _is_at_chat(self) -> bool:
+        """Whether nothing is on top of the chat; a key that is pressed twice asks twice before the first is seen."""
+        return self.screen is self._chat
+
+    def action_command_palette(self) -> None:
+        """Look for a command."""
+        from app.ui.screens.overlay import Palette
+
+        if not Palette.is_open(self):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
@@ -182,7 +195,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.SettingsWanted)
     def _open_settings(self) -> None:
         """Let the user change the settings; what is going on goes on."""
-        if self._tuning is not None:
+        if self._tuning is not None and self._is_at_chat:
             from app.ui.screens.settings import SettingsScreen
 
             desk = self._tuning.desk

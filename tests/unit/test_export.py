@@ -188,3 +188,9 @@ def test_the_program_exports_what_it_imported(file: Path, tmp_path: Path, capsys
     assert main(["export", "1"]) == 0
 
     assert "The Po." in capsys.readouterr().out
+
+
+def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    filled.write_bytes(b"no database at all, and longer than a header" * 20)
+    assert run("--list") == 0
+    assert "The conversations were damaged. They are kept in " in capsys.readouterr().err

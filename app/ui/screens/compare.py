@@ -12,7 +12,6 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from app.compare.note import comparison_markdown, save_note
@@ -23,6 +22,7 @@ from app.ui.comparable import Comparable
 from app.ui.comparing import Comparing
 from app.ui.keys import in_order
 from app.ui.listener import Ears
+from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.outcome import Outcome
@@ -45,7 +45,7 @@ _KEYS = (
 )
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(Overlay[None]):
     """One prompt, answered by every side in turn. Nothing of it enters the conversation.
 
     Args:
