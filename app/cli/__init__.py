@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 
 from app.cli import streams
-from app.cli.parser import build_parser
 from app.errors import AppError
 
 INTERRUPTED = 130
@@ -51,6 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    # Here, so that ctrl+c while it is imported is an interruption like any other.
+    from app.cli.parser import build_parser
+
     args = build_parser().parse_args(argv)
     if args.command == "run":
         from app.cli.run import run

@@ -8,7 +8,6 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from app.chat.textfile import MAX_BYTES
 from app.errors import AppError, UsageError
 
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
@@ -51,6 +50,8 @@ def read_whole(stream: BinaryIO, name: str) -> str:
         UsageError: It is not text, or more of it than any context holds.
         AppError: It cannot be read.
     """
+    from app.chat.textfile import MAX_BYTES
+
     try:
         data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:

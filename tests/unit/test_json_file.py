@@ -11,7 +11,7 @@ from app import json_file
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "it.json").mkdir()
-    with pytest.raises(OSError, match="it.json"):
+    with pytest.raises(OSError, match="it"):
         json_file.write(tmp_path / "it.json", {"a": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["it.json"]
 

@@ -69,3 +69,9 @@ def test_a_prompt_is_read_up_to_the_limit() -> None:
 def test_a_setting_that_is_nowhere_is_not_taken_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "unset", "sampling.tmep"]) == 2
     assert 'Did you mean "sampling.temp"?' in capsys.readouterr().err
+
+
+def test_what_takes_time_is_imported_where_an_interruption_is_heard() -> None:
+    look = "import sys, app.cli; print(sorted({'argparse', 'dataclasses', 'app.cli.parser'} & sys.modules.keys()))"
+    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
