@@ -70,7 +70,7 @@ def _seconds(value: Any) -> float:
 
 def dump(document: Document | None) -> str:
     """A document as text. Raises ValueError for what JSON does not have, such as NaN."""
-    return json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return storable(json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def storable(text: str) -> str:
@@ -123,7 +123,7 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
             summary.pinned,
             summary.created,
             summary.updated,
-            storable(dump(conversation.settings)),
+            dump(conversation.settings),
             storable(conversation.draft),
         ),
     )
@@ -142,7 +142,7 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
                 # Nobody is writing it where it goes.
                 (State.CUT if node.state is State.WRITING else node.state).value,
                 node.created,
-                storable(dump(transcript.stats.get(node.id))),
+                dump(transcript.stats.get(node.id)),
             ),
         )
         ids[node.id] = row.lastrowid

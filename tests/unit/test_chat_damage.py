@@ -71,3 +71,10 @@ def test_what_is_whole_is_as_it_was(file: Path) -> None:
         assert [node.text for node in found.tree.path] == ["hello there", "h\N{REPLACEMENT CHARACTER}i", "and now"]
         assert found.tree.nodes[2].state is State.CUT
         assert found.settings == {"sampling.temp": 0.5}
+
+
+def test_half_a_character_in_a_setting_is_kept_as_a_mark(file: Path) -> None:
+    with closing(Store.open(file)) as store:
+        store.set_settings(1, {"answer.system": "half \ud83d"})
+        assert store.load(1).settings == {"answer.system": "half ?"}
+        assert store.load(store.create({"answer.system": "\ud83d"})).settings == {"answer.system": "?"}
