@@ -193,10 +193,10 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.type("/save it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")
-        await chat.pilot.press("ctrl+u")
-        await chat.type("/save .")
-        await chat.pilot.press("enter")
-        await chat.shows(". is a directory")
+        for name in (".", "/"):
+            command, argument = COMMANDS.read(f"/save {name}")
+            with pytest.raises(UsageError, match="is a directory"):
+                command.run(chat.screen, argument)
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
