@@ -166,7 +166,7 @@ class SettingsFile:
             f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", "Mend it, or move it away."
         )
 
-    def _change(self, change: Callable[[Table], None]) -> None:
+    def _change(self, change: Callable[[Table], object]) -> None:
         from filelock import FileLock, Timeout
 
         try:

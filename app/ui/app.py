@@ -181,7 +181,7 @@ class TandemApp(App[None]):
         """Look for a command."""
         from app.ui.screens.overlay import Palette
 
-        if not Palette.is_open(self):
+        if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
 
     def action_keys(self) -> None:
