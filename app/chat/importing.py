@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from app.chat.export import FORMAT, VERSION
 from app.chat.markdown import from_markdown
 from app.chat.message import Role
-from app.chat.rows import dump, storable
+from app.chat.rows import LAST_SECOND, dump, storable
 from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
@@ -27,8 +27,6 @@ MAX_TEXT = 8 << 20
 """Characters of one message."""
 MAX_DOCUMENT = 64 << 10
 """Characters of one settings or numbers document."""
-_LAST_SECOND = 253_402_300_799.0
-"""The end of the year 9999."""
 _MARKDOWN = (".md", ".markdown", ".txt")
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
@@ -189,7 +187,7 @@ def _time(raw: Any, now: float) -> float:
         return now
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
         _refuse("a time is not a number of seconds")
-    if not 0 <= raw <= _LAST_SECOND:
+    if not 0 <= raw <= LAST_SECOND:
         _refuse("a time is out of range")
     return float(raw)
 

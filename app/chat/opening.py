@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
 from app.chat.health import check_pages
+from app.chat.rows import decoded
 from app.chat.schema import migrate, prepare_index
 from app.errors import StoreError
 
@@ -105,6 +106,8 @@ def _prepared(file: Path, *, check: bool) -> sqlite3.Connection:
 
 
 def _settle(db: sqlite3.Connection) -> None:
+    # One title with a broken byte would make every list unreadable.
+    db.text_factory = decoded
     migrate(db)
     prepare_index(db)
     db.execute("PRAGMA foreign_keys = ON")

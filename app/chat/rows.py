@@ -18,23 +18,59 @@ SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
 NODE = "id, parent, role, text, reasoning, state, created"
 """The columns that `to_node` takes."""
+LAST_SECOND = 253_402_300_799.0
+"""The end of the year 9999."""
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
 def to_summary(row: Sequence[Any]) -> Summary:
+    """A line of the list, as well as it can be read: a disk or a hand may have changed it."""
     number, title, named, pinned, created, updated = row
-    return Summary(number, title, bool(named), bool(pinned), created, updated)
+    return Summary(number, to_text(title), bool(named), bool(pinned), _seconds(created), _seconds(updated))
 
 
 def to_node(row: Sequence[Any]) -> Node:
+    """A message, as well as it can be read: one that is broken must not take the others with it."""
     number, parent, role, text, reasoning, state, created = row
-    return Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], created)
+    return Node(
+        number,
+        parent,
+        _ROLES.get(role, Role.USER),
+        to_text(text),
+        to_text(reasoning),
+        _STATES.get(state, State.CUT),
+        _seconds(created),
+    )
+
+
+def to_document(text: Any) -> Document:
+    """What `dump` wrote; nothing if that can no longer be read."""
+    try:
+        found = json.loads(to_text(text))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def decoded(text: bytes) -> str:
+    """What SQLite holds as text, with a mark for what is none."""
+    return text.decode("utf-8", "replace")
+
+
+def to_text(value: Any) -> str:
+    """A text, whatever SQLite holds in its place."""
+    return decoded(value) if isinstance(value, bytes) else str(value)
+
+
+def _seconds(value: Any) -> float:
+    """A time; the beginning of all if it is none."""
+    return float(value) if isinstance(value, int | float) and 0 <= value <= LAST_SECOND else 0.0
 
 
 def dump(document: Document | None) -> str:
     """A document as text. Raises ValueError for what JSON does not have, such as NaN."""
-    return json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return storable(json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def storable(text: str) -> str:
@@ -87,7 +123,7 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
             summary.pinned,
             summary.created,
             summary.updated,
-            storable(dump(conversation.settings)),
+            dump(conversation.settings),
             storable(conversation.draft),
         ),
     )
@@ -106,7 +142,7 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
                 # Nobody is writing it where it goes.
                 (State.CUT if node.state is State.WRITING else node.state).value,
                 node.created,
-                storable(dump(transcript.stats.get(node.id))),
+                dump(transcript.stats.get(node.id)),
             ),
         )
         ids[node.id] = row.lastrowid

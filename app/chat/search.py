@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.chat.database import Database
+from app.chat.rows import to_text
 from app.chat.schema import has_index
 
 MOST_TERMS = 16
@@ -94,7 +96,7 @@ class Search:
                 SELECT m.conversation AS conversation, max(m.id) AS message, count(*) AS n
                 {source} GROUP BY m.conversation
             ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
-            WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR in_title(c.title))
+            WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR in_title(CAST(c.title AS BLOB)))
             ORDER BY c.updated DESC, c.id DESC LIMIT :limit
             """,
             {**given, "limit": limit},
@@ -122,17 +124,18 @@ class Search:
         short = [word.casefold() for word in words if word not in long]
         folded = [word.casefold() for word in words]
 
-        def in_message(text: str, reasoning: str) -> bool:
-            text, reasoning = text.casefold(), reasoning.casefold()
+        def in_message(*columns: bytes) -> bool:
+            text, reasoning = (to_text(column).casefold() for column in columns)
             return all(word in text or word in reasoning for word in short)
 
-        def in_title(title: str) -> bool:
-            title = title.casefold()
+        def in_title(column: bytes) -> bool:
+            title = to_text(column).casefold()
             return all(word in title for word in folded)
 
         self._database.connection.create_function("in_message", 2, in_message)
         self._database.connection.create_function("in_title", 1, in_title)
-        rest = "in_message(m.text, m.reasoning)" if short else "1"
+        # As bytes: SQLite hands a text that is no UTF-8 to no function.
+        rest = "in_message(CAST(m.text AS BLOB), CAST(m.reasoning AS BLOB))" if short else "1"
         if not long:
             return f"FROM messages m WHERE {rest}", {}
         match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
@@ -141,8 +144,9 @@ class Search:
         }
 
 
-def _hit(row: tuple[int, str, int | None, int, str, str], words: Sequence[str]) -> Hit:
+def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:
     conversation, title, message, count, text, reasoning = row
+    title, text, reasoning = to_text(title), to_text(text), to_text(reasoning)
     shown = excerpt(title if message is None else text, words)
     if message is not None and not shown.marks and reasoning:
         shown = excerpt(reasoning, words)

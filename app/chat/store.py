@@ -10,10 +10,10 @@ system had not written yet: the last seconds, in whole steps.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from app.chat.answers import Answers
@@ -23,7 +23,19 @@ from app.chat.journal import Journal
 from app.chat.message import Role
 from app.chat.opening import move_into_memory, open_copy, open_file
 from app.chat.recovery import Writers
-from app.chat.rows import NODE, SUMMARY, dump, gone, insert_node, insert_transcript, storable, to_node, to_summary
+from app.chat.rows import (
+    NODE,
+    SUMMARY,
+    dump,
+    gone,
+    insert_node,
+    insert_transcript,
+    storable,
+    to_document,
+    to_node,
+    to_summary,
+    to_text,
+)
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
@@ -109,7 +121,7 @@ class Store:
             for node in [node for node in nodes.values() if node.state is State.WRITING]:
                 nodes[node.id] = self._writers.shown(self._database, node)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
-        return Conversation(to_summary(summary), tree, json.loads(settings), draft)
+        return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
 
     def holds(self, conversation: int) -> bool:
         """Whether it is there, also as a deleted one."""
@@ -185,7 +197,7 @@ class Store:
     def stats(self, message: int) -> Document:
         """The numbers of an answer; empty if there are none."""
         rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
-        return dict(json.loads(rows[0][0])) if rows else {}
+        return to_document(rows[0][0]) if rows else {}
 
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
         """Conversations that hold every word of the query; cheap enough for every key."""
@@ -202,12 +214,12 @@ class Store:
             "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
             (limit,),
         )
-        return tuple(text for (text,) in rows)
+        return tuple(to_text(text) for (text,) in rows)
 
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""
         rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
-        return Transcript(self.load(conversation), {message: json.loads(stats) for message, stats in rows})
+        return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
 
     def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
         """Put conversations in as new ones, all or none; returns their ids."""
@@ -229,4 +241,8 @@ class Store:
 
     def _nodes(self, conversation: int) -> dict[int, Node]:
         rows = self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,))
-        return {row[0]: to_node(row) for row in rows}
+        nodes: dict[int, Node] = {}
+        for node in map(to_node, rows):
+            # What replied to a message that a damage has taken begins a branch.
+            nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
+        return nodes

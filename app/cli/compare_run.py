@@ -20,6 +20,7 @@ from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.cli.result_file import check_writable, write
+from app.cli.streams import read_input
 from app.compare.difference import Difference, explain
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread, speeds
@@ -259,10 +260,7 @@ def out(text: str) -> None:
 
 def _read_prompt(text: str | None) -> str:
     if text == "-":
-        try:
-            text = sys.stdin.buffer.read().decode("utf-8")
-        except UnicodeDecodeError:
-            raise UsageError("Standard input is not UTF-8 text.", "Give a text, not a binary file.") from None
+        text = read_input()
     if text is None or not text.strip():
         raise UsageError("Give a prompt.", 'For example: tandem compare "Why is the sky blue?"')
     return text

@@ -51,13 +51,21 @@ def export(args: argparse.Namespace) -> int:
     return 0
 
 
+def open_store(file: Path) -> Store:
+    """The store; that a damaged one had to make way is said. Raises StoreError."""
+    store = Store.open(file)
+    if store.notice:
+        print(f"tandem: {store.notice}", file=sys.stderr)  # noqa: T201
+    return store
+
+
 def _open() -> Store:
     """The store, or what can be read of it where nothing can be written."""
     file = conversations_file()
     if not file.exists():
         raise _nothing()
     try:
-        return Store.open(file)
+        return open_store(file)
     except StoreError:
         copy = Store.in_memory(file)
         if copy.summaries():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from app.chat.importing import read_file
-from app.chat.store import Store
+from app.cli.export import open_store
 from app.engine.text import printable
 from app.paths import conversations_file
 
@@ -13,7 +13,7 @@ from app.paths import conversations_file
 def import_(args: argparse.Namespace) -> int:
     """Read a file into the store; see the module."""
     transcripts = read_file(args.file)
-    store = Store.open(conversations_file())
+    store = open_store(conversations_file())
     try:
         numbers = store.insert(transcripts)
     finally:

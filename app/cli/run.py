@@ -19,6 +19,7 @@ from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
 from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
+from app.cli.streams import read_input, read_whole
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
 from app.errors import AppError, StoppedError, UsageError
@@ -148,15 +149,17 @@ def _read_prompt(args: argparse.Namespace) -> str:
             "Give one prompt: as an argument, with --prompt-file, or - to read it from standard input.",
             'For example: tandem run "Why is the sky blue?"',
         )
-    try:
-        if file is not None:
-            text = file.read_text(encoding="utf-8")
-        elif text == "-":
-            text = sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{file or 'Standard input'} is not UTF-8 text.", "Give a text, not a binary file.") from None
-    except OSError as error:
-        raise AppError(f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions.") from error
+    if file is not None:
+        try:
+            stream = file.open("rb")
+        except OSError as error:
+            raise AppError(
+                f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions."
+            ) from error
+        with stream:
+            text = read_whole(stream, str(file))
+    elif text == "-":
+        text = read_input()
     assert text is not None
     if not text.strip():
         raise UsageError("The prompt is empty.")

@@ -58,9 +58,12 @@ def _unset(file: SettingsFile, name: str) -> None:
         file.unset(known.name)
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
         file.unset(known.name, rest.partition(".")[0])
-    else:
-        # What this Tandem does not know may be the very thing to take out.
-        file.unset(name)
+    elif not file.unset(name):
+        # What this Tandem does not know may be the very thing to take out, if the file holds it.
+        raise UsageError(
+            f'There is no setting "{printable(name)}", here or in the file.{nearest(name)}',
+            "tandem settings lists all of them.",
+        )
 
 
 def _named(name: str) -> tuple[str, Setting]:

@@ -81,13 +81,23 @@ class SettingsFile:
         """
         self._change(lambda table: _put(table, _path(name, preset), BY_NAME[name].kind.write(value)))
 
-    def unset(self, name: str, preset: str = "") -> None:
+    def unset(self, name: str, preset: str = "") -> bool:
         """Take a setting out, so that its default counts again; also one that this Tandem does not know.
+
+        Returns:
+            Whether there was anything of that name.
 
         Raises:
             SettingsError: As for `set`.
         """
-        self._change(lambda table: _take(table, _path(name, preset)))
+        found = False
+
+        def change(table: Table) -> None:
+            nonlocal found
+            found = _take(table, _path(name, preset))
+
+        self._change(change)
+        return found
 
     def clear(self) -> None:
         """Take out every setting; presets, keys and what this Tandem does not know stay."""
@@ -154,7 +164,7 @@ class SettingsFile:
             f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", "Mend it, or move it away."
         )
 
-    def _change(self, change: Callable[[Table], None]) -> None:
+    def _change(self, change: Callable[[Table], object]) -> None:
         from filelock import FileLock, Timeout
 
         try:
@@ -198,14 +208,17 @@ def _put(table: Table, path: list[str], value: object) -> None:
     table[key] = value
 
 
-def _take(table: Table, path: list[str]) -> None:
-    """Take an entry out, and the tables that are empty after it."""
+def _take(table: Table, path: list[str]) -> bool:
+    """Take an entry out, and the tables that are empty after it; returns whether it was there."""
     head, *rest = path
     if head not in table:
-        return
+        return False
     if not rest:
         del table[head]
-    elif isinstance(table[head], dict):
-        _take(table[head], rest)
-        if not table[head]:
-            del table[head]
+        return True
+    if not isinstance(table[head], dict):
+        return False
+    found = _take(table[head], rest)
+    if not table[head]:
+        del table[head]
+    return found

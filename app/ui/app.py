@@ -155,7 +155,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.PairsWanted)
     def _open_pairs(self) -> None:
         """Let the user choose another pair; what is going on goes on."""
-        if self._pairs is not None:
+        if self._pairs is not None and self._is_at_chat:
             from app.ui.screens.setup import SetupScreen
 
             self.push_screen(SetupScreen(self._pairs, can_leave=self._has_pair), self._take_pair)
@@ -169,7 +169,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.ConversationsWanted)
     def _open_conversations(self) -> None:
         """Let the user choose another conversation; what is going on goes on until then."""
-        if self._keeper.is_open:
+        if self._keeper.is_open and self._is_at_chat:
             from app.ui.screens.conversations import ConversationsScreen
 
             self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
@@ -177,12 +177,15 @@ class TandemApp(App[None]):
     @on(ChatScreen.ComparisonWanted)
     def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""
-        from app.ui.screens.compare import CompareScreen
+        if self._is_at_chat:
+            from app.ui.screens.compare import CompareScreen
 
-        # The key was pressed again before the screen came.
-        if isinstance(self.screen, CompareScreen):
-            return
-        self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+            self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
+
+    @property
+    def _is_at_chat(self) -> bool:
+        """Whether nothing is on top of the chat; a key that is pressed twice asks twice before the first is seen."""
+        return self.screen is self._chat
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
@@ -195,7 +198,7 @@ class TandemApp(App[None]):
     @on(ChatScreen.SettingsWanted)
     def _open_settings(self) -> None:
         """Let the user change the settings; what is going on goes on."""
-        if self._tuning is not None:
+        if self._tuning is not None and self._is_at_chat:
             from app.ui.screens.settings import SettingsScreen
 
             desk = self._tuning.desk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from app.ui.copying import copy_text
 if TYPE_CHECKING:
     from app.ui.screens.chat import ChatScreen
 
+_NUMBER = re.compile("[0-9]{1,9}")
 _KEYS = """
 ctrl+j  new line     ctrl+s   search past prompts   @file   include a file
 f8      copy answer  ctrl+b   copy its last code    ctrl+_  undo
@@ -42,7 +44,7 @@ def _copy(chat: ChatScreen, what: str) -> None:
     if not kind:
         copy_text(chat.app, answer, "the answer")
         return
-    if kind != "code" or not (number.strip() or "1").isdecimal():
+    if kind != "code" or not _NUMBER.fullmatch(number.strip() or "1"):
         raise UsageError("Give it as /copy, /copy code or /copy code 2.")
     blocks = code_blocks(answer)
     at = int(number or len(blocks)) if blocks else 0

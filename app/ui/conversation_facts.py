@@ -10,6 +10,7 @@ from pathlib import Path
 from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.tree import Transcript
+from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.commands import as_typed
 from app.ui.keeping import Keeper
@@ -36,6 +37,8 @@ def save(keeper: Keeper, name: str) -> Path:
         file = Path(name).expanduser()
     except (RuntimeError, ValueError):
         file = Path(name)
+    if not file.name:
+        raise UsageError(f"{printable(name)} is a directory.", "Name a file in it.")
     if file.suffix.lower() not in (".md", ".markdown", ".json"):
         file = file.with_name(file.name + ".md")
     _write(file, _render(found, as_json=file.suffix.lower() == ".json"))

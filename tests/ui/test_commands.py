@@ -193,6 +193,10 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.type("/save it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")
+        for name in (".", "/"):
+            command, argument = COMMANDS.read(f"/save {name}")
+            with pytest.raises(UsageError, match="is a directory"):
+                command.run(chat.screen, argument)
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +221,9 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.type("/copy code 3")
         await chat.pilot.press("enter")
         await chat.shows("has 2 blocks of code")
+        command, argument = COMMANDS.read("/copy code " + "9" * 5000)
+        with pytest.raises(UsageError):
+            command.run(chat.screen, argument)
 
 
 async def test_drafting_that_the_settings_turned_off_is_said() -> None:

@@ -225,3 +225,9 @@ def test_no_failure_steers_the_terminal(
 
     assert main(["export", "--output", "absent/\x1b[2Jx.md"]) == 1
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    filled.write_bytes(b"no database at all, and longer than a header" * 20)
+    assert run("--list") == 0
+    assert "The conversations were damaged. They are kept in " in capsys.readouterr().err

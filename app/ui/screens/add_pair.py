@@ -11,13 +11,13 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
 from app.sizes import gigabytes
 from app.ui.keys import in_order
+from app.ui.screens.overlay import Overlay
 from app.ui.setups import Inquiry, PairService, Report
 from app.ui.widgets.downloads import LOOK_S
 from app.ui.widgets.filter_input import QuietInput
@@ -30,7 +30,7 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .
 _NO_DRAFT = "none: drafts come from looking up what was already said"
 
 
-class AddPairScreen(Screen[str | None]):
+class AddPairScreen(Overlay[str | None]):
     """Name two models, see what they are, take them; the result is the name of the new pair.
 
     Args:

@@ -13,7 +13,6 @@ from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.geometry import Size
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Static
 
 from app.compare.note import comparison_markdown, save_note
@@ -24,6 +23,7 @@ from app.ui.comparable import Comparable
 from app.ui.comparing import Comparing
 from app.ui.keys import in_order
 from app.ui.listener import Ears
+from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.key_bar import KeyBar
@@ -49,7 +49,7 @@ _KEYS = (
 )
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(Overlay[None]):
     """One prompt, answered by every side in turn. Nothing of it enters the conversation.
 
     Args:

@@ -8,10 +8,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.getters import query_one
-from textual.screen import Screen
 
 from app.ui.keeping import Keeper
 from app.ui.keys import in_order
+from app.ui.screens.overlay import Overlay
 from app.ui.widgets.conversation_list import ConversationList
 from app.ui.widgets.conversation_picker import ConversationPicker
 from app.ui.widgets.header import HeaderLine
@@ -21,7 +21,7 @@ from app.ui.widgets.key_bar import KeyBar
 _KEYS = ("found.open", "found.leave", "found.rename", "found.pin", "found.delete", "found.undelete", "app.quit")
 
 
-class ConversationsScreen(Screen[int | None]):
+class ConversationsScreen(Overlay[int | None]):
     """Choose a conversation; the result is its id, or None to go on as before.
 
     Args:

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from app.ui.key_map import Key
+from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.key_bar import KeyBar
 
@@ -20,7 +20,7 @@ _KEYS = 26
 """Cells for the keys."""
 
 
-class KeyListScreen(Screen[None]):
+class KeyListScreen(Overlay[None]):
     """Which key does what; nothing else happens here.
 
     Args:

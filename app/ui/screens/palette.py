@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from textual.command import CommandPalette, SearchIcon
+from textual.command import CommandList, CommandPalette, SearchIcon
+
+from app.ui.screens.overlay import Overlay
 
 
-class Palette(CommandPalette):
-    """Textual's own, as quiet as the rest of the program."""
+class Palette(CommandPalette, Overlay[None]):
+    """Textual's own, as quiet as the rest of the program; it bears keys that come before its list was laid out."""
 
     CSS_PATH = "palette.tcss"
 
     def on_mount(self) -> None:
         self.query_one(SearchIcon).icon = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+
+    def _action_command_list(self, action: str) -> None:
+        # Textual has no lines for a list without a height.
+        if self.query_one(CommandList).scrollable_content_region.height:
+            super()._action_command_list(action)

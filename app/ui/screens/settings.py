@@ -11,7 +11,6 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from app.engine.text import printable
@@ -21,6 +20,7 @@ from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting
 from app.ui.keys import in_order
+from app.ui.screens.overlay import Overlay
 from app.ui.setting_rows import PRESET, not_here, rows, stepped, troubles
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
@@ -46,7 +46,7 @@ _KEYS = (
 )
 
 
-class SettingsScreen(Screen[bool]):
+class SettingsScreen(Overlay[bool]):
     """See and change the settings; the result is whether the models are to be loaded anew.
 
     Args:

@@ -11,7 +11,6 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widget import MountError
 from textual.widgets import Input, Static
 
@@ -20,6 +19,7 @@ from app.errors import AppError
 from app.pairing.propose import Fit
 from app.ui.keys import in_order
 from app.ui.screens.add_pair import AddPairScreen
+from app.ui.screens.overlay import Overlay
 from app.ui.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.widgets.downloads import LOOK_S, DownloadBars
 from app.ui.widgets.filter_input import FilterInput
@@ -33,7 +33,7 @@ _KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.can
 """The keys in the last line, most wanted first; together they fit 80 columns."""
 
 
-class SetupScreen(Screen[Choice | None]):
+class SetupScreen(Overlay[Choice | None]):
     """Choose a pair; the result is how to load it, or None to go on as before.
 
     Args:

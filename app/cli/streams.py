@@ -1,0 +1,76 @@
+"""The standard streams of a command: there, in an encoding that holds every answer, and written to their end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import BinaryIO
+
+from app.errors import AppError, UsageError
+
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
+
+
+def prepare() -> None:
+    """Open what the caller has closed, and let answers hold any character.
+
+    A closed stream's number would go to the next file that is opened, the database perhaps, and whatever a library
+    says on standard error into it. What is asked for then fails as on a full disk.
+    """
+    for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is this one.
+            os.open(os.devnull, flags)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        # A console of another encoding shows a mark instead of failing.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8" if not stream.isatty() else None, errors="replace")
+
+
+def read_input() -> str:
+    """All of standard input as text; raises as `read_whole`."""
+    return read_whole(sys.stdin.buffer, "Standard input")
+
+
+def read_whole(stream: BinaryIO, name: str) -> str:
+    """All of a prompt, from a file or a pipe that may have no end.
+
+    Args:
+        stream: Where it comes from.
+        name: What to call that.
+
+    Raises:
+        UsageError: It is not text, or more of it than any context holds.
+        AppError: It cannot be read.
+    """
+    from app.chat.textfile import MAX_BYTES
+
+    try:
+        data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"{name} is larger than {MAX_BYTES >> 20} MB.", "Give a part of it.")
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8 text.", "Give a text, not a binary file.") from None
+    except OSError as error:
+        raise AppError(
+            f"{name} cannot be read: {error.strerror or error}.", "Check the path and its permissions."
+        ) from error
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether an error is of a stream that cannot be written any more, and not of a file or the network."""
+    return error.filename is None and error.errno in _REFUSALS
+
+
+def let_go_of_output() -> None:
+    """Drop what could not be written; Python would complain once more when it flushes at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

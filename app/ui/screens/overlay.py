@@ -1,0 +1,21 @@
+"""Screens on top of the chat, which leave once however fast the keys come."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.await_complete import AwaitComplete
+from textual.screen import Screen
+
+_T = TypeVar("_T")
+
+
+class Overlay(Screen[_T]):
+    """A screen that leaves itself only.
+
+    Textual takes whatever screen is on top when one is dismissed. A key that was pressed twice comes when its screen
+    has left already: it would take the next one too, in the end the last.
+    """
+
+    def dismiss(self, result: _T | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()

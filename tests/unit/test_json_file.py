@@ -1,0 +1,22 @@
+"""Small files that only save time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app import json_file
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "it.json").mkdir()
+    with pytest.raises(OSError, match="it"):
+        json_file.write(tmp_path / "it.json", {"a": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["it.json"]
+
+
+def test_it_is_written_over(tmp_path: Path) -> None:
+    for text in ("long and longer", "short"):
+        json_file.write(tmp_path / "new" / "it.json", text)
+    assert (tmp_path / "new" / "it.json").read_text() == '"short"'

@@ -1,0 +1,77 @@
+"""A command whose standard streams are closed, full or without an end says so, and never with a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from app.chat.textfile import MAX_BYTES
+from app.cli import main
+from app.cli.streams import read_whole
+from app.errors import UsageError
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
+
+
+def in_shell(line: str, buffered: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run `$TANDEM` in a shell."""
+    environment = {**os.environ, "TANDEM": f"{sys.executable} -m app", "PYTHONUNBUFFERED": "" if buffered else "1"}
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, check=False)
+
+
+@posix
+def test_closed_standard_input_is_an_empty_one() -> None:
+    ended = in_shell("$TANDEM run - <&-")
+    assert (ended.returncode, ended.stderr) == (2, "tandem: The prompt is empty.\n")
+
+
+@posix
+def test_closed_standard_output_is_a_failure() -> None:
+    ended = in_shell("$TANDEM settings path >&-")
+    assert ended.returncode == 1
+    assert ended.stderr == "tandem: The output cannot be written: Bad file descriptor.\n"
+
+
+@posix
+def test_closed_standard_error_leaves_its_number_to_nobody() -> None:
+    said = 'import os; from app.cli.streams import prepare; prepare(); print(os.open("/dev/zero", os.O_RDONLY) > 2)'
+    assert in_shell(f"{sys.executable} -c '{said}' 2>&-").stdout == "True\n"
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_full_disk_behind_standard_output_is_a_sentence(buffered: bool) -> None:
+    ended = in_shell("$TANDEM settings >/dev/full", buffered)
+    assert ended.returncode == 1
+    assert ended.stderr == "tandem: The output cannot be written: No space left on device.\n"
+
+
+@posix
+@pytest.mark.parametrize("line", ["run --prompt-file /dev/zero", "run - </dev/zero", "compare - </dev/zero"])
+def test_a_prompt_without_an_end_is_refused(line: str) -> None:
+    ended = in_shell(f"$TANDEM {line}")
+    assert ended.returncode == 2
+    assert "is larger than 8 MB" in ended.stderr
+
+
+def test_a_prompt_is_read_up_to_the_limit() -> None:
+    assert len(read_whole(BytesIO(b"a" * MAX_BYTES), "it")) == MAX_BYTES
+    with pytest.raises(UsageError, match="it is larger"):
+        read_whole(BytesIO(b"a" * (MAX_BYTES + 1)), "it")
+
+
+def test_a_setting_that_is_nowhere_is_not_taken_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "unset", "sampling.tmep"]) == 2
+    assert 'Did you mean "sampling.temp"?' in capsys.readouterr().err
+
+
+def test_what_takes_time_is_imported_where_an_interruption_is_heard() -> None:
+    look = "import sys, app.cli; print(sorted({'argparse', 'dataclasses', 'app.cli.parser'} & sys.modules.keys()))"
+    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
