@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from app.engine.tuning.curve import MAX_ROWS, expand
 from app.hardware.conditions import Conditions
-from app.hardware.pair_view import PairView
+from app.hardware.pair_view import TARGET, PairView
 from app.sizes import gigabytes
 
 _GOOD = 0.8
@@ -35,6 +35,7 @@ _WIDE_KV = ("f16", "bf16", "f32")
 # Weights for the order of causes that nobody measured here, from reports in llama.cpp's own threads.
 _WEIGHT_PAGED = 20.0
 _WEIGHT_NO_GPU = 8.0
+_WEIGHT_SOFTWARE = 60.0  # 3 against 186 t/s, 0.54 against 39, lavapipe
 _WEIGHT_IN_PART = 6.0
 _WEIGHT_DRAFT_ON_CPU = 2.3  # 45 against 103.9 t/s, llama.cpp#10664
 _WEIGHT_KV = 1.8  # 81 against 45 t/s while drafting, llama.cpp#10552
@@ -94,6 +95,7 @@ class Situation:
         cores: Physical ones of the machine.
         conditions: Of the processor at the moment.
         card: A graphics processor that this build can use; "" if there is none.
+        software: Names of devices that the processor plays.
         unused_card: One that it cannot use; "" if there is none.
         command: Installs a build that could; "" where there is none.
         draft_n_ctx_train: Tokens that the draft was trained for; 0 where not known.
@@ -106,6 +108,7 @@ class Situation:
     cores: int
     conditions: Conditions = field(default_factory=Conditions)
     card: str = ""
+    software: tuple[str, ...] = ()
     unused_card: str = ""
     command: str = ""
     draft_n_ctx_train: int = 0
@@ -172,6 +175,19 @@ def _on_cpu(s: Situation) -> Cause | None:
         return None
     text = f"All layers are on the processor, and {s.card} is there. As a rule, a card is several times faster."
     return Cause("target", text, _WEIGHT_NO_GPU, measured=False, hint=(f"  --device {s.card}",))
+
+
+def _software(s: Situation) -> Cause | None:
+    """Whether layers are on a card that the processor plays."""
+    there = [m for m in s.pair.models if not m.on_cpu and set(m.device.split(", ")) & set(s.software)]
+    if not there:
+        return None
+    flag = "--device" if there[0].role == TARGET else "--draft-device"
+    text = (
+        f"The {there[0].role} is on {there[0].device}, which is no card: the processor plays one there, as a rule tens "
+        "of times slower than it computes otherwise."
+    )
+    return Cause("software", text, _WEIGHT_SOFTWARE, measured=False, hint=(f"  {flag} cpu",))
 
 
 def _in_part(s: Situation) -> Cause | None:
@@ -365,6 +381,7 @@ _LOOKS: tuple[Callable[[Situation], Cause | None], ...] = (
     _paged,
     _no_gpu,
     _on_cpu,
+    _software,
     _in_part,
     _draft_on_cpu,
     _kv,
