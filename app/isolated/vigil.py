@@ -67,7 +67,7 @@ class Vigil:
         self.tick_s = tick_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._waits = self._stopped = self._told = False
+        self._waits = self._loading = self._stopped = self._told = False
         self._silence = 0
         """Its number: another one begins with every event."""
         self._since = 0.0
@@ -79,7 +79,7 @@ class Vigil:
         """The child begins with something, or has come to the next."""
         with self._lock:
             self._patience.begin(loading=loading)
-            self._waits, self._stopped = True, False
+            self._waits, self._loading, self._stopped = True, loading, False
             self._break()
 
     def heard(self, event: Event) -> None:
@@ -129,11 +129,13 @@ class Vigil:
             silence, seconds, limit = self._silence, self._silence_s(self._ticks), self._limit_s
             if self._waits and seconds >= limit:
                 return self._lost(f"{self._who} not answered for {_long(seconds)}")
+            loading = self._loading
             looks = self._waits and seconds >= min(limit, self._patience.notice_s)
         if not looks:
             self._let_go()
             return None
-        trouble = self._look()
+        # Before a pair is loaded the child may not be connected, and a server would serve the line in its place.
+        trouble = "" if loading else self._look()
         with self._lock:
             if silence != self._silence:
                 return None

@@ -113,6 +113,8 @@ def test_loading_has_its_own_time(watched: Watched) -> None:
 
     assert [type(finding) for finding in watched.ticks(299)] == [Quiet]
     assert watched.ticks(1) == [Lost("a:5 has not answered for 5 minutes")]
+    # The server would take the line for the program that it waits for.
+    assert watched.made == 0
 
 
 def test_after_a_stop_the_end_is_near_and_a_new_request_has_all_the_time_again(watched: Watched) -> None:
