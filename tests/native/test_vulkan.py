@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.native, pytest.mark.vulkan]
 _SHOW = "GGML_VK_VISIBLE_DEVICES"
 
 _TIE = 2.0
-"""Most that any of the logits of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
+"""Most that a logit of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
 
 Tandem = Callable[..., Any]
 
