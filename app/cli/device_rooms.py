@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from app.hardware.checks import Listed
 from app.hardware.fit import MAIN, DeviceRoom, fast_devices
@@ -30,8 +30,8 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
 
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:
-        if device.kind in ("gpu", "igpu"):
-            kind: Literal["gpu", "igpu"] = "gpu" if device.kind == "gpu" else "igpu"
+        if device.kind in ("gpu", "igpu", "software"):
+            kind = cast('Literal["gpu", "igpu", "software"]', device.kind)
             cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
     return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
 

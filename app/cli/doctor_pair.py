@@ -93,6 +93,7 @@ def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
         cores=facts.machine.physical_cores,
         conditions=conditions(),
         card=fast[0].name if fast else "",
+        software=tuple(room.name for room in found.rooms if room.kind == "software"),
         unused_card=unused[0].name if unused and not fast else "",
         command=facts.advice.command if facts.advice is not None and urgent else "",
         draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,

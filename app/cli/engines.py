@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from app.child import Ending, python_command
 from app.cli.loader import PairLoader
@@ -15,13 +15,25 @@ from app.isolated.child import serve
 from app.isolated.codec import Codec
 from app.isolated.engine import IsolatedEngine
 from app.isolated.protocol import codec_for
+from app.isolated.vigil import Vigil
 from app.llama.cancel import CancelFlag
 from app.worker import Loader
 
 
 def isolated_engine(process: Process, emit: Callable[[Event], None]) -> IsolatedEngine:
     """The side that stays; the other one is started with the first pair."""
-    return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out)
+    return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out, _vigil(process.rpc))
+
+
+def _vigil(servers: Sequence[str]) -> Vigil | None:
+    """Watches over a process that uses these servers' devices; None where there are none."""
+    if not servers:
+        return None
+    from app.hardware.lifeline import Lifeline
+    from app.hardware.rpc import parse_endpoint
+
+    endpoints = [parse_endpoint(server) for server in servers]
+    return Vigil(servers, lambda: [Lifeline(endpoint) for endpoint in endpoints])
 
 
 def codec() -> Codec:

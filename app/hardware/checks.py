@@ -124,9 +124,15 @@ def views(facts: Facts) -> Section:
         for d in facts.devices
         if d.kind in ("gpu", "igpu")
     ]
+    lines += [
+        Line("ok", "device", "", f"{d.name}, {d.description}: the processor, taken only where it is named")
+        for d in facts.devices
+        if d.kind == "software"
+    ]
     lines.append(_build(facts))
     lines += [Line("warning", "tool", trouble) for trouble in machine.troubles]
-    lines += [Line("warning", "setting", "", name, ("It hides devices from llama.cpp.",)) for name in facts.hidden]
+    hint = "It decides which devices llama.cpp sees."
+    lines += [Line("warning", "setting", "", name, (hint,)) for name in facts.hidden]
     return Section("this machine has", tuple(lines), other="llama.cpp can use")
 
 

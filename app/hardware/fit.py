@@ -41,13 +41,14 @@ class DeviceRoom:
 
     Attributes:
         name: llama.cpp's name, or `MAIN`.
-        kind: "gpu" has memory of its own, "igpu" shares main memory.
+        kind: "gpu" has memory of its own, "igpu" shares main memory, "software" is the processor, which plays a card:
+            nothing is put there unless it is named.
         backend: Such as "CUDA"; a model is only split over devices of one backend.
         free_bytes: Now.
     """
 
     name: str
-    kind: Literal["cpu", "gpu", "igpu"]
+    kind: Literal["cpu", "gpu", "igpu", "software"]
     backend: str
     free_bytes: int
 
@@ -288,7 +289,7 @@ def _add(
         grain = layers / (need.n_layers + 1) if len(placed.devices) > 1 else 0
         taken = int(layers * on_devices * share + grain) + need.compute
         loads[name] = loads.get(name, 0) + taken
-        if by_name[name.lower()].kind == "igpu":
+        if by_name[name.lower()].kind in ("igpu", "software"):
             main += taken
     loads[MAIN] = loads.get(MAIN, 0) + main
 

@@ -93,7 +93,7 @@ def ask(endpoint: Endpoint, seconds: float = _SECONDS) -> RpcServer:
         RemoteError: It is not there, does not answer in time, is not such a server or speaks another version.
     """
     deadline = time.monotonic() + seconds
-    address = _resolve(endpoint, deadline)
+    address = resolve(endpoint, deadline)
     try:
         with socket.create_connection(address, timeout=_left(deadline)) as connection:
             talk = _Talk(endpoint, connection, deadline)
@@ -165,8 +165,17 @@ def _is_host(six: str | None, host: str | None) -> bool:
         return False
 
 
-def _resolve(endpoint: Endpoint, deadline: float) -> tuple[str, int]:
-    """The first IPv4 address: llama.cpp knows no other."""
+def resolve(endpoint: Endpoint, deadline: float) -> tuple[str, int]:
+    """The first IPv4 address of a server, since llama.cpp knows no other, and its port.
+
+    Args:
+        endpoint: Where it listens.
+        deadline: By the monotonic clock.
+
+    Raises:
+        RemoteError: There is none.
+        TimeoutError: The deadline has passed.
+    """
     found: list[str] = []
     failed: list[OSError] = []
 

@@ -79,6 +79,10 @@ class Process:
         if self._reader.is_alive():
             self._popen.kill()
 
+    def kill(self) -> None:
+        """End it at once; returns before it is gone."""
+        self._popen.kill()
+
     def _write(self, pipe: IO[bytes]) -> None:
         with suppress(OSError), pipe:
             while (line := self._outbox.get()) is not None:

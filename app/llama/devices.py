@@ -23,7 +23,10 @@ from app.llama import library
 from app.llama.library import native
 from app.llama.plain import plain
 
-Kind = Literal["cpu", "gpu", "igpu", "accel"]
+Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
+
+_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+"""Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
 
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
@@ -62,7 +65,8 @@ class Device:
     Attributes:
         name: llama.cpp's, such as "CUDA0".
         description: Such as "NVIDIA GeForce RTX 4090".
-        kind: "gpu" has memory of its own, "igpu" shares the processor's, "accel" helps the processor.
+        kind: "gpu" has memory of its own, "igpu" shares the processor's, "accel" helps the processor, and "software"
+            is the processor, which plays a card.
         backend: Such as "CUDA".
         total_bytes: Its memory; 0 where the library does not know.
         free_bytes: Of that, now; for the processor what can be had without swapping.
@@ -119,13 +123,17 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     return tuple(found)
 
 
-def graphics() -> dict[str, int]:
-    """Native pointers of what layers can be put on besides the processor, by name; no driver is asked for memory."""
+def graphics(*, software: bool = True) -> dict[str, int]:
+    """Native pointers of what layers can be put on besides the processor, by name; no driver is asked for memory.
+
+    Args:
+        software: Whether cards count that the processor plays.
+    """
     library.start()
     found: dict[str, int] = {}
     for index in range(min(int(_call("ggml_backend_dev_count") or 0), _MOST)):
         handle = _call("ggml_backend_dev_get", index)
-        if handle and _kind(int(_call("ggml_backend_dev_type", handle))) in ("gpu", "igpu"):
+        if handle and _kind_of(handle) in (("gpu", "igpu", "software") if software else ("gpu", "igpu")):
             found.setdefault(_text("ggml_backend_dev_name", handle), handle)
     return found
 
@@ -219,7 +227,7 @@ def _heard(line: str) -> tuple[BuildInfo, tuple[Device, ...]]:
 
 def _device(handle: int, ram_available: int | None) -> Device:
     registry = _call("ggml_backend_dev_backend_reg", handle)
-    kind = _kind(int(_call("ggml_backend_dev_type", handle)))
+    kind = _kind_of(handle)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     _call("ggml_backend_dev_memory", handle, ctypes.byref(free), ctypes.byref(total))
     if kind == "cpu":
@@ -233,6 +241,18 @@ def _device(handle: int, ram_available: int | None) -> Device:
         total_bytes=int(total.value),
         free_bytes=int(free.value),
     )
+
+
+def _kind_of(handle: int) -> Kind:
+    kind = _kind(int(_call("ggml_backend_dev_type", handle)))
+    if kind in ("gpu", "igpu") and is_software(_text("ggml_backend_dev_description", handle)):
+        return "software"
+    return kind
+
+
+def is_software(description: str) -> bool:
+    """Whether a device of this description is the processor, which plays a card."""
+    return any(word in description.lower() for word in _SOFTWARE)
 
 
 def _kind(number: int) -> Kind:

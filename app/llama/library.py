@@ -21,7 +21,10 @@ try:
 except (ImportError, OSError, RuntimeError) as error:
     raise ModelLoadError(
         f"llama.cpp cannot be loaded: {plain(str(error))}.",
-        "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36",
+        # A build with Vulkan loads it wherever it computes.
+        "Install the Vulkan loader; on Debian and Ubuntu: apt install libvulkan1"
+        if "libvulkan" in str(error)
+        else "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36",
     ) from error
 
 __all__ = ["binding_version", "last_errors", "native", "start"]

@@ -27,8 +27,8 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
     if not params.split:
         raw.split_mode = _SPLIT_NONE
         raw.main_gpu = 0
-    if params.devices:
-        pointers = [] if params.devices == (CPU,) else find(params.devices)
+    pointers = _pointers(params.devices)
+    if pointers is not None:
         array = (ctypes.c_void_p * (len(pointers) + 1))(*pointers, None)
         raw.devices = ctypes.addressof(array)
         kept.append(array)
@@ -38,6 +38,15 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         kept.append(shares)
     return tuple(kept)
+
+
+def _pointers(names: tuple[str, ...]) -> list[int] | None:
+    """Of the devices of a model; None leaves the choice to llama.cpp."""
+    if names:
+        return [] if names == (CPU,) else find(names)
+    hardware = _hardware()
+    # llama.cpp would prefer a card that the processor plays to the processor.
+    return list(hardware.values()) if hardware != graphics() else None
 
 
 def find(names: tuple[str, ...]) -> list[int]:
@@ -60,4 +69,8 @@ def label(params: ModelParams) -> str:
         return "CPU"
     if params.devices:
         return " + ".join(params.devices)
-    return " + ".join(graphics()) or "CPU"
+    return " + ".join(_hardware()) or "CPU"
+
+
+def _hardware() -> dict[str, int]:
+    return graphics(software=False)

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.engine.interfaces import Cancelled
 from app.errors import DecodeError, Interrupted, ModelLoadError
@@ -33,7 +34,8 @@ class FakeLoader:
         waits_at: The same for a call that does not return.
         fails_at: The same for a failure; of the draft if there is one, else of the target or the load.
         draft: Whether there is a draft model.
-        mark: A file: the process dies or fails only if it is not there, and makes it first.
+        mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
+        until: A pipe: the call that does not return does when this is opened and closed; "" never.
         prints: Whether it writes to standard output as a library might.
     """
 
@@ -43,6 +45,7 @@ class FakeLoader:
     fails_at: int | str | None = None
     draft: bool = False
     mark: str = ""
+    until: str = ""
     prints: bool = False
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
@@ -65,8 +68,11 @@ class FakeLoader:
             os.abort()
         if self.fails_at == "loading" == now and not self._first_time():
             raise ModelLoadError("It is gone.", "Bring it back.")
-        if self.waits_at == now:
-            threading.Event().wait()
+        if self.waits_at == now and self._first_time():
+            if self.until:
+                Path(self.until).read_bytes()
+            else:
+                threading.Event().wait()
 
     def _first_time(self) -> bool:
         if not self.mark:

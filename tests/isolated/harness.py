@@ -12,6 +12,7 @@ from app.child import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.events import Event
 from app.isolated.engine import IsolatedEngine, WaysOut
+from app.isolated.vigil import Vigil
 from app.responder import AnswerRequest
 from tests.isolated.fake_process import MODULE, codec
 
@@ -31,9 +32,16 @@ ENDLESS = question(max_tokens=None)
 class Harness:
     """The engine and its events."""
 
-    def __init__(self, command: Sequence[str] = (), ways_out: WaysOut = lambda loader, ending: "") -> None:
+    def __init__(
+        self,
+        command: Sequence[str] = (),
+        ways_out: WaysOut = lambda loader, ending: "",
+        vigil: Vigil | None = None,
+        hears_s: float = 30.0,
+    ) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.engine = IsolatedEngine(self.events.put, command or python_command("-m", MODULE), codec(), ways_out)
+        command = command or python_command("-m", MODULE)
+        self.engine = IsolatedEngine(self.events.put, command, codec(), ways_out, vigil, hears_s)
 
     def until(self, *kinds: type[Event]) -> list[Event]:
         """Everything up to the next event of one of these kinds."""

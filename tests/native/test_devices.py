@@ -115,6 +115,20 @@ def test_kinds_are_numbers_of_one_release(monkeypatch: pytest.MonkeyPatch, bindi
 # From a child process
 
 
+@pytest.mark.parametrize(
+    ("description", "software"),
+    [
+        ("llvmpipe (LLVM 15.0.6, 256 bits)", True),
+        ("SwiftShader Device (Subzero)", True),
+        ("Microsoft Basic Render Driver", True),
+        ("AMD Radeon RX 7900 XTX (RADV NAVI31)", False),
+        ("Intel(R) Arc(tm) A770 Graphics (DG2)", False),
+    ],
+)
+def test_a_card_that_the_processor_plays(description: str, software: bool) -> None:
+    assert module.is_software(description) is software
+
+
 def test_the_probe_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A folder of the user's with our names in it must not be imported instead of us.
     for name in ("app", "llama_cpp"):

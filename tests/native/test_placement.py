@@ -40,7 +40,7 @@ CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices with addresses that nothing may follow."""
-    monkeypatch.setattr(placement, "graphics", lambda: CARDS)
+    monkeypatch.setattr(placement, "graphics", lambda **_: CARDS)
 
 
 def pointers(raw: Any) -> list[int | None]:
@@ -73,6 +73,22 @@ def test_auto_leaves_the_choice_to_llama_cpp() -> None:
     assert raw.devices is None
     assert raw.split_mode == native.llama_model_default_params().split_mode
     assert raw.n_gpu_layers == -1
+
+
+@pytest.mark.parametrize("others", [{}, {"CUDA0": 0x1000}])
+def test_a_card_that_the_processor_plays_is_taken_only_by_name(
+    monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
+) -> None:
+    played = {**others, "Vulkan0": 0x3000}
+    monkeypatch.setattr(placement, "graphics", lambda *, software=True: played if software else others)
+    raw = native.llama_model_default_params()
+    kept = place(raw, ModelParams())
+
+    assert pointers(raw) == [*others.values(), None]
+    assert label(ModelParams()) == ("CUDA0" if others else "CPU")
+    kept = place(raw, ModelParams(devices=("vulkan0",)))
+    assert pointers(raw) == [0x3000, None]
+    assert kept
 
 
 def test_a_model_that_stays_whole_is_not_split() -> None:

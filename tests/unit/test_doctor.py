@@ -142,6 +142,16 @@ def test_a_translated_python_is_a_problem() -> None:
     assert line(views(facts), "processor").state == "problem"
 
 
+def test_a_card_that_the_processor_plays_is_named_as_what_it_is() -> None:
+    played = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", "software", "Vulkan")
+    section = views(replace(FACTS, devices=(played, CPU)))
+
+    assert line(section, "device").other == (
+        "Vulkan0, llvmpipe (LLVM 15.0.6, 256 bits): the processor, taken only where it is named"
+    )
+    assert line(section, "processor").other.startswith("CPU, ")
+
+
 def test_scarce_memory_silent_tools_and_hidden_devices_are_warnings() -> None:
     machine = replace(FACTS.machine, ram_available=GIB, troubles=("nvidia-smi did not answer within 10 seconds.",))
 

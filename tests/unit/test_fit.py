@@ -44,6 +44,18 @@ def loaded(found: Plan) -> dict[str, int]:
 # Where it goes
 
 
+def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
+    played = DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB)
+
+    assert fast_devices((played, main())) == ()
+    assert where(plan(need(1), SMALL, (played, main()))) == ((MAIN,), (MAIN,))
+    assert where(plan(need(1), SMALL, (card(), played, main()))) == (("CUDA0",), ("CUDA0",))
+    named = plan(need(1, 0.1), None, (played, main()), Wishes(devices=("Vulkan0",)))
+    assert where(named) == (("Vulkan0",), None)
+    # What it holds is in main memory.
+    assert loaded(named)[MAIN] >= loaded(named)["Vulkan0"]
+
+
 def test_without_a_card_everything_is_main_memory() -> None:
     found = plan(need(5), SMALL, (main(32),))
 

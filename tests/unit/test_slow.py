@@ -79,6 +79,13 @@ def test_a_good_pair_has_no_cause(situation: Situation) -> None:
         (replace(GOOD, draft_n_ctx_train=4096), "context", "--ctx 4096"),
         (with_models(replace(BIG, layers_offloaded=20), SMALL), "layers", "--gpu-layers auto"),
         (with_models(HERE, SMALL), "target", "--device CUDA0"),
+        (replace(GOOD, card="", software=("CUDA0",)), "software", "--device cpu"),
+        (with_models(HERE, SMALL, of=replace(ON_CPU, software=("CUDA0",))), "software", "--draft-device cpu"),
+        (
+            with_models(BIG, replace(SMALL, device="cpu", layers_offloaded=0), of=replace(GOOD, software=("CUDA0",))),
+            "software",
+            "--device cpu",
+        ),
         (replace(ON_CPU, threads=12), "threads", "--threads 8"),
         (replace(ON_CPU, threads=32), "threads", "--threads 16"),
         (replace(on_cpu(quota=4.0), threads=8), "threads", "--threads 4"),

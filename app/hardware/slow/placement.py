@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.hardware.pair_view import TARGET
 from app.hardware.slow.situation import Cause, Situation
 from app.sizes import gigabytes
 
@@ -10,6 +11,7 @@ _WIDE_KV = ("f16", "bf16", "f32")
 # Weights for the order of causes that nobody measured here, from reports in llama.cpp's own threads.
 _WEIGHT_PAGED = 20.0
 _WEIGHT_NO_GPU = 8.0
+_WEIGHT_SOFTWARE = 60.0  # 3 against 186 t/s, 0.54 against 39, lavapipe
 _WEIGHT_IN_PART = 6.0
 _WEIGHT_DRAFT_ON_CPU = 2.3  # 45 against 103.9 t/s, llama.cpp#10664
 _WEIGHT_KV = 1.8  # 81 against 45 t/s while drafting, llama.cpp#10552
@@ -52,6 +54,19 @@ def _on_cpu(s: Situation) -> Cause | None:
     return Cause("target", text, _WEIGHT_NO_GPU, measured=False, hint=(f"  --device {s.card}",))
 
 
+def _software(s: Situation) -> Cause | None:
+    """Whether layers are on a card that the processor plays."""
+    there = [m for m in s.pair.models if not m.on_cpu and set(m.device.split(", ")) & set(s.software)]
+    if not there:
+        return None
+    flag = "--device" if there[0].role == TARGET else "--draft-device"
+    text = (
+        f"The {there[0].role} is on {there[0].device}, which is no card: the processor plays one there, as a rule tens "
+        "of times slower than it computes otherwise."
+    )
+    return Cause("software", text, _WEIGHT_SOFTWARE, measured=False, hint=(f"  {flag} cpu",))
+
+
 def _in_part(s: Situation) -> Cause | None:
     target = s.pair.target
     if target is None or not target.in_part:
@@ -69,6 +84,8 @@ def _in_part(s: Situation) -> Cause | None:
 def _draft_on_cpu(s: Situation) -> Cause | None:
     target, draft = s.pair.target, s.pair.draft
     if target is None or draft is None or target.on_cpu or draft.layers_offloaded == draft.layers:
+        return None
+    if set(target.device.split(", ")) & set(s.software):
         return None
     where = "on the processor" if draft.on_cpu else "partly on the processor"
     text = f"The draft is {where}, the target on {target.device}. As a rule, the draft belongs on the card, whole."
@@ -108,4 +125,4 @@ def _short(s: Situation) -> Cause | None:
     return Cause("context", text, _WEIGHT_SHORT, measured=False, hint=(f"  --ctx {reach}",))
 
 
-LOOKS = (_paged, _no_gpu, _on_cpu, _in_part, _draft_on_cpu, _kv, _short)
+LOOKS = (_paged, _no_gpu, _on_cpu, _software, _in_part, _draft_on_cpu, _kv, _short)

@@ -19,6 +19,7 @@ class Situation:
         cores: Physical ones of the machine.
         conditions: Of the processor at the moment.
         card: A graphics processor that this build can use; "" if there is none.
+        software: Names of devices that the processor plays.
         unused_card: One that it cannot use; "" if there is none.
         command: Installs a build that could; "" where there is none.
         draft_n_ctx_train: Tokens that the draft was trained for; 0 where not known.
@@ -31,6 +32,7 @@ class Situation:
     cores: int
     conditions: Conditions = field(default_factory=Conditions)
     card: str = ""
+    software: tuple[str, ...] = ()
     unused_card: str = ""
     command: str = ""
     draft_n_ctx_train: int = 0

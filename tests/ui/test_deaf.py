@@ -1,0 +1,76 @@
+"""The chat over an engine process that hears nothing: it is the user's all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.child import python_command
+from app.events import Event
+from app.isolated.engine import IsolatedEngine
+from app.ui.app import make_app
+from app.ui.screens.chat import ChatScreen
+from app.ui.session import Phase
+from app.ui.settings import ChatSettings
+from app.ui.widgets.message import AnswerMessage
+from tests.isolated.fake_process import MODULE, FakeLoader, codec
+
+_LOOKS = 3000
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so; another process takes its time."""
+    for _ in range(_LOOKS):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came true")
+
+
+@asynccontextmanager
+async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[..., Awaitable[None]]]]:
+    """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
+
+    def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
+        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), hears_s=0.05)
+
+    app = make_app(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ChatScreen)
+        await until(lambda: screen.session.phase is Phase.READY)
+        await pilot.press("h", "i", "enter")
+        await until(mark.exists)
+        try:
+            yield screen, pilot.press
+        finally:
+            app.engine.close(0.0)
+
+
+async def test_esc_brings_it_back_with_what_was_said(tmp_path: Path) -> None:
+    async with hanging_chat(tmp_path / "mark") as (screen, press):
+        assert screen.session.phase is Phase.ANSWERING
+        await press("escape")
+        await until(lambda: screen.session.phase is Phase.READY)
+
+        (answer,) = screen.query(AnswerMessage)
+        assert "stopped" in str(answer.remark.render())
+        asked, said = screen.session.said
+        assert asked.content == "hi"
+        assert len(said.content) == 4
+
+
+async def test_a_second_esc_is_rid_of_the_process_and_the_next_prompt_is_answered(tmp_path: Path) -> None:
+    async with hanging_chat(tmp_path / "mark") as (screen, press):
+        await press("escape")
+        await until(lambda: screen.session.phase is Phase.READY)
+        await press("h", "i", "enter")
+        await until(lambda: screen.session.phase is Phase.ANSWERING)
+        await press("escape")
+        await until(lambda: screen.session.phase is Phase.READY)
+        # Nothing came of that prompt, so it is back.
+        await press("enter")
+
+        await until(lambda: len(screen.query(AnswerMessage).last().text) > 8)
