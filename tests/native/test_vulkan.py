@@ -2,7 +2,7 @@
 
 It is tens of times slower than the processor and rounds otherwise, so only a few tokens are made, and texts are
 compared on one device only. It needs a build with Vulkan and the driver; on Debian and Ubuntu, in a virtual environment
-of its own, about ten minutes on one core:
+of its own, about half an hour on one core:
 
     apt-get install -y --no-install-recommends libvulkan-dev glslc spirv-headers mesa-vulkan-drivers
     CMAKE_ARGS="-DGGML_VULKAN=on -DCMAKE_CXX_FLAGS=-I$PWD/tests/native/headers" python -m pip install \\

@@ -48,7 +48,7 @@ async def test_a_screen_that_is_asked_for_twice_comes_once(key: str, tmp_path: P
 async def test_the_command_list_is_asked_to_move_before_it_is_there() -> None:
     async with open_chat() as chat:
         hit(chat, "ctrl+p", "pagedown", "pageup", "pagedown")
-        await chat.shows("Search for commands")
+        await chat.shows("search the commands")
         hit(chat, "escape", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         await chat.pilot.pause()

@@ -128,7 +128,7 @@ def test_the_bridge_outlives_the_screen() -> None:
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.pace.FASTEST_S", 0.2)
     monkeypatch.setattr("app.ui.pace.SLOWEST_S", 1.0)
-    clock = iter([0.0, 5.0, 5.001, 5.013, 6.013])
+    clock = iter([0.0, 5.0, 5.001, 5.011, 6.011])
     monkeypatch.setattr("app.ui.pace.time.thread_time", lambda: next(clock))
     pace = Pace()
     pace.start()

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from app.engine.types import MAX_DRAFT
 
@@ -35,6 +35,9 @@ _FIRST_LOOK = 2
 _CALIBRATION_WEIGHT = 2.0
 """Batches that a measured width counts for when it is seen again; one bad moment must not decide for long."""
 _TRUSTED = 8
+_NOTICEABLE = 0.005
+"""Share of a cost that it must have moved by for the others between it and its neighbours to be reckoned anew: that
+takes longer than all the rest of a round."""
 
 
 @dataclass(slots=True)
@@ -110,12 +113,13 @@ class CostModel:
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
         recent.append(base)
         if len(recent) >= _FIRST_LOOK:
-            known = self._table[rows]
+            known = self.profile.rows.get(rows, self._table[rows])
             learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
             # The single row is what all others are told in: what moves it is the machine, and that is `scale`.
             gain = 1.0 if rows not in self.profile.rows else _ROW_GAIN if rows == 1 else learning
-            self.profile.rows[rows] = known + gain * (statistics.median(recent) - known)
-            self._rebuild()
+            self.profile.rows[rows] = known = known + gain * (statistics.median(recent) - known)
+            if abs(known - self._table[rows]) > _NOTICEABLE * known:
+                self._rebuild()
 
     def observe_draft(self, n_tokens: int, ns: float) -> None:
         """Learn from `n_tokens` drafted one after the other."""
@@ -156,16 +160,10 @@ def expand(rows: Mapping[int, float], n: int) -> list[float]:
     """
     known = sorted(rows)
     out = [0.0]
-    for width in range(1, n + 1):
-        at = bisect_left(known, width)
-        if at < len(known) and known[at] == width:
-            out.append(rows[width])
-        elif at == len(known):
-            widest = known[-1]
-            slope = (rows[widest] - rows[known[0]]) / (widest - known[0]) if widest > known[0] else rows[widest]
-            out.append(rows[widest] + (width - widest) * max(0.0, slope))
-        else:
-            low, high = known[at - 1], known[at]
-            share = (width - low) / (high - low)
-            out.append(rows[low] + share * (rows[high] - rows[low]))
-    return out
+    for low, high in pairwise(known):
+        step = (rows[high] - rows[low]) / (high - low)
+        out += [rows[low] + i * step for i in range(high - low)]
+    widest = known[-1]
+    slope = (rows[widest] - rows[known[0]]) / (widest - known[0]) if widest > known[0] else rows[widest]
+    out += [rows[widest] + i * max(0.0, slope) for i in range(n + 1 - widest)]
+    return out[: n + 1]
