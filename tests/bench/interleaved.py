@@ -2,7 +2,7 @@
 
     python -m tests.bench.interleaved --target T.gguf [--draft D.gguf] [--fixed 7,0.6 ...] [--server PATH] [--cold]
 
-Every contender has caches of its own over the same files. Whoever is behind makes the next step, so at any moment all
+Every contender has weights and caches of its own. Whoever is behind makes the next step, so at any moment all
 are at the same token of their answers: what slows the machine for a second slows them alike. A llama-server is stopped
 as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
 after the first, what its draft model's reading of the prompt took included. With --oracle, every answer is also
@@ -36,7 +36,6 @@ from tests.bench.record import record_all
 
 SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
 SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
-_KEEPS_ANSWERS = "ngram-mod"
 _ORACLE = "oracle"
 _DEPTH = 16
 
@@ -51,39 +50,62 @@ def main() -> None:
     for setting in args.fixed:
         n_max, p_min = setting.split(",")
         drafting[f"n{n_max} p{p_min}"] = DraftParams(int(n_max), 0, float(p_min))
-    ours = {
-        name: Ours(args.target, args.draft if d else None, args.ctx, default_threads()) for name, d in drafting.items()
-    }
-    auto = ours["auto"].pair
-    for _ in auto.calibrate(lambda: False):
+    first = _own(args, AutoDraft())
+    for _ in first.pair.calibrate(lambda: False):
         pass
-    calibrated = copy.deepcopy(auto.memory)
+    calibrated = first.pair.memory
     assert calibrated is not None
     print(_describe(calibrated), flush=True)
+    first.pair.close()
+    memory = calibrated
+    results: dict[str, dict[str, float]] = {}
+    for kind in args.kinds:
+        for number, prompt in list(enumerate(PROMPTS[kind], start=1))[: args.each]:
+            ratios: dict[str, list[float]] = {}
+            for run in range(args.runs):
+                with ExitStack() as stack:
+                    ours, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
+                    memory = ours.pair.memory = copy.deepcopy(calibrated if args.cold else memory)
+                    for name, ratio in _race(contenders, prompt).items():
+                        ratios.setdefault(name, []).append(ratio)
+                    if args.oracle:
+                        ratios.setdefault(_ORACLE, []).append(_oracle(ours, prompt, args.tokens))
+            results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in sorted(ratios.items())}
+            print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
+            if args.json:
+                args.json.write_text(json.dumps(results), encoding="utf-8")
+    _summary(results)
+
+
+def _own(args: argparse.Namespace, drafting: Drafting) -> Ours:
+    return Ours(args.target, args.draft if drafting else None, args.ctx, default_threads())
+
+
+def _loaded(
+    args: argparse.Namespace, drafting: dict[str, Drafting], order: Random, stack: ExitStack
+) -> tuple[Ours, dict[str, Contender]]:
+    """Everybody with files of their own, and who drafts automatically.
+
+    Where in the machine's memory a copy of the weights lies was seen to make seven percent, for as long as it lies
+    there; so all are loaded anew for every answer, in another order.
+    """
+    flags = _server_flags(args.draft) if args.server else {}
+    names = [*drafting, *(name for name in flags if not args.rivals or name in args.rivals)]
+    ours: dict[str, Ours] = {}
+    servers: dict[str, LlamaServer] = {}
+    for name in order.sample(names, len(names)):
+        if name in drafting:
+            ours[name] = _own(args, drafting[name])
+            stack.callback(ours[name].pair.close)
+        else:
+            server = LlamaServer(args.server, args.target, default_threads(), args.ctx, flags[name])
+            servers[name] = stack.enter_context(server)
     contenders: dict[str, Contender] = {}
     for name, lane in ours.items():
         contenders[name] = partial(OwnLane, lane, drafting=drafting[name], n_tokens=args.tokens)
-    results: dict[str, dict[str, float]] = {}
-    with ExitStack() as stack:
-        for name, flags in _server_flags(args.draft).items() if args.server else ():
-            if not args.rivals or name in args.rivals:
-                server = LlamaServer(args.server, args.target, default_threads(), args.ctx, flags)
-                contenders[name] = partial(_served, stack.enter_context(server), ours["auto"], n_tokens=args.tokens)
-        for kind in args.kinds:
-            for number, prompt in list(enumerate(PROMPTS[kind], start=1))[: args.each]:
-                ratios: dict[str, list[float]] = {}
-                for _ in range(args.runs):
-                    if args.cold:
-                        auto.memory = copy.deepcopy(calibrated)
-                    for name, ratio in _race(contenders, prompt).items():
-                        ratios.setdefault(name, []).append(ratio)
-                if args.oracle:
-                    ratios[_ORACLE] = [_oracle(ours["auto"], prompt, args.tokens)]
-                results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in ratios.items()}
-                print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
-                if args.json:
-                    args.json.write_text(json.dumps(results), encoding="utf-8")
-    _summary(results)
+    for name, server in servers.items():
+        contenders[name] = partial(_served, server, ours["auto"], n_tokens=args.tokens)
+    return ours["auto"], contenders
 
 
 def _arguments() -> argparse.Namespace:
@@ -115,9 +137,6 @@ def _server_flags(draft: Path | None) -> dict[str, list[object]]:
 
 
 def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int) -> Lane:
-    if _KEEPS_ANSWERS in server.flags:
-        # Its look-up keeps what it has seen between requests, and would find its own answer there.
-        server.restart()
     return ServerLane(server, ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens, n_tokens)
 
 

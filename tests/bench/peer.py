@@ -33,7 +33,6 @@ class LlamaServer:
         self._url = f"http://127.0.0.1:{port}"
         arguments = ["-m", target, "-c", n_ctx, "-t", threads, "-tb", threads, "-np", 1, "--host", "127.0.0.1"]
         arguments += ["--port", port, "--no-webui", *extra]
-        self.flags = [str(flag) for flag in extra]
         self._command = [str(binary), *map(str, arguments)]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,11 +52,6 @@ class LlamaServer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-    def restart(self) -> None:
-        """Begin anew, without what earlier requests left behind."""
-        self.__exit__()
-        self.__enter__()
 
     def pause(self) -> None:
         """Stop every thread of it, wherever they are."""
