@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -181,6 +182,33 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pyt
     assert (tmp_path / "card.svg").read_text().startswith("<svg")
     (kept,) = (tmp_path / "data" / "benchmarks").iterdir()
     assert len(json.loads(kept.read_text())["results"]) == 1
+
+
+def _card_of(tandem: Tandem, tmp_path: Path) -> str:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--quick", "--prompts", str(prompts), "--card", str(tmp_path / "card")) == 0
+    return (tmp_path / "card.md").read_text()
+
+
+def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [tmp_path / f"big-{number:05}-of-00002.gguf" for number in (1, 2)]
+    for part in parts:
+        part.write_bytes(part.name.encode())
+    monkeypatch.setattr(compare_run, "pair_params", lambda options: PairParams(parts[0], None, n_threads=1))
+    card = _card_of(tandem, tmp_path)
+    for number, part in enumerate(parts, start=1):
+        assert f"target part {number} of 2 sha256: {hashlib.sha256(part.read_bytes()).hexdigest()}" in card
+
+
+def test_a_model_that_went_away_costs_the_card_its_hash_only(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.gguf").unlink()
+    card = _card_of(tandem, tmp_path)
+    assert "sha256" not in card
+    assert "answers: " in card
+    assert "model.gguf cannot be read for its hash: No such file" in capsys.readouterr().err
 
 
 def test_a_stopped_benchmark_keeps_what_is_done(
