@@ -208,16 +208,16 @@ class _Bench:
 
     def _hashes(self, what: str, file: Path) -> dict[str, str]:
         """The digests of a model's parts; those that can no longer be read are said and left out."""
-        parts, hashes = split_parts(file), {}
-        for number, part in enumerate(parts, start=1):
-            which = f" part {number} of {len(parts)}" if len(parts) > 1 else ""
+        hashes: dict[str, str] = {}
+        for part in (parts := split_parts(file)) or [file]:
+            which = f" of {part.name}" if len(parts) > 1 else ""
             try:
                 digest = _sha256(part, self._cancel)
             except OSError as error:
                 self._status.say(f"{part} cannot be read for its hash: {error.strerror}. The card goes without it.")
                 continue
             if digest is not None:
-                hashes[f"{what}{which} sha256"] = digest
+                hashes[f"{what} sha256{which}"] = digest
         return hashes
 
 
