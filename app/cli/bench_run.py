@@ -38,9 +38,11 @@ from app.compare.measure import measure, verdict
 from app.compare.report import checks_json, how, lossless_lines, pair_title, raced_json, table_lines
 from app.compare.sides import AUTOMATIC, PLAIN, fixed_name
 from app.compare.suite import Prompt, choose, load_suite
+from app.engine.interfaces import Cancelled
 from app.engine.text import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.errors import Interrupted, UsageError
+from app.gguf import split_parts
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair, PairParams
 from app.pairing.texts import duration
@@ -197,12 +199,26 @@ class _Bench:
         for what, file in (("target", self._params.target), ("draft", self._params.draft)):
             if file is not None and not self._cancel():
                 self._status.show(f"Hashing the {what} model for the card")
-                hashes[f"{what} sha256"] = _sha256(file)
+                hashes |= self._hashes(what, file)
         self._status.clear()
         card = replace(card, facts={**card.facts, **hashes})
         for suffix, text in zip(_CARD, (cards.markdown(card), cards.svg(card)), strict=True):
             write(Path(name + suffix), text)
             self._status.say(f"{name}{suffix} is written.")
+
+    def _hashes(self, what: str, file: Path) -> dict[str, str]:
+        """The digests of a model's parts; those that can no longer be read are said and left out."""
+        hashes: dict[str, str] = {}
+        for part in (parts := split_parts(file)) or [file]:
+            which = f" of {part.name}" if len(parts) > 1 else ""
+            try:
+                digest = _sha256(part, self._cancel)
+            except OSError as error:
+                self._status.say(f"{part} cannot be read for its hash: {error.strerror}. The card goes without it.")
+                continue
+            if digest is not None:
+                hashes[f"{what} sha256{which}"] = digest
+        return hashes
 
 
 def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
@@ -213,7 +229,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
         if name == PLAIN:
             continue
         measured, why = measure(races, name, PLAIN), raced[-1].rounds[-1][name].why
-        lines.append(f"{name}: {verdict(measured.ratio, same_work=measured.same_work)}")
+        lines.append(f"{name}: {verdict(measured.ratio, work=measured.work)}")
         if measured.acceptance is None and why:
             lines.append(f"  nothing was drafted: {why}")
     if SERVER in names:
@@ -268,9 +284,12 @@ def _check(
     return 0 if checks.hold else 1
 
 
-def _sha256(file: Path) -> str:
+def _sha256(file: Path, cancelled: Cancelled) -> str | None:
+    """None if it was cancelled. Raises OSError."""
     digest = hashlib.sha256()
     with file.open("rb") as source:
         while chunk := source.read(_CHUNK):
+            if cancelled():
+                return None
             digest.update(chunk)
     return digest.hexdigest()

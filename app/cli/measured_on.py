@@ -57,6 +57,7 @@ def measured_on(
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": _automatic(drafting),
         "sampling": _sampling(request.sampling),
+        "stops at": ", ".join(json.dumps(stop, ensure_ascii=False) for stop in request.stops),
         "server": ", ".join(map(str, (told or {}).values())),
     }
     return Facts(

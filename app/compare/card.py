@@ -54,9 +54,7 @@ def markdown(card: Card) -> str:
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
         cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
-        cells += [
-            escaped(in_figures(m.ratio, same_work=m.same_work)) if m.ratio is not None else "" for m in row.measured[1:]
-        ]
+        cells += [escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else "" for m in row.measured[1:]]
         best = drafted(row)
         cells += [
             f"{best.acceptance:.0%}" if best is not None and best.acceptance is not None else "",
@@ -129,7 +127,7 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
         if row.oracle is not None and m.name == "automatic":
             bound = left + row.oracle.median * scale
             out.append(f'<rect x="{bound:.1f}" y="{at - 1}" width="2" height="{_BAR + 2}" fill="{_DIM}"/>')
-        figures = f"{factor(m.ratio.median)}x" + (" a tie" if outcome(m.ratio, same_work=m.same_work) == "tie" else "")
+        figures = f"{factor(m.ratio.median)}x" + (" a tie" if outcome(m.ratio, work=m.work) == "tie" else "")
         if m.tokens_per_second is not None:
             figures += f", {m.tokens_per_second.median:.1f} t/s"
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))
@@ -163,7 +161,7 @@ def _one_line(text: str) -> str:
 
 def _ratio(measured: Measured) -> str:
     ratio = measured.ratio
-    return escaped(in_figures(ratio, same_work=measured.same_work)) if ratio is not None else ""
+    return escaped(in_figures(ratio, work=measured.work)) if ratio is not None else ""
 
 
 def _speed(speed: Spread | None) -> str:

@@ -1,7 +1,7 @@
 """Results kept on this machine: was it faster before, and what has changed since?
 
 One small JSON file per machine, pair and suite, so that a new build, driver, quantisation or setting is compared with
-the old one. It is only a memory: a file that is missing or damaged begins anew.
+the old one. It is only a memory: a file that is missing or damaged begins anew, and of very many the oldest go.
 
 What counts as before are the latest results with the same details: their median, so that one lucky run accuses nobody,
 and with their spread as noise, because two runs of a program differ by more than the rounds of one.
@@ -24,6 +24,8 @@ from app.compare.measure import Spread, noise
 
 FORMAT = 1
 _MOST = 200
+_MOST_FILES = 500
+"""Every prompt that was ever compared has a file; those that nothing was added to for longest go."""
 _MOST_BYTES = 16 << 20
 _LATEST = 5
 """Results that stand for what was before."""
@@ -131,7 +133,18 @@ class History:
         except OSError as error:
             log.warning("the result cannot be kept: %s", error)
             return False
+        _tidy(self._file)
         return True
+
+
+def _tidy(newest: Path) -> None:
+    """Bound the number of files beside this one; another process may be doing the same."""
+    try:
+        others = [(file.stat().st_mtime_ns, file) for file in newest.parent.glob("*.json") if file != newest]
+        for _, file in sorted(others)[: max(0, len(others) + 1 - _MOST_FILES)]:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("old results stay: %s", error)
 
 
 def baseline(results: Sequence[Result]) -> Result | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.compare.race import Round
+from app.compare.race import Round, Run
 
 NOISE = 0.03
 """Differences below this share are a tie, however often they are seen: clocks, caches and other programs make them."""
@@ -17,6 +17,14 @@ FEW_NOISE = 0.10
 _FEW = 3
 
 Outcome = Literal["faster", "slower", "tie", "unknown"]
+
+Work = Literal["own", "plain", "read"]
+"""What a side did besides plain decoding: work of its own, such as drafts; nothing; or nothing but let the draft model
+read the prompt, which makes nobody faster."""
+_WORDS = {
+    "plain": "nothing was drafted, so both did the same work; the difference is the machine's",
+    "read": "nothing was drafted, so nothing made it faster; the difference is the machine's",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ class Measured:
         tokens_per_verify: Tokens emitted per verify round, all rounds together.
         draft_prompt_ms: Milliseconds of the draft model's reading of the prompt, which count against it.
         drafter: What drafted.
-        same_work: Whether it could draft and never did, so that nothing but noise makes it faster than plain decoding.
+        work: What it did that plain decoding does not.
     """
 
     name: str
@@ -73,7 +81,7 @@ class Measured:
     tokens_per_verify: float | None
     draft_prompt_ms: float
     drafter: str
-    same_work: bool = False
+    work: Work = "own"
 
     def as_json(self) -> dict[str, Any]:
         spreads = {
@@ -87,7 +95,7 @@ class Measured:
             "tokens_per_verify": self.tokens_per_verify,
             "draft_prompt_ms": self.draft_prompt_ms,
             "drafter": self.drafter,
-            "verdict": outcome(self.ratio, same_work=self.same_work) if self.ratio is not None else None,
+            "verdict": outcome(self.ratio, work=self.work) if self.ratio is not None else None,
         }
         return out
 
@@ -118,9 +126,15 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
         drafter=runs[-1].drafter if runs else "none",
-        # A server tells no tokens, and its work is its own.
-        same_work=name != against and not drafted and all(run.tokens for run in runs),
+        work=_work(runs) if name != against else "own",
     )
+
+
+def _work(runs: Sequence[Run]) -> Work:
+    # A server tells no tokens, and its work is its own.
+    if not runs or any(run.stats.draft_n or not run.tokens for run in runs):
+        return "own"
+    return "read" if any(run.stats.draft_prompt_ns for run in runs) else "plain"
 
 
 def speeds(measured: Iterable[Measured]) -> dict[str, Spread]:
@@ -145,34 +159,41 @@ def noise(spread: Spread) -> float:
     return max(NOISE if spread.n >= _FEW else FEW_NOISE, width)
 
 
-def outcome(ratio: Spread | None, *, same_work: bool = False) -> Outcome:
+def outcome(ratio: Spread | None, *, work: Work = "own") -> Outcome:
     """Whether a ratio is a difference: wider apart from 1 than the measurements are from each other.
 
     Args:
         ratio: Round by round; None where nothing was measured.
-        same_work: See `Measured.same_work`.
+        work: See `Measured.work`.
     """
     if ratio is None:
         return "unknown"
-    difference = abs(ratio.median - 1.0)
-    if difference < (NOISE if ratio.n >= _FEW else FEW_NOISE) or ratio.width >= difference:
+    if not _apart(ratio) or work == "plain":
         return "tie"
     if ratio.median < 1.0:
         return "slower"
-    return "tie" if same_work else "faster"
+    return "tie" if work == "read" else "faster"
 
 
-def verdict(ratio: Spread | None, repeat: str = "--repeat 3", *, same_work: bool = False) -> str:
+def _apart(ratio: Spread) -> bool:
+    """Whether it is further from 1 than its measurements are from each other."""
+    difference = abs(ratio.median - 1.0)
+    return difference >= (NOISE if ratio.n >= _FEW else FEW_NOISE) and ratio.width < difference
+
+
+def verdict(ratio: Spread | None, repeat: str = "--repeat 3", *, work: Work = "own") -> str:
     """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
+
+    A tie that does not look like one is said with its reason.
 
     Args:
         ratio: Round by round; None where nothing was measured.
         repeat: How to get more rounds.
-        same_work: See `Measured.same_work`.
+        work: See `Measured.work`.
     """
     if ratio is None:
         return "not measured: the answers are too short"
-    what = outcome(ratio, same_work=same_work)
+    what = outcome(ratio, work=work)
     if ratio.n == 1:
         runs = f"1 run each; {repeat} would tell the spread"
         span = f"{factor(ratio.median)}x, " if what == "tie" else ""
@@ -180,18 +201,18 @@ def verdict(ratio: Spread | None, repeat: str = "--repeat 3", *, same_work: bool
         runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
         span = ""
     if what == "tie":
-        return f"a tie ({span}{runs})"
+        return f"a tie ({span}{runs})" + (f": {_WORDS[work]}" if _apart(ratio) else "")
     if what == "faster":
         return f"{factor(ratio.median)}x faster ({runs})"
     return f"slower, {factor(ratio.median)}x the speed ({runs})"
 
 
-def in_figures(ratio: Spread, *, same_work: bool = False) -> str:
+def in_figures(ratio: Spread, *, work: Work = "own") -> str:
     """A ratio for a table, such as "2.1x (2.0 to 2.2)"; a tie is called one."""
     text = f"{factor(ratio.median)}x"
     if ratio.n > 1:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
-    return text + (", a tie" if outcome(ratio, same_work=same_work) == "tie" else "")
+    return text + (", a tie" if outcome(ratio, work=work) == "tie" else "")
 
 
 def factor(ratio: float) -> str:

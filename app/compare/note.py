@@ -31,7 +31,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         cells = [
             escaped(m.name),
             f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else "",
-            escaped(in_figures(m.ratio, same_work=m.same_work)) if m.ratio is not None else "",
+            escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else "",
             f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else "",
             f"{m.acceptance:.0%}" if m.acceptance is not None else "",
             f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else "",
@@ -39,7 +39,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for m in comparison.measured[1:]:
-        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more', same_work=m.same_work))}")
+        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more', work=m.work))}")
         lines += [f"  - {escaped(remark)}" for remark in remarks(comparison, m)]
     if (warning := unsteady(comparison.rounds, comparison.measured[0].name)) is not None:
         lines.append(f"- {escaped(warning)}")

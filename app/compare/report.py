@@ -58,7 +58,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     if (note := unsteady(rounds, measured[0].name)) is not None:
         lines += ["", note]
     for m in measured[1:]:
-        lines += ["", f"{m.name}: {verdict(m.ratio, same_work=m.same_work)}"]
+        lines += ["", f"{m.name}: {verdict(m.ratio, work=m.work)}"]
         lines += [f"  {line}" for line in remarks(comparison, m)]
     return [printable(line) for line in lines]
 
@@ -126,7 +126,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         difference = comparison.differences.get(m.name)
         out[m.name] = {
             **m.as_json(),
-            "sentence": verdict(m.ratio, same_work=m.same_work) if m is not comparison.measured[0] else None,
+            "sentence": verdict(m.ratio, work=m.work) if m is not comparison.measured[0] else None,
             "same_tokens": difference is None if m.name in comparison.differences else None,
             "difference": difference.as_json() if difference is not None else None,
             "text": runs[0].text,
@@ -191,7 +191,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
             [
                 row.kind,
                 f"{plain.median:.1f}" if plain is not None else "",
-                *(in_figures(m.ratio, same_work=m.same_work) if m.ratio is not None else "-" for m in row.measured[1:]),
+                *(in_figures(m.ratio, work=m.work) if m.ratio is not None else "-" for m in row.measured[1:]),
                 f"{accepted:.0%}" if accepted is not None else "",
                 f"{per:.1f}" if per is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",

@@ -139,9 +139,49 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
         compare.ends(made(PLAIN, 4))
         compare.begins(AUTOMATIC)
         compare.writes("Quick", made(AUTOMATIC, 2).stats)
-        await compare.chat.shows("100.0 t/s  accepted 78 %")
+        await compare.chat.shows("100.0 t/s   accepted 78 %")
         titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "t/s" in row]
         assert titles == ["Without draft", "With draft, automatic"]
+
+
+async def test_figures_of_both_sides_stand_below_each_other() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        plain, drafted = (row for row in compare.chat.rows if "t/s" in row)
+        for figure in (" t/s", " tokens", "first 0.21 s"):
+            assert plain.index(figure) == drafted.index(figure)
+
+
+async def test_a_short_text_stays_below_its_title_when_the_verdict_takes_its_room() -> None:
+    async with open_comparison(size=(120, 40)) as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.pause()
+        rows = compare.chat.rows
+        assert next(i for i, row in enumerate(rows) if "Without draft" in row) + 1 == next(
+            i for i, row in enumerate(rows) if "Quicksort picks" in row
+        )
+
+
+async def test_what_comes_in_is_followed_until_the_reader_moves_and_a_difference_is_gone_to() -> None:
+    text = "".join(f"line {number}\n\n" for number in range(40))
+    other = text.replace("line 20", "line twenty")
+    difference = Difference(20, 1, 2, "20", "twenty", 1, None, None, None, None, "why")
+    async with open_comparison() as compare:
+        compare.begins(PLAIN)
+        compare.writes(text, made(PLAIN, 4).stats)
+        await compare.chat.shows("line 39")
+        await compare.chat.pilot.press("pageup", "pageup")
+        await compare.chat.until(lambda: "line 39" not in compare.chat.text)
+        compare.writes("more\n\nlast", made(PLAIN, 4).stats)
+        await compare.chat.shows("201 tokens")
+        assert "last" not in compare.chat.text
+
+        compare.races([made(PLAIN, 4, text=text), made(AUTOMATIC, 2, text=other)], differences={AUTOMATIC: difference})
+        await compare.chat.shows("line twenty")
+        assert "line 20" in compare.chat.text
+        assert "line 39" not in compare.chat.text
 
 
 async def test_what_goes_on_is_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from textual.pilot import Pilot
@@ -55,6 +56,13 @@ async def differs(compare: Comparison) -> None:
     await compare.chat.shows("1 run each")
 
 
+async def idle(compare: Comparison) -> None:
+    why = "two rows cost 1.8x one row here and a drafted token 0.49x, so even nearly perfect drafts would reach 1.00x"
+    nothing = replace(made(PLAIN, 3.9, text=TEXT), contender=AUTOMATIC, why=why)
+    compare.races([made(PLAIN, 5.9, text=TEXT), nothing], differences={AUTOMATIC: None})
+    await compare.chat.shows("1 run each")
+
+
 async def three(compare: Comparison) -> None:
     runs = [made(PLAIN, 5.9, text=TEXT), made(FIXED, 6.6, text=TEXT), made(AUTOMATIC, 5.8, text=TEXT)]
     compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
@@ -67,6 +75,8 @@ async def three(compare: Comparison) -> None:
         *((scene, size, THEMES[0]) for scene in (running, same, differs, three) for size in ((80, 24), (120, 40))),
         *((differs, size, THEMES[1]) for size in ((80, 24), (120, 40))),
         (differs, (60, 24), THEMES[0]),
+        (idle, (80, 24), THEMES[0]),
+        (running, (60, 24), THEMES[1]),
         (three, (200, 60), THEMES[0]),
         (running, (200, 60), THEMES[1]),
     ],

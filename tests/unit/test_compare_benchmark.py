@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -232,6 +233,29 @@ def test_a_damaged_history_begins_anew(tmp_path: Path, text: str) -> None:
     assert history.results() == []
     assert history.add(result(1.0))
     assert history.results() == [result(1.0)]
+
+
+def test_of_very_many_files_those_that_nothing_was_added_to_for_longest_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.compare.history._MOST_FILES", 3)
+    for name, when in {"newer": 3, "oldest": 1, "older": 2}.items():
+        file = tmp_path / f"{name}.json"
+        file.write_text("{}")
+        os.utime(file, (when, when))
+    (tmp_path / "note.txt").touch()
+    history = History(tmp_path, FACTS)
+    assert history.add(result(1.0))
+    os.utime(tmp_path / f"{FACTS.key}.json", (0, 0))
+    assert history.add(result(2.0))
+
+    assert {file.name for file in tmp_path.iterdir()} == {
+        f"{FACTS.key}.json",
+        "newer.json",
+        "older.json",
+        "note.txt",
+    }
+    assert history.results() == [result(1.0), result(2.0)]
 
 
 def test_a_disk_that_refuses_is_no_failure(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -52,6 +53,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
         parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
         module.add_arguments(parser)
         parser.add_argument("--max-tokens", type=int)
+        parser.add_argument("--stop", action="append")
         parser.add_argument("--no-draft", action="store_true")
         parsed = parser.parse_args(arguments[1:])
         code: int = getattr(module, arguments[0])(parsed)
@@ -74,7 +76,7 @@ def read_options(args: argparse.Namespace, modes: object) -> Options:
         n_threads=1,
         system=None,
         max_tokens=getattr(args, "max_tokens", 8),
-        stops=(),
+        stops=tuple(getattr(args, "stop", ())),
     )
 
 
@@ -183,6 +185,33 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pyt
     assert len(json.loads(kept.read_text())["results"]) == 1
 
 
+def _card_of(tandem: Tandem, tmp_path: Path) -> str:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--quick", "--prompts", str(prompts), "--card", str(tmp_path / "card")) == 0
+    return (tmp_path / "card.md").read_text()
+
+
+def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [tmp_path / f"big-{number:05}-of-00002.gguf" for number in (1, 2)]
+    for part in parts:
+        part.write_bytes(part.name.encode())
+    monkeypatch.setattr(compare_run, "pair_params", lambda options: PairParams(parts[0], None, n_threads=1))
+    card = _card_of(tandem, tmp_path)
+    for part in parts:
+        assert f"target sha256 of {part.name}: {hashlib.sha256(part.read_bytes()).hexdigest()}" in card
+
+
+def test_a_model_that_went_away_costs_the_card_its_hash_only(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.gguf").unlink()
+    card = _card_of(tandem, tmp_path)
+    assert "sha256" not in card
+    assert "answers: " in card
+    assert "model.gguf cannot be read for its hash: No such file" in capsys.readouterr().err
+
+
 def test_a_stopped_benchmark_keeps_what_is_done(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,6 +296,13 @@ def test_a_later_run_that_is_slower_says_so_and_what_changed(
     assert json.loads(capsys.readouterr().out)["notes"] == [], "it is told once"
     assert tandem("compare", "another prompt") == 0
     assert "Slower" not in capsys.readouterr().out
+
+
+def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tandem("compare", "hello", "--json", "--stop", "END", "--stop", "\n\n") == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"END", "\n\n"'
+    assert tandem("compare", "hello", "--json") == 0
+    assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
 
 
 def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:

@@ -212,6 +212,41 @@ def test_the_verdict_says_no_more_than_the_spread_allows(ratios: tuple[float, ..
     assert verdict(spread(ratios)) == words
 
 
+@pytest.mark.parametrize("ns", [670, 1500])
+def test_what_drafted_and_read_nothing_is_plain_decoding_whatever_the_clock_says(ns: int) -> None:
+    rounds = [{"plain": made("plain", 1000), "automatic": made("automatic", ns)}]
+
+    m = measure([rounds], "automatic", "plain")
+    assert m.as_json()["verdict"] == "tie"
+    assert m.ratio is not None
+    assert verdict(m.ratio, "r", work=m.work) == (
+        f"a tie ({1000 / ns:.2f}x, 1 run each; r would tell the spread): "
+        "nothing was drafted, so both did the same work; the difference is the machine's"
+    )
+    assert in_figures(m.ratio, work=m.work).endswith(", a tie")
+
+
+def test_a_prompt_that_was_read_for_nothing_makes_slower_and_never_faster() -> None:
+    def told(ns: int) -> str:
+        rounds = [{"plain": made("plain", 1000), "automatic": made("automatic", ns, draft_prompt_ns=500)}]
+        m = measure([rounds], "automatic", "plain")
+        return verdict(m.ratio, work=m.work)
+
+    assert told(1000).startswith("slower, 0.67x the speed")
+    assert told(100).startswith("a tie (1.67x, ")
+    assert told(100).endswith("nothing was drafted, so nothing made it faster; the difference is the machine's")
+    assert told(500) == "a tie (1.00x, 1 run each; --repeat 3 would tell the spread)", "nothing to explain"
+
+
+def test_one_drafted_token_or_an_answer_from_elsewhere_is_work_of_its_own() -> None:
+    plain = made("plain", 1000)
+    drafting = [{"plain": plain, "side": made("side", 1500)}, {"plain": plain, "side": made("side", 1500, drafted=1)}]
+    server = [{"plain": plain, "side": replace(made("side", 1500), tokens=())}]
+    for rounds in (drafting, server):
+        m = measure([rounds], "side", "plain")
+        assert outcome(m.ratio, work=m.work) == "slower"
+
+
 def test_a_table_says_a_tie_too() -> None:
     assert in_figures(Spread(3.1, 3.0, 3.2, 3)) == "3.1x (3.0 to 3.2)"
     assert in_figures(Spread(1.02, 1.02, 1.02, 1)) == "1.02x, a tie"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _SIDE = 50
 """Columns that a side needs to stand beside another one; below that they stand one above the other."""
-_AIRY = 12
-"""Rows of the screen for each side from which on an empty one keeps a text from the title below it."""
+_AIRY = 5
+"""Rows for each side from which on an empty one keeps a text from the title below it."""
 _MORE = 3
 _KEYS = (
     "compare.leave",
@@ -47,6 +47,17 @@ _KEYS = (
     "compare.copy",
     "app.quit",
 )
+
+
+class Panes(Container):
+    """The sides; what comes below them decides how high they are."""
+
+    def on_resize(self) -> None:
+        self.give_air()
+
+    def give_air(self) -> None:
+        """Leave an empty row between them where there is room."""
+        self.set_class(self.size.height >= _AIRY * len(self.children), "-airy")
 
 
 class CompareScreen(Overlay[None]):
@@ -89,7 +100,7 @@ class CompareScreen(Overlay[None]):
         with Horizontal(id="asked"):
             yield Static(Content(prompt), id="prompt")
             yield Static(Content(printable(how(self._what.request))), id="how")
-        yield Container(*self.panes.values(), id="panes")
+        yield Panes(*self.panes.values(), id="panes")
         yield Outcome()
         yield Hint()
         yield KeyBar()
@@ -198,10 +209,8 @@ class CompareScreen(Overlay[None]):
         self._arrange(self.size)
 
     def _arrange(self, size: Size) -> None:
-        n = len(self.panes)
-        wide = size.width >= _SIDE * n
-        self.set_class(wide, "-wide")
-        self.set_class(not wide and size.height >= _AIRY * n, "-airy")
+        self.set_class(size.width >= _SIDE * len(self.panes), "-wide")
+        self.query_one(Panes).give_air()
 
     def _mark_difference(self, result: Comparison) -> None:
         """Mark the first word that differs, on every side that differs and on the plain one."""

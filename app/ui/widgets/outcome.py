@@ -55,8 +55,8 @@ def _lines(comparison: Comparison) -> Iterator[Content]:
     plain, *others = comparison.measured
     for m in others:
         name = f"{m.name}: " if len(others) > 1 else ""
-        style = _STYLES.get(outcome(m.ratio, same_work=m.same_work), "bold")
-        yield Content.styled(printable(name + verdict(m.ratio, "r", same_work=m.same_work)), style)
+        style = _STYLES.get(outcome(m.ratio, work=m.work), "bold")
+        yield Content.styled(printable(name + verdict(m.ratio, "r", work=m.work)), style)
         if figures := ", ".join(filter(None, (_drafts(m), _first_token(m, plain)))):
             yield Content.styled(printable(figures), "$quiet")
         for remark in remarks(comparison, m):

@@ -21,7 +21,9 @@ from app.engine.stats import GenerationStats
 from app.engine.text import Segment, printable
 from app.ui.text import percent
 
-_GAP = "  "
+_TITLE = 23
+_COLUMNS = (11, 16, 12, 14, 16)
+"""Cells of each figure and of the room before it."""
 _WORD = re.compile(r"\s*\S*")
 
 
@@ -74,7 +76,7 @@ def title_of(side: str) -> str:
 
 
 class SideLine(Widget):
-    """A side's name and its figures; what can be spared goes first where the line is short."""
+    """A side's name and its figures, in columns that are the same for every side; those at the end go first."""
 
     readout: reactive[Readout | None] = reactive(None)
 
@@ -83,27 +85,46 @@ class SideLine(Widget):
         self._title = Content.styled(printable(title), f"bold {colour}")
 
     def render(self) -> Content:
-        parts = list(self._parts())
-        room = self.size.width - self._title.cell_length - len(_GAP)
-        while parts and (figures := Content(_GAP).join(parts)).cell_length > room:
-            parts.pop()
-        if not parts:
-            return self._title
-        return Content.assemble(self._title, " " * (room + len(_GAP) - figures.cell_length), figures)
+        return Content.assemble(self._title, " " * max(0, _TITLE - self._title.cell_length), *self._parts())
 
     def _parts(self) -> Iterator[Content]:
-        r = self.readout
+        r, room = self.readout, self.size.width - max(_TITLE, self._title.cell_length)
         if r is None:
             return
-        if r.speed is not None:
-            yield Content(f"{r.speed:.1f} t/s")
-        if r.acceptance is not None:
-            yield Content.styled(f"accepted {percent(r.acceptance)}", "$draft")
-        yield Content.styled(f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet")
-        if r.first_s is not None:
-            yield Content.styled(f"first {r.first_s:.2f} s", "$quiet")
-        if r.per_check is not None:
-            yield Content.styled(f"{r.per_check:.1f} per check", "$quiet")
+        figures = (
+            (f"{r.speed:.1f} t/s" if r.speed is not None else "", ""),
+            (f"accepted {percent(r.acceptance)}" if r.acceptance is not None else "", "$draft"),
+            (f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet"),
+            (f"first {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
+            (f"{r.per_check:.1f} per check" if r.per_check is not None else "", "$quiet"),
+        )
+        for (text, style), width in zip(figures, _COLUMNS, strict=True):
+            room -= width
+            if room < 0:
+                return
+            yield Content.styled(f"{text:>{width}}", style)
+
+
+class Followed(VerticalScroll, can_focus=False):
+    """A text whose end stays in sight until the reader moves.
+
+    Textual's own anchor reckons with the height that the pane had before, so a short text hangs in the air after the
+    pane has shrunk.
+    """
+
+    follows = True
+
+    def release_anchor(self) -> None:
+        super().release_anchor()
+        self.follows = False
+
+    def on_resize(self) -> None:
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Show the end, if that is followed."""
+        if self.follows:
+            self.scroll_end(animate=False)
 
 
 class SidePane(Vertical):
@@ -114,7 +135,7 @@ class SidePane(Vertical):
     """
 
     line = query_one(SideLine)
-    body = query_one(VerticalScroll)
+    body = query_one(Followed)
 
     def __init__(self, side: str) -> None:
         super().__init__()
@@ -125,11 +146,8 @@ class SidePane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield SideLine(title_of(self._side), self._colour)
-        with VerticalScroll(can_focus=False):
+        with Followed():
             yield Static(Content.styled("waits for its turn", "$quiet"))
-
-    def on_mount(self) -> None:
-        self.body.anchor()
 
     @property
     def text(self) -> str:
@@ -140,7 +158,7 @@ class SidePane(Vertical):
         """The side's turn has come; its last text goes."""
         self._parts, self._mark = [], None
         self.line.readout = None
-        self.body.anchor()
+        self.body.follows = True
         self._draw()
 
     def add(self, segments: Sequence[Segment], stats: GenerationStats) -> None:
@@ -167,15 +185,20 @@ class SidePane(Vertical):
             self.body.release_anchor()
             self.call_after_refresh(self._go_to_mark)
 
+    def on_resize(self) -> None:
+        # A text that flows anew has it elsewhere.
+        if self._mark is not None:
+            self.call_after_refresh(self._go_to_mark)
+
     def _go_to_mark(self) -> None:
         content = self.query_one(Static).content
         if self._mark is not None and isinstance(content, Content):
             before = content[: self._mark].wrap(self.body.scrollable_content_region.width)
-            self.body.scroll_to(y=len(before) - 2, animate=False, immediate=True)
+            above = min(1, self.body.size.height - 1)
+            self.body.scroll_to(y=len(before) - 1 - above, animate=False, immediate=True)
 
     def scroll_text(self, lines: int) -> None:
         """Move through the text."""
-        self.body.release_anchor()
         self.body.scroll_relative(y=lines, animate=False, immediate=True)
 
     def _draw(self) -> None:
@@ -184,3 +207,4 @@ class SidePane(Vertical):
         if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
             text = text.stylize(f"bold underline {self._colour}", *word.span())
         self.query_one(Static).update(text)
+        self.body.go_on()
