@@ -195,7 +195,7 @@ class _Bench:
         self._save.close()
 
     def _card(self, name: str, card: cards.Card) -> None:
-        hashes = {}
+        hashes: dict[str, str] = {}
         for what, file in (("target", self._params.target), ("draft", self._params.draft)):
             if file is not None and not self._cancel():
                 self._status.show(f"Hashing the {what} model for the card")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 
 from tests.e2e.test_terminal import Terminal, pytestmark, start  # noqa: F401 - the fixture and the marks
@@ -78,9 +77,9 @@ def test_sides_move_when_the_terminal_is_resized(start: Callable[..., Terminal])
     terminal.type("Name the capital of France.")
     terminal.press("F2")
     terminal.until(lambda s: len(_sides(s)) == 2)
-    subprocess.run(["tmux", "-L", terminal._name, "resize-window", "-x", "120", "-y", "40"], check=True)
+    terminal.resize(120, 40)
     terminal.until(lambda s: re.search(r"Without draft.*With draft, automatic", s))
-    subprocess.run(["tmux", "-L", terminal._name, "resize-window", "-x", "60", "-y", "24"], check=True)
+    terminal.resize(60, 24)
     terminal.until(lambda s: len(_sides(s)) == 2)
     terminal.until(_VERDICT.search, 120)
     terminal.press("Escape")

@@ -33,7 +33,8 @@ class Terminal:
         self._process = folder / "process"
         # The shell that becomes the program tells its number, to kill exactly this one.
         program = f"echo $$ > {self._process}; exec {sys.executable} -m app {' '.join(flags)}"
-        run = f"sh -c '{program}'; echo $? > {self._status}; sleep 60"
+        # Readline, which a test runner loads, tells children a size that would hold whatever the window's becomes.
+        run = f"unset COLUMNS LINES; sh -c '{program}'; echo $? > {self._status}; sleep 60"
         self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), run)
 
     def _tmux(self, *arguments: str) -> str:
@@ -49,6 +50,9 @@ class Terminal:
 
     def press(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def until(self, what: Callable[[str], object], seconds: float = 60) -> str:
         """Look until the screen is as wanted; returns it."""
