@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -88,17 +88,20 @@ class Catalog:
             if index == 0 or file.exists():
                 self.pairs.update(_read(file))
 
-    def get(self, name: str) -> Pair:
+    def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
         """The pair of that name.
+
+        Args:
+            name: Of the pair.
+            set_up: Names that the user may mean as well, for the sentence that tells what there is.
 
         Raises:
             CatalogError: There is none; it names the nearest.
         """
         if name in self.pairs:
             return self.pairs[name]
-        raise CatalogError(
-            f'There is no pair "{name}".{_nearest(name, self.pairs)}', f"Known: {', '.join(self.pairs)}."
-        )
+        known = dict.fromkeys([*set_up, *self.pairs])
+        raise CatalogError(f'There is no pair "{name}".{_nearest(name, known)}', f"Known: {', '.join(known)}.")
 
 
 def shipped_file() -> Path:

@@ -40,7 +40,7 @@ def _named(name: str | None) -> tuple[Pair, SetUp | None]:
     if files is not None and pair is None:
         pair = files.pair
     if pair is None:
-        pair = catalog().get(name)
+        pair = catalog().get(name, known.pairs)
     # An entry that was changed since it was set up means other files.
     if files is not None and pair.sources != files.pair.sources:
         files = None

@@ -42,7 +42,10 @@ def key_map(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str, l
         if title := kind.BINDING_GROUP_TITLE:
             declared.setdefault(title, []).extend(_own_bindings(kind))
     if edits:
-        declared[_EDITING] = TextArea.BINDINGS
+        # Tandem's own come before what the editor would do with the same key.
+        ours = {key for bindings in declared.values() for key in _keys(bindings, changed)}
+        editing = Binding.make_bindings(TextArea.BINDINGS)
+        declared[_EDITING] = [binding for binding in editing if binding.key not in ours]
     return {title: keys for title, bindings in declared.items() if (keys := keys_of(bindings, changed))}
 
 
@@ -53,6 +56,11 @@ def keys_of(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> list
         if binding.tooltip or binding.description:
             found.setdefault(binding.action, []).append(binding)
     return [_key(together, changed) for together in found.values()]
+
+
+def _keys(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> Iterator[str]:
+    for binding in Binding.make_bindings(bindings):
+        yield from changed.get(binding.id or "", binding.key).split(",")
 
 
 def _key(together: list[Binding], changed: Mapping[str, str]) -> Key:

@@ -394,6 +394,17 @@ async def test_f1_lists_every_key_and_shows_the_changed_ones() -> None:
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
 
 
+async def test_f1_gives_a_key_to_one_thing_only() -> None:
+    async with open_chat(size=(100, 90)) as chat:
+        await chat.pilot.press("f1")
+        await chat.shows("Delete left to start of word")
+        rows = [row.split("  ")[0].strip() for row in chat.rows if "  " in row.strip()]
+        keys = [key for row in rows for key in row.split(", ")]
+        for key in ("f6", "f7", "ctrl+d", "ctrl+z"):
+            assert keys.count(key) == 1, key
+        assert "alt+backspace Delete left to start of word" in chat.text
+
+
 # The header
 
 

@@ -106,6 +106,13 @@ def test_an_unknown_pair_names_the_nearest() -> None:
         Catalog([shipped_file()]).get("demmo")
 
 
+def test_an_unknown_pair_names_the_nearest_of_those_set_up_too() -> None:
+    with pytest.raises(CatalogError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
+        Catalog([shipped_file()]).get("my-pear", ["my-pair"])
+
+    assert caught.value.hint.startswith("Known: my-pair, ")
+
+
 @pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e400"])
 @pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
 def test_a_number_without_end_is_told(tmp_path: Path, key: str, number: str) -> None:

@@ -48,4 +48,4 @@ class KeyListScreen(Overlay[None]):
 
 def _line(key: Key) -> Content:
     was = f"  (was {key.usual})" if key.usual else ""
-    return Content.assemble(f"{key.keys:{_KEYS}}", (key.does, "$quiet"), (was, "$foreground"))
+    return Content.assemble(f"{key.keys:{_KEYS - 1}} ", (key.does, "$quiet"), (was, "$foreground"))
