@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.widgets import TextArea
 
 _OURS = "app."
@@ -37,15 +39,16 @@ def key_map(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str, l
     """
     declared: dict[str, list[BindingType]] = {}
     edits = False
+    before_editing: set[str] = set()
     for kind in dict.fromkeys(type(node) for node in nodes):
         edits = edits or issubclass(kind, TextArea)
+        if issubclass(kind, (App, Screen, TextArea)):
+            before_editing |= set(_keys_before_others(kind, changed))
         if title := kind.BINDING_GROUP_TITLE:
             declared.setdefault(title, []).extend(_own_bindings(kind))
     if edits:
-        # Tandem's own come before what the editor would do with the same key.
-        ours = {key for bindings in declared.values() for key in _keys(bindings, changed)}
         editing = Binding.make_bindings(TextArea.BINDINGS)
-        declared[_EDITING] = [binding for binding in editing if binding.key not in ours]
+        declared[_EDITING] = [binding for binding in editing if binding.key not in before_editing]
     return {title: keys for title, bindings in declared.items() if (keys := keys_of(bindings, changed))}
 
 
@@ -58,9 +61,11 @@ def keys_of(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> list
     return [_key(together, changed) for together in found.values()]
 
 
-def _keys(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> Iterator[str]:
-    for binding in Binding.make_bindings(bindings):
-        yield from changed.get(binding.id or "", binding.key).split(",")
+def _keys_before_others(kind: type[DOMNode], changed: Mapping[str, str]) -> Iterator[str]:
+    """The keys that never come to an editor on that screen."""
+    for binding in Binding.make_bindings(_own_bindings(kind)):
+        if binding.priority:
+            yield from changed.get(binding.id or "", binding.key).split(",")
 
 
 def _key(together: list[Binding], changed: Mapping[str, str]) -> Key:
