@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from textual.app import App
 
+from app import atomic
 from app.paths import copied_file
 from app.ui.aside import aside, run_latest
 from app.ui.terminal import send
@@ -108,14 +108,7 @@ def _keep(text: str) -> Path | None:
     file = copied_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix="copied-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        atomic.write(file, text.encode(), durable=False)
     except OSError:
         return None
     return file
