@@ -6,12 +6,30 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a comman
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from app.cli import streams
 from app.errors import AppError
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+
 INTERRUPTED = 130
+COMMANDS: Mapping[str, str] = {
+    "chat": "app.cli.chat:chat",
+    "run": "app.cli.run:run",
+    "tune": "app.cli.tune:tune",
+    "compare": "app.cli.compare:compare",
+    "bench": "app.cli.bench:bench",
+    "doctor": "app.cli.doctor:doctor",
+    "setup": "app.cli.setup:setup",
+    "pairs": "app.cli.pairs:pairs",
+    "export": "app.cli.export:export",
+    "import": "app.cli.import_:import_",
+    "settings": "app.cli.settings:settings",
+}
+"""What each command runs; a name instead of the function, so that no other command's modules are imported."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,50 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    # Here, so that ctrl+c while it is imported is an interruption like any other.
+    # Here, so that ctrl+c while they are imported is an interruption like any other.
+    from pkgutil import resolve_name
+
     from app.cli.parser import build_parser
 
     args = build_parser().parse_args(argv)
-    if args.command == "run":
-        from app.cli.run import run
-
-        return run(args)
-    if args.command == "tune":
-        from app.cli.tune import tune
-
-        return tune(args)
-    if args.command == "compare":
-        from app.cli.compare import compare
-
-        return compare(args)
-    if args.command == "bench":
-        from app.cli.bench import bench
-
-        return bench(args)
-    if args.command == "doctor":
-        from app.cli.doctor import doctor
-
-        return doctor(args)
-    if args.command == "setup":
-        from app.cli.setup import setup
-
-        return setup(args)
-    if args.command == "pairs":
-        from app.cli.pairs import pairs
-
-        return pairs(args)
-    if args.command == "export":
-        from app.cli.export import export
-
-        return export(args)
-    if args.command == "import":
-        from app.cli.import_ import import_
-
-        return import_(args)
-    if args.command == "settings":
-        from app.cli.settings import settings
-
-        return settings(args)
-    from app.cli.chat import chat
-
-    return chat(args)
+    command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
+    return command(args)

@@ -1,43 +1,144 @@
-"""`tandem bench`: a suite of prompts by kind of text, with and without drafts.
-
-Only the flags are here, because every `--help` reads them; what they start is imported when it runs.
-"""
+"""`tandem bench`: a suite of prompts by kind of text, with and without drafts."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import json
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import asdict
 
-EPILOG = """examples:
-  tandem bench                                          every kind of text, plain and automatic
-  tandem bench --quick --fixed n_max=7,p_min=0.6        one short prompt a kind, with fixed parameters as well
-  tandem bench --card result --save result.jsonl        a share card: result.md and result.svg
-  tandem bench --against http://127.0.0.1:8080          a running llama-server on the same prompts
-  tandem bench --check-lossless
-"""
-REPEAT, SAMPLES = 3, 200
+from app.cli import INTERRUPTED
+from app.cli.bench_card import write_card
+from app.cli.bench_lossless import check_lossless
+from app.cli.bench_task import BenchTask, read_task
+from app.cli.measured_on import measured_on
+from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
+from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
+from app.compare.card import Card
+from app.compare.history import Facts
+from app.compare.measure import measure, verdict
+from app.compare.report import how, pair_title, raced_json, table_lines
+from app.compare.server import contender
+from app.compare.sides import AUTOMATIC, PLAIN
+from app.engine.text import printable
+from app.pairing.texts import duration
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of its own; those of the pair and the answer are the program's."""
-    parser.add_argument("--prompts", type=Path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
-    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds of text")
-    parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
-    parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
-    parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
-    parser.add_argument("--against", metavar="URL", help="a running llama-server as another side")
-    parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
-    parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the same lines to a file")
-    parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")
-    parser.add_argument("--card", metavar="NAME", help="write a share card: NAME.md and NAME.svg")
-    parser.add_argument("--check-lossless", action="store_true", help="compare the texts instead of the speed")
-    parser.add_argument("--samples", type=int, metavar="N", help=f"sampled answers a side (default: {SAMPLES})")
+SERVER = "server"
 
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
-    from app.cli.bench_run import bench
+    task = read_task(args)
+    # A server that cannot take part must not be found out after the models were loaded.
+    told = task.server.introduce() if task.server is not None else {}
 
-    return bench(args)
+    def job(session: Session) -> int:
+        if task.check_lossless:
+            return check_lossless(session, task)
+        facts = measured_on(
+            session.pair, session.params, task.request, task.options.drafting, map(asdict, task.prompts), told
+        )
+        return _Benchmark(session, task, facts).run()
+
+    return with_pair(task.options, job)
+
+
+class _Benchmark:
+    """One benchmark, watched, told and kept.
+
+    Args:
+        session: The loaded pair.
+        task: What was asked for.
+        facts: What it is measured on.
+    """
+
+    def __init__(self, session: Session, task: BenchTask, facts: Facts) -> None:
+        self._session = session
+        self._status = session.status
+        self._task = task
+        self._facts = facts
+
+    def run(self) -> int:
+        """Race on every prompt; returns the exit code."""
+        pair, task = self._session.pair, self._task
+        contenders = contenders_of(pair, task.options, task.fixed)
+        if task.server is not None:
+            contenders.append(contender(task.server, SERVER))
+        work = benchmark(
+            pair,
+            contenders,
+            task.prompts,
+            task.request,
+            task.repeat,
+            self._session.cancel,
+            time.perf_counter_ns,
+            oracle=task.oracle,
+            keep=self._keep,
+        )
+        raced = self._follow(work)
+        self._status.clear()
+        if not raced:
+            self._status.say("Stopped before everybody had answered one prompt.")
+            return INTERRUPTED
+        stopped = len(raced) < len(task.prompts) or len(raced[-1].rounds) < task.repeat
+        self._tell(raced, [contender.name for contender in contenders], stopped=stopped)
+        return INTERRUPTED if stopped else 0
+
+    def _keep(self, raced: Raced) -> None:
+        """Print a prompt's runs at once, so that a later failure takes nothing with it."""
+        lines = [json.dumps(line) for line in raced_json(raced, steps=self._task.with_steps)]
+        self._task.save.add(*lines)
+        if self._task.as_json:
+            self._status.clear()
+            out("\n".join(lines))
+
+    def _follow(self, work: Generator[Progress, None, list[Raced]]) -> list[Raced]:
+        while True:
+            try:
+                at = next(work)
+            except StopIteration as ended:
+                raced: list[Raced] = ended.value
+                return raced
+            doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
+            if doing is not None:
+                left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
+                self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
+
+    def _tell(self, raced: Sequence[Raced], names: Sequence[str], *, stopped: bool) -> None:
+        task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
+        table = rows(raced, names)
+        notes = [f"stopped early: {len(raced)} of {len(task.prompts)} prompts"] if stopped else []
+        # Half a suite is not comparable with a whole one.
+        remarks = [] if stopped else against_earlier(facts, figures(table))
+        runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"
+        about = {"machine": facts.machine, **facts.details, "answers": runs}
+        whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}
+        last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
+        task.save.add(last)
+        if task.as_json:
+            out(last)
+        else:
+            out("\n".join([printable(title), how(task.request), "", *table_lines(table)]))
+            out("\n" + "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks])))
+        if task.card is not None:
+            write_card(self._session, task.card, Card(title, table, about, notes))
+        task.save.close()
+
+
+def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
+    """The verdicts over everything."""
+    races = [one.rounds for one in raced]
+    lines = []
+    for name in names:
+        if name == PLAIN:
+            continue
+        measured, why = measure(races, name, PLAIN), raced[-1].rounds[-1][name].why
+        lines.append(f"{name}: {verdict(measured.ratio, work=measured.work)}")
+        if measured.acceptance is None and why:
+            lines.append(f"  nothing was drafted: {why}")
+    if SERVER in names:
+        lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
+        same = sum(one.rounds[0][PLAIN].text == one.rounds[0][SERVER].text for one in raced)
+        lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
+    return lines

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from app import __version__
-from app.cli.bench import EPILOG as BENCH_EPILOG
-from app.cli.bench import add_arguments as add_bench_arguments
-from app.cli.compare import EPILOG as COMPARE_EPILOG
-from app.cli.compare import add_arguments as add_compare_arguments
+from app.cli.bench_flags import BENCH_EPILOG, add_bench_arguments
+from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags

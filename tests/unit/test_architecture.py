@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
+from pkgutil import resolve_name
 
 import pytest
+
+from app.cli import COMMANDS
+from app.cli.parser import build_parser
 
 HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platformdirs"}
 
@@ -40,6 +45,15 @@ def test_help_loads_nothing_heavy() -> None:
 )
 def test_a_module_loads_only_its_own_libraries(module: str, foreign: set[str]) -> None:
     assert not loaded_by(f"import {module}") & foreign
+
+
+def test_every_command_of_the_parser_has_a_function() -> None:
+    parser = build_parser()
+    (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    named = {parser.get_default("command"), *(made.get_default("command") for made in commands.choices.values())}
+
+    assert named == set(COMMANDS)
+    assert all(callable(resolve_name(name)) for name in COMMANDS.values())
 
 
 _FIRST_FRAME = """

@@ -12,15 +12,14 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from app.cli import bench as bench_flags
-from app.cli import bench_run, compare_run
-from app.cli import compare as compare_flags
-from app.cli.compare_run import parse_fixed
+from app.cli import bench, bench_task, compare, race_session
+from app.cli.bench_flags import add_bench_arguments
+from app.cli.compare_flags import add_compare_arguments
 from app.cli.options import Options
+from app.cli.race_session import parse_fixed
 from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
@@ -42,22 +41,23 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
     params = PairParams(file, None, n_threads=1)
-    monkeypatch.setattr(compare_run, "NativePair", lambda *_: pair)
-    monkeypatch.setattr(compare_run, "pair_params", lambda options: params)
-    for module in (compare_run, bench_run):
+    monkeypatch.setattr(race_session, "NativePair", lambda *_: pair)
+    monkeypatch.setattr(race_session, "pair_params", lambda options: params)
+    for module in (compare, bench_task):
         monkeypatch.setattr(module, "read_options", read_options)
-    monkeypatch.setattr(compare_run, "memory_dir", lambda: tmp_path / "data" / "drafting")
+    monkeypatch.setattr(race_session, "memory_dir", lambda: tmp_path / "data" / "drafting")
 
     def run(*arguments: str) -> int:
-        module: Any = {"compare": compare_flags, "bench": bench_flags}[arguments[0]]
+        command, add_arguments = {
+            "compare": (compare.compare, add_compare_arguments),
+            "bench": (bench.bench, add_bench_arguments),
+        }[arguments[0]]
         parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
-        module.add_arguments(parser)
+        add_arguments(parser)
         parser.add_argument("--max-tokens", type=int)
         parser.add_argument("--stop", action="append")
         parser.add_argument("--no-draft", action="store_true")
-        parsed = parser.parse_args(arguments[1:])
-        code: int = getattr(module, arguments[0])(parsed)
-        return code
+        return command(parser.parse_args(arguments[1:]))
 
     return run
 
@@ -137,7 +137,7 @@ def test_wrong_usage(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...])
 def test_a_stop_in_the_middle(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 5))
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
     assert tandem("compare", "hello") == 130
     shown = capsys.readouterr()
     assert "1 round" in shown.out
@@ -147,7 +147,7 @@ def test_a_stop_in_the_middle(
 def test_a_stop_before_anything(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 0))
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 0))
     assert tandem("compare", "hello") == 130
     assert tandem("bench") == 130
     assert capsys.readouterr().out == ""
@@ -196,7 +196,7 @@ def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, m
     parts = [tmp_path / f"big-{number:05}-of-00002.gguf" for number in (1, 2)]
     for part in parts:
         part.write_bytes(part.name.encode())
-    monkeypatch.setattr(compare_run, "pair_params", lambda options: PairParams(parts[0], None, n_threads=1))
+    monkeypatch.setattr(race_session, "pair_params", lambda options: PairParams(parts[0], None, n_threads=1))
     card = _card_of(tandem, tmp_path)
     for part in parts:
         assert f"target sha256 of {part.name}: {hashlib.sha256(part.read_bytes()).hexdigest()}" in card
@@ -217,7 +217,7 @@ def test_a_stopped_benchmark_keeps_what_is_done(
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\ncde\n")
-    monkeypatch.setattr(compare_run, "CancelFlag", lambda: StopAfter(pair, 5))
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 130
     *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -263,7 +263,7 @@ def test_what_is_done_is_saved_though_nobody_reads_on(
 
     prompts, save = tmp_path / "p.txt", tmp_path / "runs.jsonl"
     prompts.write_text("abc\nbcd\n")
-    monkeypatch.setattr(bench_run, "out", gone)
+    monkeypatch.setattr(bench, "out", gone)
     with pytest.raises(BrokenPipeError):
         tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json", "--save", str(save))
     assert [json.loads(line)["contender"] for line in save.read_text().splitlines()] == ["plain", "automatic"]
@@ -278,8 +278,8 @@ def test_a_later_run_that_is_slower_says_so_and_what_changed(
     def forged(measured: object) -> dict[str, Spread]:
         return {"automatic": Spread(speed[0], speed[0] - 1, speed[0] + 1, 3)}
 
-    monkeypatch.setattr(compare_run, "speeds", forged)
-    monkeypatch.setattr(compare_run, "pair_params", lambda options: params[0])
+    monkeypatch.setattr(compare, "speeds", forged)
+    monkeypatch.setattr(race_session, "pair_params", lambda options: params[0])
     for now in (100.0, 99.0, 101.0):
         speed[0] = now
         assert tandem("compare", "hello") == 0
@@ -319,6 +319,6 @@ def test_fixed_parameters() -> None:
 
 
 def test_the_flags_load_nothing_heavy() -> None:
-    code = "import app.cli.compare, app.cli.bench, sys; print(*sys.modules)"
+    code = "import app.cli.compare_flags, app.cli.bench_flags, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "llama_cpp", "urllib.request", "textual"} & set(done.stdout.split())

@@ -1,0 +1,160 @@
+"""What `tandem compare` and `tandem bench` share: a loaded pair, who takes part, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.chat.message import Message
+from app.cli import INTERRUPTED
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.loading import pair_params
+from app.cli.options import Options
+from app.cli.output import StatusLine
+from app.compare.history import Facts, History, Result, remark
+from app.compare.measure import Spread
+from app.compare.race import WARM_UP, Contender, RaceProgress, RunEnded, in_process
+from app.compare.sides import check_sides, sides_of, with_seed
+from app.engine.types import DraftParams
+from app.errors import Interrupted, UsageError
+from app.events import Measuring, PromptProgressed, StepCompleted
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair, PairParams
+from app.paths import memory_dir
+from app.responder import AnswerRequest, LoadedPair
+
+SEED = 1
+"""Of every draw, unless another one is asked for: the same command must measure the same answers."""
+_FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A loaded pair at work.
+
+    Attributes:
+        pair: Freed when the session ends.
+        params: How it was loaded.
+        cancel: Set by Ctrl+C.
+        status: The line that tells how far the work is.
+    """
+
+    pair: NativePair
+    params: PairParams
+    cancel: CancelFlag
+    status: StatusLine
+
+
+def with_pair(options: Options, job: Callable[[Session], int]) -> int:
+    """Load the pair, do the work on this thread, and free the pair; Ctrl+C is a polite request.
+
+    Args:
+        options: What to load.
+        job: The work; returns an exit code.
+    """
+    status, cancel = StatusLine(sys.stderr), CancelFlag()
+
+    def progress(what: str, share: float) -> bool:
+        status.show(f"Loading the {what} model {share:4.0%}")
+        return not cancel()
+
+    try:
+        with cancel_on_interrupt(cancel.set):
+            params = pair_params(options)
+            pair = NativePair(params, cancel, progress)
+            try:
+                for notice in pair.notices:
+                    status.say(notice)
+                return job(Session(pair, params, cancel, status))
+            finally:
+                status.clear()
+                pair.close()
+    except Interrupted:
+        status.say("Stopped.")
+        return INTERRUPTED
+
+
+def answer_request(options: Options, tokens: int, *messages: Message) -> AnswerRequest:
+    """What everybody is asked, with one seed for all."""
+    return AnswerRequest(
+        options.conversation(*messages),
+        with_seed(options.pair.sampling, SEED),
+        max_tokens=options.max_tokens or tokens,
+        stops=options.stops,
+    )
+
+
+def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
+    """The fixed parameters that take part, if any.
+
+    Raises:
+        UsageError: They cannot be read or are out of range, or drafting is off.
+    """
+    if options.drafting is None:
+        raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
+    if "fixed" in args:
+        return parse_fixed(args.fixed)
+    return options.drafting if isinstance(options.drafting, DraftParams) else None
+
+
+def parse_fixed(text: str) -> DraftParams:
+    """Parameters such as "n_max=7,p_min=0.6"."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            given[name.strip()] = _FIXED_PARAMS[name.strip()](value)
+        except (KeyError, ValueError):
+            raise UsageError(f"--fixed cannot be {text!r}.", "For example: --fixed n_max=7,p_min=0.6") from None
+    return DraftParams(**given)
+
+
+def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
+    """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
+    sides = sides_of(options.drafting, fixed)
+    check_sides(pair, sides)
+    return [in_process(pair, side.name, side.drafting) for side in sides]
+
+
+def progress_line(event: RaceProgress, repeat: int) -> str | None:
+    """What a race is doing, or None when it is not worth a line."""
+    if isinstance(event, RunEnded):
+        return None
+    turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
+    match event.event:
+        case Measuring(share=share):
+            return f"Measuring this pair on this machine, once {share:4.0%}"
+        case PromptProgressed(done=done, total=total):
+            return f"{event.contender}, {turn}: reading the prompt {done:,} of {total:,}"
+        case StepCompleted(stats=stats):
+            return f"{event.contender}, {turn}: {stats.predicted_n} tokens, {stats.predicted_per_second:.1f} t/s"
+    return None
+
+
+def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]]) -> list[str]:
+    """Keep speeds in this machine's history; returns what earlier ones make of them, as lines."""
+    history = History(memory_dir().parent / "benchmarks", facts)
+    now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
+    lines = remark(history.results(), now)
+    return lines if history.add(now) else [*lines, "This result could not be kept for later comparison."]
+
+
+def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:
+    """A number from the flags.
+
+    Raises:
+        UsageError: It is less than one.
+    """
+    value: int = getattr(args, name, default)
+    if value < 1:
+        raise UsageError(f"--{name.replace('_', '-')} must be at least 1.")
+    return value
+
+
+def out(text: str) -> None:
+    """Standard output."""
+    print(text, flush=True)  # noqa: T201
