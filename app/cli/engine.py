@@ -25,6 +25,6 @@ def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
     """
     if not process.isolate:
         return EngineWorker(emit, CancelFlag())
-    from app.cli.engines import isolated_engine
+    from app.cli.isolated_engine import isolated_engine
 
     return isolated_engine(process, emit)

@@ -1,6 +1,6 @@
 """The process that `app.isolated` starts; not a command."""
 
-from app.cli.engines import work
+from app.cli.isolated_engine import work
 
 if __name__ == "__main__":
     work()

@@ -12,11 +12,11 @@ from app.child import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.events import Event
 from app.isolated.engine import IsolatedEngine, WaysOut
-from app.isolated.vigil import Vigil
+from app.isolated.watchdog import Watchdog
 from app.responder import AnswerRequest
 from tests.isolated.fake_process import MODULE, codec
 
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 GREEDY = SamplingParams(temperature=0)
 
 
@@ -36,18 +36,18 @@ class Harness:
         self,
         command: Sequence[str] = (),
         ways_out: WaysOut = lambda loader, ending: "",
-        vigil: Vigil | None = None,
-        hears_s: float = 30.0,
+        watchdog: Watchdog | None = None,
+        cancel_timeout_s: float = 30.0,
     ) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         command = command or python_command("-m", MODULE)
-        self.engine = IsolatedEngine(self.events.put, command, codec(), ways_out, vigil, hears_s)
+        self.engine = IsolatedEngine(self.events.put, command, codec(), ways_out, watchdog, cancel_timeout_s)
 
     def until(self, *kinds: type[Event]) -> list[Event]:
         """Everything up to the next event of one of these kinds."""
         seen: list[Event] = []
         while not seen or not isinstance(seen[-1], kinds):
-            seen.append(self.events.get(timeout=_PATIENCE_S))
+            seen.append(self.events.get(timeout=_TIMEOUT_S))
         return seen
 
     @property

@@ -11,8 +11,8 @@ import pytest
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.cli.engines import codec
 from app.cli.fitting import DoesNotFitError
+from app.cli.isolated_engine import codec
 from app.cli.loader import PairLoader
 from app.cli.options import Options
 from app.cli.placement import Placement

@@ -337,7 +337,7 @@ class TestReload:
         seen = harness.until(Finished, Failed)
 
         assert finished(seen[-1]).request == number
-        assert harness.engine._last_number == number == 3
+        assert harness.engine._requests.last_number == number == 3
 
     def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
         mark = tmp_path / "mark"

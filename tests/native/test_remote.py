@@ -26,7 +26,7 @@ from app.errors import EngineLostError, ModelLoadError, RemoteError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
 from app.hardware.rpc import Endpoint, ask
 from app.isolated.engine import IsolatedEngine
-from app.isolated.patience import Limits
+from app.isolated.timeouts import Limits
 from app.llama import remote
 from app.responder import AnswerRequest
 
@@ -204,8 +204,8 @@ freezing = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGST
 def hurry(engine: Engine, limits: Limits) -> None:
     """Have it watched by somebody who waits for seconds where people are given minutes."""
     assert isinstance(engine, IsolatedEngine)
-    assert engine._vigil is not None
-    engine._vigil.tick_s, engine._vigil._patience._limits = 0.1, limits
+    assert engine._watchdog is not None
+    engine._watchdog.tick_s, engine._watchdog._timeout._limits = 0.1, limits
 
 
 @freezing

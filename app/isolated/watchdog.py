@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.events import Event
-from app.isolated.patience import Patience
+from app.isolated.timeouts import AdaptiveTimeout
 
 _PROOFS = 3
 """Looks in a row that find nobody there: a network may be away for a moment, and connections outlive that."""
 
 
-class Line(Protocol):
-    """Held to a server while it is silent; `app.hardware.lifeline` provides it."""
+class Probe(Protocol):
+    """Looks after a server while it is silent; `app.hardware.liveness` provides it."""
 
     def trouble(self) -> str:
         """What proves that the server is gone, with its name, as the begin of a sentence; "" if nothing does."""
@@ -41,13 +41,13 @@ class Lost:
 Finding = Quiet | Lost
 
 
-class Vigil:
+class Watchdog:
     """Counts the silence of a child that was asked for something.
 
     Args:
         servers: Their names, for sentences.
-        lines: Makes a line to each.
-        patience: What silence is too long.
+        probes: Makes a probe of each.
+        timeout: What silence is too long.
         tick_s: Seconds between two looks.
         clock: Monotonic seconds.
     """
@@ -55,15 +55,15 @@ class Vigil:
     def __init__(
         self,
         servers: Sequence[str],
-        lines: Callable[[], Sequence[Line]],
-        patience: Patience | None = None,
+        probes: Callable[[], Sequence[Probe]],
+        timeout: AdaptiveTimeout | None = None,
         tick_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._who = f"{' and '.join(servers)} {'has' if len(servers) == 1 else 'have'}"
-        self._make_lines = lines
-        self._lines: Sequence[Line] = ()
-        self._patience = patience or Patience()
+        self._make_probes = probes
+        self._probes: Sequence[Probe] = ()
+        self._timeout = timeout or AdaptiveTimeout()
         self.tick_s = tick_s
         self._clock = clock
         self._lock = threading.Lock()
@@ -78,14 +78,14 @@ class Vigil:
     def begin(self, *, loading: bool) -> None:
         """The child begins with something, or has come to the next."""
         with self._lock:
-            self._patience.begin(loading=loading)
+            self._timeout.begin(loading=loading)
             self._waits, self._loading, self._stopped = True, loading, False
             self._break()
 
     def heard(self, event: Event) -> None:
         """The child said something."""
         with self._lock:
-            self._patience.heard(event, self._silence_s(self._ticks + 1))
+            self._timeout.heard(event, self._silence_s(self._ticks + 1))
             self._stopped = False
             self._break()
 
@@ -95,7 +95,7 @@ class Vigil:
             self._stopped = True
             self._break()
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Nothing is asked for any more, or the child is gone."""
         with self._lock:
             self._waits = False
@@ -113,7 +113,7 @@ class Vigil:
 
     # The watch
 
-    def keep(self, is_over: Callable[[], bool], report: Callable[[Finding], None]) -> None:
+    def run(self, is_over: Callable[[], bool], report: Callable[[Finding], None]) -> None:
         """Look once a tick until it is over, on a thread of its own."""
         while not is_over():
             time.sleep(self.tick_s)
@@ -130,11 +130,11 @@ class Vigil:
             if self._waits and seconds >= limit:
                 return self._lost(f"{self._who} not answered for {_long(seconds)}")
             loading = self._loading
-            looks = self._waits and seconds >= min(limit, self._patience.notice_s)
+            looks = self._waits and seconds >= min(limit, self._timeout.notice_s)
         if not looks:
             self._let_go()
             return None
-        # Before a pair is loaded the child may not be connected, and a server would serve the line in its place.
+        # Before a pair is loaded the child may not be connected, and a server would serve the probe in its place.
         trouble = "" if loading else self._look()
         with self._lock:
             if silence != self._silence:
@@ -152,21 +152,21 @@ class Vigil:
 
     @property
     def _limit_s(self) -> float:
-        limit = self._patience.limit_s
-        return min(limit, self._patience.stopped_limit_s) if self._stopped else limit
+        limit = self._timeout.limit_s
+        return min(limit, self._timeout.stopped_limit_s) if self._stopped else limit
 
     def _lost(self, why: str) -> Lost:
         self._waits = False
         return Lost(why)
 
     def _look(self) -> str:
-        self._lines = self._lines or self._make_lines()
-        return next(filter(None, (line.trouble() for line in self._lines)), "")
+        self._probes = self._probes or self._make_probes()
+        return next(filter(None, (probe.trouble() for probe in self._probes)), "")
 
     def _let_go(self) -> None:
-        lines, self._lines = self._lines, ()
-        for line in lines:
-            line.close()
+        probes, self._probes = self._probes, ()
+        for probe in probes:
+            probe.close()
 
 
 def _long(seconds: float) -> str:

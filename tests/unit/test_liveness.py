@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app.errors import RemoteError
-from app.hardware import lifeline
-from app.hardware.lifeline import Lifeline
+from app.hardware import liveness
+from app.hardware.liveness import LivenessProbe
 from app.hardware.rpc import Endpoint
 
 
@@ -25,14 +25,14 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def line(listener: socket.socket) -> Iterator[Lifeline]:
-    made = Lifeline(Endpoint("127.0.0.1", listener.getsockname()[1]), 5.0)
+def probe(listener: socket.socket) -> Iterator[LivenessProbe]:
+    made = LivenessProbe(Endpoint("127.0.0.1", listener.getsockname()[1]), 5.0)
     yield made
     made.close()
 
 
-def test_a_server_that_is_busy_or_stopped_is_there(listener: socket.socket, line: Lifeline) -> None:
-    assert [line.trouble() for _ in range(5)] == [""] * 5
+def test_a_server_that_is_busy_or_stopped_is_there(listener: socket.socket, probe: LivenessProbe) -> None:
+    assert [probe.trouble() for _ in range(5)] == [""] * 5
 
     # One place in its queue, however often it is looked after.
     listener.accept()[0].close()
@@ -41,21 +41,21 @@ def test_a_server_that_is_busy_or_stopped_is_there(listener: socket.socket, line
         listener.accept()
 
 
-def test_one_that_ends_is_gone(listener: socket.socket, line: Lifeline) -> None:
-    assert line.trouble() == ""
+def test_one_that_ends_is_gone(listener: socket.socket, probe: LivenessProbe) -> None:
+    assert probe.trouble() == ""
     port = listener.getsockname()[1]
     listener.close()
 
-    assert line.trouble().startswith(f"127.0.0.1:{port} c")
-    assert line.trouble() == f"127.0.0.1:{port} cannot be reached: Connection refused"
+    assert probe.trouble().startswith(f"127.0.0.1:{port} c")
+    assert probe.trouble() == f"127.0.0.1:{port} cannot be reached: Connection refused"
 
 
-def test_one_that_closes_the_connection(listener: socket.socket, line: Lifeline) -> None:
-    assert line.trouble() == ""
+def test_one_that_closes_the_connection(listener: socket.socket, probe: LivenessProbe) -> None:
+    assert probe.trouble() == ""
     connection = listener.accept()[0]
     connection.shutdown(socket.SHUT_WR)
 
-    assert line.trouble().endswith(" closed the connection")
+    assert probe.trouble().endswith(" closed the connection")
     connection.close()
 
 
@@ -72,24 +72,24 @@ def test_what_proves_that_nobody_is_there(monkeypatch: pytest.MonkeyPatch, raise
     def connect(*_: Any, **__: Any) -> socket.socket:
         raise raised
 
-    monkeypatch.setattr(lifeline, "resolve", lambda endpoint, deadline: (endpoint.host, endpoint.port))
+    monkeypatch.setattr(liveness, "resolve", lambda endpoint, deadline: (endpoint.host, endpoint.port))
     monkeypatch.setattr(socket, "create_connection", connect)
 
-    assert Lifeline(Endpoint("a", 5)).trouble() == told
+    assert LivenessProbe(Endpoint("a", 5)).trouble() == told
 
 
-def test_a_machine_that_loses_its_power_is_noticed(line: Lifeline) -> None:
+def test_a_machine_that_loses_its_power_is_noticed(probe: LivenessProbe) -> None:
     """The system asks the other end, and breaks the connection where nothing is acknowledged."""
-    line.trouble()
+    probe.trouble()
 
-    assert line._connection is not None
-    assert line._connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert probe._connection is not None
+    assert probe._connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     if sys.platform == "linux":
         options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-        assert [line._connection.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [5, 3, 3]
+        assert [probe._connection.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [5, 3, 3]
 
 
-def test_a_system_without_some_of_the_settings(monkeypatch: pytest.MonkeyPatch, line: Lifeline) -> None:
+def test_a_system_without_some_of_the_settings(monkeypatch: pytest.MonkeyPatch, probe: LivenessProbe) -> None:
     monkeypatch.delattr(socket, "TCP_KEEPINTVL", raising=False)
 
-    assert line.trouble() == ""
+    assert probe.trouble() == ""

@@ -15,25 +15,27 @@ from app.isolated.child import serve
 from app.isolated.codec import Codec
 from app.isolated.engine import IsolatedEngine
 from app.isolated.protocol import codec_for
-from app.isolated.vigil import Vigil
+from app.isolated.watchdog import Watchdog
 from app.llama.cancel import CancelFlag
 from app.worker import Loader
 
 
 def isolated_engine(process: Process, emit: Callable[[Event], None]) -> IsolatedEngine:
     """The side that stays; the other one is started with the first pair."""
-    return IsolatedEngine(emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out, _vigil(process.rpc))
+    return IsolatedEngine(
+        emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out, _watchdog(process.rpc)
+    )
 
 
-def _vigil(servers: Sequence[str]) -> Vigil | None:
+def _watchdog(servers: Sequence[str]) -> Watchdog | None:
     """Watches over a process that uses these servers' devices; None where there are none."""
     if not servers:
         return None
-    from app.hardware.lifeline import Lifeline
+    from app.hardware.liveness import LivenessProbe
     from app.hardware.rpc import parse_endpoint
 
     endpoints = [parse_endpoint(server) for server in servers]
-    return Vigil(servers, lambda: [Lifeline(endpoint) for endpoint in endpoints])
+    return Watchdog(servers, lambda: [LivenessProbe(endpoint) for endpoint in endpoints])
 
 
 def codec() -> Codec:

@@ -6,15 +6,15 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.events import LoadProgress, PromptProgressed, StepCompleted
-from app.isolated.patience import Limits, Patience
-from app.isolated.vigil import Finding, Lost, Quiet, Vigil
+from app.isolated.timeouts import AdaptiveTimeout, Limits
+from app.isolated.watchdog import Finding, Lost, Quiet, Watchdog
 
 STEP = StepCompleted(1, (), GenerationStats())
 LIMITS = Limits(least=30, loading=300, unknown=600, stopped=10, noticed=20, factor=8)
 
 
-class FakeLine:
-    """A line whose trouble is set; counts what is done with it."""
+class FakeProbe:
+    """A probe whose trouble is set; counts what is done with it."""
 
     def __init__(self) -> None:
         self.says = ""
@@ -29,31 +29,31 @@ class FakeLine:
 
 
 class Watched:
-    """A vigil with one line and a clock that goes on by a second a tick."""
+    """A watchdog with one probe and a clock that goes on by a second a tick."""
 
     def __init__(self, *servers: str) -> None:
         self.now = 0.0
-        self.line = FakeLine()
+        self.probe = FakeProbe()
         self.made = 0
-        self.vigil = Vigil(servers or ("a:5",), self._lines, Patience(LIMITS), clock=lambda: self.now)
+        self.watchdog = Watchdog(servers or ("a:5",), self._probes, AdaptiveTimeout(LIMITS), clock=lambda: self.now)
 
-    def _lines(self) -> list[FakeLine]:
+    def _probes(self) -> list[FakeProbe]:
         self.made += 1
-        return [self.line]
+        return [self.probe]
 
     def ticks(self, n: int) -> list[Finding]:
         found = []
         for _ in range(n):
             self.now += 1
-            found.append(self.vigil.tick())
+            found.append(self.watchdog.tick())
         return [finding for finding in found if finding is not None]
 
     def write(self) -> None:
         """An answer is written, quickly."""
-        self.vigil.begin(loading=False)
+        self.watchdog.begin(loading=False)
         for event in (PromptProgressed(1, False, 0, 9), PromptProgressed(1, False, 9, 9), STEP, STEP):
             self.now += 1 / 64
-            self.vigil.heard(event)
+            self.watchdog.heard(event)
 
 
 @pytest.fixture
@@ -77,21 +77,21 @@ def test_a_silence_is_told_once_and_then_is_the_end(watched: Watched) -> None:
 def test_a_word_in_time_begins_another_silence(watched: Watched) -> None:
     watched.write()
     assert len(watched.ticks(29)) == 1
-    watched.vigil.heard(STEP)
+    watched.watchdog.heard(STEP)
 
     # It has been known to take so long, then.
     assert watched.ticks(57) == []
     assert len(watched.ticks(1)) == 1
-    assert watched.line.closed == 1
+    assert watched.probe.closed == 1
 
 
 def test_a_slow_prompt_on_a_slow_server_is_waited_for(watched: Watched) -> None:
-    watched.vigil.begin(loading=False)
-    watched.vigil.heard(PromptProgressed(1, False, 0, 4096))
+    watched.watchdog.begin(loading=False)
+    watched.watchdog.heard(PromptProgressed(1, False, 0, 4096))
     found = []
     for done in range(512, 4097, 512):
         found += watched.ticks(200)
-        watched.vigil.heard(PromptProgressed(1, False, done, 4096))
+        watched.watchdog.heard(PromptProgressed(1, False, done, 4096))
     found += watched.ticks(200)
 
     # The first time it is worth a word; then that is how it is.
@@ -102,25 +102,25 @@ def test_a_slow_prompt_on_a_slow_server_is_waited_for(watched: Watched) -> None:
 def test_nobody_waits(watched: Watched) -> None:
     assert watched.ticks(1000) == []
     watched.write()
-    watched.vigil.rest()
+    watched.watchdog.idle()
     assert watched.ticks(1000) == []
     assert watched.made == 0
 
 
 def test_loading_has_its_own_time(watched: Watched) -> None:
-    watched.vigil.begin(loading=True)
-    watched.vigil.heard(LoadProgress("target", 0.1))
+    watched.watchdog.begin(loading=True)
+    watched.watchdog.heard(LoadProgress("target", 0.1))
 
     assert [type(finding) for finding in watched.ticks(299)] == [Quiet]
     assert watched.ticks(1) == [Lost("a:5 has not answered for 5 minutes")]
-    # The server would take the line for the program that it waits for.
+    # The server would take the probe for the program that it waits for.
     assert watched.made == 0
 
 
 def test_after_a_stop_the_end_is_near_and_a_new_request_has_all_the_time_again(watched: Watched) -> None:
     watched.write()
     watched.ticks(5)
-    watched.vigil.stopped()
+    watched.watchdog.stopped()
 
     assert watched.ticks(9) == []
     assert watched.ticks(1) == [Lost("a:5 has not answered for 10 seconds")]
@@ -130,19 +130,19 @@ def test_after_a_stop_the_end_is_near_and_a_new_request_has_all_the_time_again(w
 
 def test_a_server_that_is_gone_for_sure_is_not_waited_for(watched: Watched) -> None:
     watched.write()
-    watched.line.says = "a:5 cannot be reached: No route to host"
+    watched.probe.says = "a:5 cannot be reached: No route to host"
 
     assert watched.ticks(22) == [Lost("a:5 cannot be reached: No route to host")]
-    assert watched.line.looks == 3
+    assert watched.probe.looks == 3
 
 
 def test_a_network_that_comes_back_is(watched: Watched) -> None:
     watched.write()
-    watched.line.says = "a:5 cannot be reached: Network is unreachable"
+    watched.probe.says = "a:5 cannot be reached: Network is unreachable"
     assert watched.ticks(21) == []
-    watched.line.says = ""
+    watched.probe.says = ""
     (quiet,) = watched.ticks(1)
-    watched.line.says = "a:5 cannot be reached: Network is unreachable"
+    watched.probe.says = "a:5 cannot be reached: Network is unreachable"
 
     assert isinstance(quiet, Quiet)
     assert watched.ticks(2) == []
@@ -150,14 +150,14 @@ def test_a_network_that_comes_back_is(watched: Watched) -> None:
 
 def test_what_comes_while_it_looks_counts(watched: Watched) -> None:
     watched.write()
-    watched.line.says = "a:5 cannot be reached: No route to host"
-    look = watched.line.trouble
+    watched.probe.says = "a:5 cannot be reached: No route to host"
+    look = watched.probe.trouble
 
     def trouble() -> str:
-        watched.vigil.heard(STEP)
+        watched.watchdog.heard(STEP)
         return look()
 
-    watched.line.trouble = trouble  # type: ignore[method-assign]
+    watched.probe.trouble = trouble  # type: ignore[method-assign]
 
     assert watched.ticks(25) == []
 
@@ -167,7 +167,7 @@ def test_a_suspended_program_has_not_listened(watched: Watched) -> None:
     watched.now += 3600
 
     assert watched.ticks(19) == []
-    watched.vigil.heard(STEP)
+    watched.watchdog.heard(STEP)
     # Nor was that hour one step.
     assert [type(finding) for finding in watched.ticks(8 * 20)] == [Quiet, Lost]
 
@@ -180,10 +180,10 @@ def test_several_servers_are_all_named() -> None:
 
 
 def test_it_looks_until_it_is_over() -> None:
-    line, found = FakeLine(), list[Finding]()
-    vigil = Vigil(["a:5"], lambda: [line], Patience(Limits(unknown=0.01, noticed=0.0)), tick_s=0.001)
-    vigil.begin(loading=False)
-    vigil.keep(lambda: any(isinstance(finding, Lost) for finding in found), found.append)
+    probe, found = FakeProbe(), list[Finding]()
+    watchdog = Watchdog(["a:5"], lambda: [probe], AdaptiveTimeout(Limits(unknown=0.01, noticed=0.0)), tick_s=0.001)
+    watchdog.begin(loading=False)
+    watchdog.run(lambda: any(isinstance(finding, Lost) for finding in found), found.append)
 
     assert [type(finding) for finding in found] == [Quiet, Lost]
-    assert line.closed == 1
+    assert probe.closed == 1

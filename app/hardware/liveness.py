@@ -14,7 +14,7 @@ _ALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPALIVE", 5), ("TCP_KEEPINTVL", 3), ("TCP
 """Seconds and tries after which a system takes a peer that acknowledges nothing for gone; macOS has another name."""
 
 
-class Lifeline:
+class LivenessProbe:
     """A connection to a server that says nothing, only there to break.
 
     A server serves one connection at a time, and its system takes others for it even while it is stopped: so a

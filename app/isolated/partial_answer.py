@@ -1,4 +1,4 @@
-"""An answer whose process does not hear the stop, as it would have ended."""
+"""An answer whose process does not respond to the stop, as it would have ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.events import AnswerPlan, Event, Finished, StepCompleted
 from app.responder import AnswerRequest
 
 
-class Cut:
+class PartialAnswer:
     """Gathers what has come of an answer.
 
     Args:

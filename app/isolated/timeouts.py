@@ -43,7 +43,7 @@ class _Phase(Enum):
     OTHER = auto()
 
 
-class Patience:
+class AdaptiveTimeout:
     """Learns from the silences between events what the next one may be.
 
     Args:

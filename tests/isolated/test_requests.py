@@ -1,0 +1,102 @@
+"""The account of what a child was asked for, without a child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from app.engine.stats import GenerationStats
+from app.errors import AppError
+from app.events import Failed, Loaded, LoadProgress, ModelInfo, Notice, PairInfo, StepCompleted
+from app.isolated.protocol import Answer, Load
+from app.isolated.requests import PendingRequest, RequestQueue
+from app.responder import LoadedPair
+from app.worker import CancelSwitch, Progress
+from tests.isolated.harness import question
+
+LOADED = Loaded(PairInfo(ModelInfo("a", "a.gguf", "Q4", 1, 1), None, 8, "CPU"))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLoader:
+    name: str
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        raise AssertionError(self.name)
+
+
+PAIR = NamedLoader("a")
+
+
+@pytest.fixture
+def turns() -> list[int]:
+    """The numbers of the requests that the child came to; 0 when nothing was left."""
+    return []
+
+
+@pytest.fixture
+def requests(turns: list[int]) -> RequestQueue:
+    return RequestQueue(lambda request: turns.append(request.number if request is not None else 0))
+
+
+def numbers(told: object) -> list[tuple[int, bool]]:
+    assert isinstance(told, list)
+    assert all(isinstance(request, PendingRequest) for request in told)
+    return [(request.number, request.is_reload) for request in told]
+
+
+def test_one_comes_after_another(requests: RequestQueue, turns: list[int]) -> None:
+    requests.add(Load(PAIR))
+    requests.add(Answer(question()))
+    assert requests.activity == "loading the models"
+    requests.follow(LoadProgress("target", 0.5))
+    assert requests.activity == "loading the target model"
+
+    assert requests.follow(LOADED) == LOADED
+    assert (requests.loader, requests.activity) == (PAIR, "reading the prompt")
+    requests.follow(StepCompleted(2, (), GenerationStats()))
+    assert requests.activity == "writing the answer"
+    failed = Failed(2, AppError("It went wrong."))
+    assert requests.follow(failed) == failed
+    assert turns == [1, 2, 0]
+
+
+def test_a_pair_that_was_lost_is_loaded_again_and_nobody_hears_of_it(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.clear()
+
+    assert numbers(requests.add(Answer(question()))) == [(2, True), (3, False)]
+    assert requests.follow(Notice("It takes its time.")) is None
+    assert requests.follow(LOADED) is None
+    assert requests.follow(Notice("It takes its time.")) == Notice("It takes its time.")
+
+
+def test_a_pair_that_cannot_be_loaded_again_fails_its_answer(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.clear()
+    requests.add(Answer(question()))
+    error = AppError("It is gone.")
+
+    assert requests.follow(Failed(None, error)) == Failed(3, error)
+    # The child says so too, of the answer that had no pair; that is told already.
+    assert requests.follow(Failed(3, AppError("There is no pair."))) is None
+
+
+def test_what_was_stopped_is_not_asked_of_a_new_child(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    for _ in range(2):
+        requests.add(Answer(question()))
+    assert requests.current is not None
+    requests.current.is_settled = True
+    assert requests.is_stuck
+    assert requests.follow(StepCompleted(2, (), GenerationStats())) is None
+    left = requests.unsettled()
+    requests.clear()
+
+    # The reload takes a number that nobody waits for any more.
+    assert numbers(requests.reissue(left)) == [(2, True), (3, False)]
+    assert not requests.is_stuck
