@@ -23,7 +23,7 @@ from app.hardware.slow.situation import Situation
 if TYPE_CHECKING:
     from app.engine.tuning.memory import Memory
     from app.hardware.checks import Facts
-    from app.llama.pair import PairParams
+    from app.llama.pair_params import PairParams
 
 _CHOOSING = ("pair", "target", "draft")
 

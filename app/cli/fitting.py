@@ -17,7 +17,7 @@ from app.source import ModelSource
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
-    from app.llama.pair import PairParams
+    from app.llama.pair_params import PairParams
 
 _CERTAIN = 0.75
 """Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""

@@ -19,7 +19,8 @@ from app.hardware.fit import MAIN, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
-from app.llama.pair import PairParams, load_pair
+from app.llama.pair import load_pair
+from app.llama.pair_params import PairParams
 from app.paths import memory_dir
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel, ModelSource

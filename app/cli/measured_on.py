@@ -13,7 +13,8 @@ from app.compare.history import Facts
 from app.engine.types import AutoDraft, Drafting, SamplingParams
 from app.hardware import machine as hardware
 from app.llama import devices
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.responder import AnswerRequest
 

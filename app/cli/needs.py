@@ -16,7 +16,7 @@ from app.source import HubModel, ModelSource
 
 if TYPE_CHECKING:
     from app.llama.footprint import Part
-    from app.llama.pair import PairParams
+    from app.llama.pair_params import PairParams
     from app.llama.params import ContextParams
 
 

@@ -23,7 +23,8 @@ from app.engine.types import DraftParams
 from app.errors import Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.paths import memory_dir
 from app.responder import AnswerRequest, LoadedPair
 

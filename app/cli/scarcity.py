@@ -16,7 +16,7 @@ from app.llama.params import ALL_LAYERS, ModelParams
 from app.source import ModelSource
 
 if TYPE_CHECKING:
-    from app.llama.pair import PairParams
+    from app.llama.pair_params import PairParams
 
 _LESS = 0.9
 """Of what was tried in vain; so much is tried next."""

@@ -23,7 +23,8 @@ def trial(memory_dir: Path) -> Callable[[SetUp, Callable[[], bool]], str]:
 
     def run(pair: SetUp, cancelled: Callable[[], bool]) -> str:
         from app.llama.cancel import CancelFlag
-        from app.llama.pair import NativePair, PairParams
+        from app.llama.pair import NativePair
+        from app.llama.pair_params import PairParams
 
         params = PairParams(
             target=pair.target.path,

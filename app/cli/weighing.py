@@ -18,7 +18,7 @@ from app.pairing.propose import Fit, Room, weigh
 from app.source import ModelSource
 
 if TYPE_CHECKING:
-    from app.llama.pair import PairParams
+    from app.llama.pair_params import PairParams
 
 
 @dataclass(frozen=True, slots=True)

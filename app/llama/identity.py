@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from app.llama.library import native
+from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.llama.placement import label
-
-if TYPE_CHECKING:
-    from app.llama.pair import PairParams
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"

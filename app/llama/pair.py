@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from app import memory_store, thread_store
 from app.chat.message import Begun, Message
@@ -20,7 +19,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
+from app.errors import Interrupted, ModelLoadError, NoMemoryError
 from app.events import ModelInfo, PairInfo
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
@@ -28,7 +27,8 @@ from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
 from app.llama.identity import memory_file, processor_model, thread_file
 from app.llama.model import Model
-from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
+from app.llama.pair_params import PairParams
+from app.llama.params import ContextParams
 from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
@@ -42,78 +42,6 @@ _TEXT = (
     "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
 )
 """Text and code, so that a mixture of experts is measured on rows that choose different ones."""
-
-DEFAULT_CONTEXT = 8192
-"""Tokens, unless asked otherwise or the model was trained for fewer."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairParams:
-    """How to load a pair.
-
-    Attributes:
-        target: GGUF file.
-        draft: GGUF file, or None for plain decoding.
-        n_threads: CPU threads, for single tokens and drafts.
-        n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
-        model: How to load the target's weights, and where to.
-        memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
-        draft_model: The same for the draft. It is never split: what it saves would be lost between two devices.
-        kv_type: Type of the target's KV cache, a key of `app.llama.params.KV_TYPES`.
-        draft_kv_type: Of the draft's.
-        flash_attention: "auto", "on" or "off", for both.
-        rpc: Addresses of servers whose devices take part; only in a process that may die.
-        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
-            threads that changes its size between draft and target is made anew every time.
-        notices: What the user should know about these settings.
-    """
-
-    target: Path
-    draft: Path | None
-    n_threads: int
-    n_ctx: int | None = None
-    model: ModelParams = field(default_factory=ModelParams)
-    memory_dir: Path | None = None
-    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
-    kv_type: str = "f16"
-    draft_kv_type: str = "f16"
-    flash_attention: str = "auto"
-    rpc: tuple[str, ...] = ()
-    n_threads_batch: int | None = None
-    notices: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for kv_type in (self.kv_type, self.draft_kv_type):
-            if self.flash_attention == "off" and needs_flash_attention(kv_type):
-                raise UsageError(
-                    f"A KV cache of type {kv_type} needs flash attention, which was turned off.",
-                    "Leave --flash-attn at auto, or take the KV type f16.",
-                )
-
-    @property
-    def survivors_file(self) -> Path | None:
-        """Where the files are remembered that llama.cpp has survived; see `app.llama.canary`."""
-        return self.memory_dir.parent / "survived.json" if self.memory_dir is not None else None
-
-    def target_context(self, n_ctx_train: int) -> ContextParams:
-        """The target's context, for a model that was trained for so many tokens."""
-        trained = min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
-        wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
-        return self._context(min(wanted, trained), MAX_ROWS, self.kv_type)
-
-    def draft_context(self, n_ctx: int) -> ContextParams:
-        """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""
-        return self._context(n_ctx, 1, self.draft_kv_type)
-
-    def _context(self, n_ctx: int, n_outputs: int, kv_type: str) -> ContextParams:
-        return ContextParams(
-            n_ctx=n_ctx,
-            n_threads=self.n_threads,
-            n_threads_batch=self.n_threads_batch or self.n_threads,
-            n_outputs=n_outputs,
-            kv_type=kv_type,
-            flash_attention=self.flash_attention,
-        )
 
 
 class NativePair:

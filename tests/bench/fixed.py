@@ -21,7 +21,8 @@ from app.engine.types import Drafting, DraftParams, SamplingParams
 from app.events import Finished
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.responder import AnswerRequest, answer
 from tests.bench.peer import LlamaServer
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from app.engine.tuning.trace import Trace
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.recording import record
 from tests.bench.prompts import PROMPTS
 

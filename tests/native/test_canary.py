@@ -21,7 +21,8 @@ from app.llama.canary import Survivors, send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.footprint import can_measure
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.registry import ModelOnDisk, SetUp
 from app.source import LocalModel
 from tests.native.tiny_model import write_deadly_model, write_model

@@ -19,7 +19,8 @@ from app.compare.suite import Prompt
 from app.engine.types import AutoDraft, SamplingParams
 from app.events import Finished, JobEnded
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.responder import AnswerRequest, answer
 
 pytestmark = pytest.mark.native

@@ -12,7 +12,8 @@ from app.engine.types import FinishReason, SamplingParams
 from app.events import Finished, StepCompleted
 from app.llama.cancel import CancelFlag
 from app.llama.model import Model
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.llama.prompt import PromptBuilder
 from app.responder import AnswerRequest, answer
 from tests.native.gguf_files import F32, I32, STRING, Array

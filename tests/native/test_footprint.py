@@ -20,7 +20,7 @@ from app.llama.context import Context
 from app.llama.footprint import MAIN, Part, breakdown, can_measure, measure
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.pair import PairParams
+from app.llama.pair_params import PairParams
 from app.llama.params import ContextParams, ModelParams
 from tests.native.tiny_model import write_model
 

@@ -11,7 +11,8 @@ import pytest
 from app.errors import Interrupted, ModelFileError, ModelLoadError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.pair import NativePair, PairParams, load_pair
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
 from tests.native.gguf_files import I32, STRING, Array
 from tests.native.tiny_model import vocabulary, write_model
 

@@ -26,7 +26,8 @@ from app.llama.context import Context
 from app.llama.identity import pair_identity
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.pair import NativePair, PairParams, load_pair
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.llama.placement import find, label, place
 from app.source import HubModel, LocalModel

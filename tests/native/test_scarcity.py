@@ -24,7 +24,8 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.pair import PairParams, load_pair
+from app.llama.pair import load_pair
+from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.llama.scarcity import no_memory, scarce_device
 from tests.native.conftest import NewContext

@@ -15,7 +15,8 @@ from app.errors import UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.identity import processor_model, thread_file
 from app.llama.library import native
-from app.llama.pair import NativePair, PairParams, load_pair
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from tests.native.conftest import NewContext
 

@@ -18,7 +18,7 @@ from app.errors import AppError
 from app.events import Failed, Notice
 from app.hardware.fit import DeviceRoom
 from app.llama.cancel import CancelFlag
-from app.llama.pair import PairParams
+from app.llama.pair_params import PairParams
 from app.settings.desk import Desk
 from app.settings.layers import Layer
 from app.source import HubModel

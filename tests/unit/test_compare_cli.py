@@ -23,7 +23,7 @@ from app.cli.race_session import parse_fixed
 from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
-from app.llama.pair import PairParams
+from app.llama.pair_params import PairParams
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
