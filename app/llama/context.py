@@ -14,6 +14,7 @@ from app.engine.interfaces import Logits
 from app.engine.types import MAX_DRAFT
 from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
+from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.model import Model
@@ -21,13 +22,10 @@ from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, check_thr
 from app.llama.plain import plain
 from app.llama.scarcity import no_memory, scarce_device
 
-_SEQUENCE = 0
 _NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
 _REASONS = 8
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
-_FEW = 16
-"""Up to so many ids are written one by one; NumPy takes longer to look at them."""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
 _logits_address = native._lib["llama_get_logits_ith"]
@@ -80,14 +78,7 @@ class Context:
         self._n_ctx = int(native.llama_n_ctx(self._handle))
         self._n_batch = int(native.llama_n_batch(self._handle))
         self._memory = native.llama_get_memory(self._handle)
-        self._batch = native.llama_batch_init(self._n_batch, 0, 1)
-        self._tokens = np.ctypeslib.as_array(self._batch.token, (self._n_batch,))
-        self._positions = np.ctypeslib.as_array(self._batch.pos, (self._n_batch,))
-        self._flags = np.ctypeslib.as_array(self._batch.logits, (self._n_batch,))
-        for i in range(self._n_batch):
-            self._batch.n_seq_id[i] = 1
-            self._batch.seq_id[i][0] = _SEQUENCE
-        self._all_positions = np.arange(self._n_ctx, dtype=np.int32)
+        self._batch = Batch(self._n_batch, self._n_ctx)
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
         self._n_past = 0
@@ -155,13 +146,15 @@ class Context:
         handle = self._acquire()
         code: int | None = None
         try:
-            self._fill(tokens, n, n_outputs)
+            if self._n_past + n > self._n_ctx:
+                self._raise(_NO_SLOT)
+            self._batch.fill(tokens, self._n_past, n_outputs)
             library.clear_errors()
             started = time.perf_counter_ns()
             if (n > _DRAFTED) is not self._reads:
                 self._reads = n > _DRAFTED
                 self._set_threads(handle)
-            code = native.llama_decode(handle, self._batch)
+            code = native.llama_decode(handle, self._batch.native)
             self._native_ns += time.perf_counter_ns() - started
         finally:
             if code == 0:
@@ -170,25 +163,10 @@ class Context:
             else:
                 # Whatever happened, also an exception from a signal handler: the library knows what is left.
                 self._outputs = (0, 0)
-                self._n_past = int(native.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+                self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
             self._lock.release()
         if code != 0:
             self._raise(code)
-
-    def _fill(self, tokens: Sequence[int], n: int, n_outputs: int) -> None:
-        """Write the batch: every token at the next position, the last ones with an output."""
-        if self._n_past + n > self._n_ctx:
-            self._raise(_NO_SLOT)
-        batch = self._batch
-        if n <= _FEW:
-            for i, token in enumerate(tokens):
-                batch.token[i] = token
-        else:
-            self._tokens[:n] = tokens
-        self._positions[:n] = self._all_positions[self._n_past : self._n_past + n]
-        self._flags[: n - n_outputs] = 0
-        self._flags[n - n_outputs : n] = 1
-        batch.n_tokens = n
 
     def logits(self, row: int) -> Logits:
         """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
@@ -221,7 +199,7 @@ class Context:
                 # Recurrent states answer True for cuts they cannot make, so they are not asked.
                 return False
             started = time.perf_counter_ns()
-            done = bool(native.llama_memory_seq_rm(self._memory, _SEQUENCE, n_past, -1))
+            done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
             self._native_ns += time.perf_counter_ns() - started
             if done:
                 self._n_past = n_past
@@ -289,10 +267,9 @@ class Context:
         with self._lock:
             handle, self._handle = self._handle, None
             if handle:
-                # The views point into what is freed next.
-                del self._tokens, self._positions, self._flags
+                # The rows point into what is freed next.
                 self._rows.clear()
-                native.llama_batch_free(self._batch)
+                self._batch.close()
                 native.llama_free(handle)
                 self._model.disown(self)
 

@@ -182,7 +182,7 @@ def test_positions_follow_each_other_whatever_was_there_before(context: Context,
         context.truncate(min(cut, context.n_past))
         first = context.n_past
         context.decode(rng.integers(0, 1000, n).tolist(), 1)
-        assert list(context._positions[:n]) == list(range(first, first + n))
+        assert list(context._batch._positions[:n]) == list(range(first, first + n))
         assert native.llama_memory_seq_pos_max(context._memory, 0) == context.n_past - 1
         assert native.llama_memory_seq_pos_min(context._memory, 0) == 0
 
