@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.errors import UsageError
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Resolved
 
 _SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")
+_QUANTISED = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1"}
 
 
 def sampling(settings: Resolved) -> SamplingParams:
@@ -39,6 +41,18 @@ def drafting(settings: Resolved) -> Drafting:
     match = settings["draft.lookup_min_match"]
     assert isinstance(match, int)
     return AutoDraft(source != "lookup", source != "model", match) if mode == "auto" else None
+
+
+def contradiction(settings: Resolved) -> str:
+    """Why these settings cannot be meant together, as a sentence; "" if they can."""
+    try:
+        drafting(settings)
+        sampling(settings)
+    except UsageError as error:
+        return error.message
+    if settings["model.flash_attn"] == "off" and {settings["model.kv_type"], settings["draft.kv_type"]} & _QUANTISED:
+        return "A quantised KV cache needs flash attention."
+    return ""
 
 
 def of_pair(chain: SamplingParams, fixed: DraftParams | None) -> Layer:

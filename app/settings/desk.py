@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from app.engine.text import printable
-from app.errors import SettingsError, UsageError
-from app.settings.build import drafting, sampling
+from app.errors import UsageError
+from app.settings.build import contradiction, drafting, sampling
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.presets import BUILT_IN
+from app.settings.shared import SharedSettings
 from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting, nearest
 
 _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
@@ -46,7 +47,7 @@ class Desk:
         self._overruled: dict[str, Value] = {}
         """The flags that give way to this conversation; they count again in another one."""
         self._conversation: dict[str, Value] = {}
-        self._content = file.read() if file is not None else Content()
+        self._shared = SharedSettings(file)
         self._loaded: dict[str, Value] | None = None
         self._ignored: set[str] = set()
         self._mend()
@@ -56,12 +57,12 @@ class Desk:
     @property
     def content(self) -> Content:
         """What the file said when it was last looked at."""
-        return self._content
+        return self._shared.content
 
     @property
     def presets(self) -> Mapping[str, Layer]:
         """All presets by name."""
-        return {**BUILT_IN, **self._content.presets}
+        return {**BUILT_IN, **self.content.presets}
 
     @property
     def preset(self) -> str | None:
@@ -79,7 +80,7 @@ class Desk:
                 Origin.FLAG: self._flags,
                 Origin.CONVERSATION: self._counting(self._conversation),
                 Origin.PRESET: self._counting(preset),
-                Origin.FILE: self._counting(self._content.values),
+                Origin.FILE: self._counting(self.content.values),
                 Origin.PAIR: self.pair,
             }
         )
@@ -119,7 +120,7 @@ class Desk:
             UsageError: They contradict each other.
         """
         trial = Desk(None, None, pair)
-        trial._conversation, trial._content = self._conversation, self._content
+        trial._conversation, trial._shared = self._conversation, self._shared
         trial._flags = {**self._flags, **flags}
         trial._mend()
         trial._ignored |= self._ignored & set(_RELOADED)
@@ -163,15 +164,9 @@ class Desk:
             return f"{name} counts for all conversations; tab changes what a change is for."
         if name == "preset" and value is not None and value not in self.presets:
             return unknown_preset(str(value), self.presets).message
-        trial = Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: self.resolved()[n] for n in BY_NAME}})
-        try:
-            drafting(trial)
-            sampling(trial)
-        except UsageError as error:
-            return error.message
-        if trial["model.flash_attn"] == "off" and {trial["model.kv_type"], trial["draft.kv_type"]} & _QUANTISED:
-            return "A quantised KV cache needs flash attention."
-        return ""
+        return contradiction(
+            Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: self.resolved()[n] for n in BY_NAME}})
+        )
 
     def set(self, name: str, value: Value, scope: Scope = Scope.ALL) -> None:
         """Change a setting.
@@ -182,7 +177,7 @@ class Desk:
         if scope is Scope.CONVERSATION:
             self._conversation[name] = value
         else:
-            self._keep(name, value)
+            self._shared.set(name, value)
             self._conversation.pop(name, None)
         self._overrule(name, scope)
         self._mend()
@@ -225,7 +220,7 @@ class Desk:
                 self._conversation.pop(name, None)
                 self._reinstate()
             case Origin.FILE:
-                self._drop(name)
+                self._shared.unset(name)
         self._mend()
 
     def reset_all(self) -> None:
@@ -234,11 +229,7 @@ class Desk:
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
         """
-        if self.file is not None:
-            self.file.clear()
-            self._content = self.file.read()
-        else:
-            self._content = Content(presets=self._content.presets, keys=self._content.keys)
+        self._shared.clear()
         self._flags, self._overruled, self._conversation = {}, {}, {}
         self._mend()
 
@@ -254,10 +245,7 @@ class Desk:
             for setting in SETTINGS
             if setting.in_preset and now.origin(setting.name) not in (Origin.PAIR, Origin.DEFAULT)
         }
-        if self.file is None:
-            raise SettingsError("There is no settings file to keep a preset in.")
-        self.file.save_preset(name, own)
-        self._content = self.file.read()
+        self._shared.save_preset(name, own)
 
     def move_file_away(self) -> str:
         """Rename a file that cannot be read; returns its new name.
@@ -265,9 +253,7 @@ class Desk:
         Raises:
             SettingsError: It cannot be renamed.
         """
-        assert self.file is not None
-        away = self.file.move_away()
-        self._content = self.file.read()
+        away = self._shared.move_file_away()
         self._mend()
         return str(away)
 
@@ -291,33 +277,13 @@ class Desk:
 
     def sentences(self) -> Sequence[str]:
         """What does not count and should be known."""
-        if self._content.unreadable:
-            return (f"{self._content.unreadable} Its settings do not count, and nothing is written into it.",)
-        named = [self.file.sentence(problem) for problem in self._content.problems] if self.file is not None else []
-        return (*named, *(printable(problem.text) for problem in self.problems))
-
-    def _keep(self, name: str, value: Value) -> None:
-        if self.file is not None:
-            self.file.set(name, value)
-            self._content = self.file.read()
-        else:
-            self._content = Content({**self._content.values, name: value}, self._content.presets, self._content.keys)
-
-    def _drop(self, name: str) -> None:
-        if self.file is not None:
-            self.file.unset(name)
-            self._content = self.file.read()
-        else:
-            values = {key: value for key, value in self._content.values.items() if key != name}
-            self._content = Content(values, self._content.presets, self._content.keys)
+        shared = self._shared.sentences()
+        return shared if self.content.unreadable else (*shared, *(printable(problem.text) for problem in self.problems))
 
 
 def _overruled_by(name: str) -> tuple[str, ...]:
     """The flags that give way to a setting; numbers that were given mean a mode, so they give way to one."""
     return (name, *NUMBERS) if name == "draft.mode" else (name,)
-
-
-_QUANTISED = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1"}
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:

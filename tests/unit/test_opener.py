@@ -47,7 +47,7 @@ def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
 
 def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
     desk = Desk()
-    desk._content = replace(desk._content, presets={"mine": {"sampling.temp": 0.1}})
+    desk._shared._content = replace(desk.content, presets={"mine": {"sampling.temp": 0.1}})
     desk.give({"preset": "mine"})
     opener = Opener(desk, PAIR, None, Process())
 
