@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from app.chat.alive import SignOfLife, is_alive
 from app.chat.database import Database, sentences
+from app.chat.process_lock import ProcessLock, is_held
 from app.chat.rows import NODE, to_node
 from app.chat.tree import Node, State
 
@@ -26,12 +26,12 @@ class Writers:
         self._file = file
         self._beside = file
         self._token = uuid.uuid4().hex
-        self._life: SignOfLife | None = None
+        self._life: ProcessLock | None = None
 
     def sign(self) -> str:
         """What marks an answer as being written by this store; others can tell from now on that it lives."""
         if self._life is None and self._file is not None:
-            self._life = SignOfLife(_sign(self._file, self._token))
+            self._life = ProcessLock(_sign(self._file, self._token))
         return self._token
 
     def look_beside(self, file: Path) -> None:
@@ -79,7 +79,7 @@ class Writers:
         return count
 
     def _is_alive(self, writer: str) -> bool:
-        return self._beside is not None and is_alive(_sign(self._beside, writer))
+        return self._beside is not None and is_held(_sign(self._beside, writer))
 
 
 def pieces_of(db: sqlite3.Connection, node: Node) -> Node:

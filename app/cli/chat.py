@@ -7,12 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from app.cli.choosing import choose_pair
 from app.cli.engine import make_engine
 from app.cli.flags import read_flags
-from app.cli.known import catalog, demo_file, demo_is_installed, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener
 from app.cli.options import open_desk
+from app.cli.pair_choice import choose_pair
 from app.cli.process import read_process
 from app.errors import UsageError
 from app.pairing.propose import Room

@@ -54,7 +54,7 @@ def ways_out(loader: Loader, ending: Ending) -> str:
     if loader.options.process.rpc:
         return "Without --rpc the models are loaded on this machine alone."
     if ending.was_killed:
-        from app.cli.lighter import way_to_less
+        from app.cli.oom_killed import way_to_less
 
         return f"The system ends what takes too much memory. {way_to_less(loader.options)}".rstrip()
     return ""

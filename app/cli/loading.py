@@ -7,12 +7,12 @@ from pathlib import Path
 
 from app import thread_store
 from app.catalog import Pair
-from app.cli.choosing import FILES
 from app.cli.device_rooms import memory_rooms, with_remote
 from app.cli.fitting import fitted
-from app.cli.known import demo_file, known_pairs
+from app.cli.known_pairs import demo_file, known_pairs
 from app.cli.options import Options
-from app.cli.scarcity import present, ran_out
+from app.cli.out_of_memory import present, ran_out
+from app.cli.pair_choice import FILES
 from app.errors import NoMemoryError, PairError
 from app.hardware.cpu import thread_candidates
 from app.hardware.fit import MAIN, fast_devices

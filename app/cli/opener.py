@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.catalog import Pair
-from app.cli.choosing import choose_pair
 from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
+from app.cli.pair_choice import choose_pair
 from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError

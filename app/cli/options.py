@@ -9,8 +9,8 @@ from typing import cast
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.cli.choosing import choose_pair
 from app.cli.flags import read_flags
+from app.cli.pair_choice import choose_pair
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
 from app.engine.text import printable

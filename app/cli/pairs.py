@@ -11,16 +11,16 @@ from typing import Any
 
 from app.catalog import Pair
 from app.cli import INTERRUPTED
-from app.cli.choosing import DEFAULT_PAIR
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.known import catalog, demo_file, demo_is_installed, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
+from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import check_lines, parameters
 from app.cli.room import place
 from app.engine.text import printable
 from app.errors import Interrupted, UsageError
 from app.hub import store
-from app.hub.patience import Patience
+from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
 from app.pairing.propose import USUAL_CONTEXT, weigh
@@ -142,7 +142,7 @@ def look(target: str, draft: str | None, stop: threading.Event, status: StatusLi
         if text is not None:
             status.show(f"Looking at {printable(text)}")
             resolved = resolve(parse_source(text), demo_file, draft=is_draft)
-            facts.append(facts_of(resolved, stop.is_set, Patience(stop.wait)))
+            facts.append(facts_of(resolved, stop.is_set, RetryPolicy(stop.wait)))
     status.clear()
     return check_pair(facts[0], facts[1] if draft is not None else None)
 
@@ -178,9 +178,9 @@ def _find(args: argparse.Namespace, stop: threading.Event) -> int:
     status = StatusLine(sys.stderr)
     status.show(f"Looking at {printable(args.target)}")
     source = parse_source(args.target)
-    target = facts_of(resolve(source, demo_file), stop.is_set, Patience(stop.wait))
+    target = facts_of(resolve(source, demo_file), stop.is_set, RetryPolicy(stop.wait))
     found: list[Candidate] = []
-    for candidate in find_drafts(target, list(catalog().pairs.values()), stop.is_set, Patience(stop.wait)):
+    for candidate in find_drafts(target, list(catalog().pairs.values()), stop.is_set, RetryPolicy(stop.wait)):
         status.show(f"Looking at {printable(candidate.name)}")
         if not candidate.problem:
             found.append(candidate)

@@ -10,7 +10,7 @@ import sys
 from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.known import catalog, demo_file, registry
+from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
 from app.cli.room import place

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli import INTERRUPTED
+from app.cli.charts import cost_lines, heat_map_lines, thread_lines, verdict
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
-from app.cli.staircase import heat_map_lines, staircase, thread_lines, verdict
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
@@ -134,7 +134,7 @@ def _report(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None, *
     lines = [f"{names}, {pair.info.device}", ""]
     if times is not None:
         lines += [*thread_lines(times), ""]
-    lines += staircase(pair.memory.costs, has_model=has_model)
+    lines += cost_lines(pair.memory.costs, has_model=has_model)
     lines += ["", *verdict(pair.memory.costs, has_model=has_model)]
     if heat is not None:
         shown = heat_map_lines(heat)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.needs import measured_needs, needs
+from app.cli.memory_needs import measured_needs, needs
 from app.hardware.fit import MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ModelParams

@@ -11,7 +11,7 @@ from huggingface_hub.hf_api import ModelInfo
 
 from app.errors import HubError
 from app.hub.choose import RemoteFile
-from app.hub.trouble import host, translated
+from app.hub.errors import host, translated
 
 _TIMEOUT_S = 20.0
 _MAX_FILES = 20_000

@@ -18,14 +18,14 @@ from huggingface_hub.utils import tqdm
 from app.errors import Interrupted
 from app.hub import store
 from app.hub.checksum import Checksum
-from app.hub.order import Order
+from app.hub.download_request import DownloadRequest
+from app.hub.errors import translated
 from app.hub.transfer import Transfer
-from app.hub.trouble import translated
 
 _BUSY_S = 1.0
 
 
-def fetch(order: Order) -> Path:
+def fetch(request: DownloadRequest) -> Path:
     """Bring one file of a repository into the cache, or find it there; returns the path to load.
 
     What has come stays on disk, whatever happens, and the next call goes on behind it.
@@ -34,52 +34,52 @@ def fetch(order: Order) -> Path:
         HubError: It cannot be had; `CacheError` if it is the disk.
         Interrupted: Cancelled.
     """
-    repo, commit, file = order.repo, order.commit, order.file
+    repo, commit, file = request.repo, request.commit, request.file
     if (here := store.cached(repo, commit, file.path)) is not None:
-        order.watcher.found(file.size)
+        request.watcher.found(file.size)
         return here
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            return _by_client(order)
+            return _by_client(request)
         content = store.blob(repo, file)
         content.parent.mkdir(parents=True, exist_ok=True)
-        with _turn(order):
+        with _turn(request):
             if not content.exists():
-                Transfer(order).run()
+                Transfer(request).run()
             else:
-                order.watcher.found(file.size)
+                request.watcher.found(file.size)
         # Outside of the lock: the client takes the same one to make the link.
         return store.place(repo, commit, file)
 
 
-def _by_client(order: Order) -> Path:
+def _by_client(request: DownloadRequest) -> Path:
     """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself."""
 
     def count(n_bytes: int) -> None:
-        order.stop_if_cancelled()
-        order.watcher.received(n_bytes)
+        request.stop_if_cancelled()
+        request.watcher.received(n_bytes)
 
-    file = order.file
-    path = Path(hf_hub_download(order.repo, file.path, revision=order.commit, tqdm_class=_counting_bar(count)))
+    file = request.file
+    path = Path(hf_hub_download(request.repo, file.path, revision=request.commit, tqdm_class=_counting_bar(count)))
     with Checksum(path) as checksum:
-        right = order.check(checksum)
+        right = request.check(checksum)
     if not right:
         path.resolve().unlink()
-        raise order.damaged
+        raise request.damaged
     return path
 
 
 @contextmanager
-def _turn(order: Order) -> Iterator[None]:
+def _turn(request: DownloadRequest) -> Iterator[None]:
     """Wait until no other program writes the same content."""
     while True:
-        with store.locked(order.repo, order.file) as ours:
+        with store.locked(request.repo, request.file) as ours:
             if ours:
-                order.watcher.waiting("", 0)
+                request.watcher.waiting("", 0)
                 yield
                 return
-        order.watcher.waiting("another program is downloading this file", _BUSY_S)
-        if order.cancelled() or order.patience.pause(_BUSY_S):
+        request.watcher.waiting("another program is downloading this file", _BUSY_S)
+        if request.cancelled() or request.retry.pause(_BUSY_S):
             raise Interrupted
 
 

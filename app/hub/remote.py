@@ -12,8 +12,8 @@ from app.errors import HubError, Interrupted, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.choose import RemoteFile
-from app.hub.patience import Patience
-from app.hub.trouble import translated
+from app.hub.errors import translated
+from app.hub.retry import RetryPolicy
 
 _CHUNK = 1 << 18
 _FIRST_LOOK = 1 << 20
@@ -23,7 +23,7 @@ _ATTEMPTS = 3
 
 
 def read_remote_header(
-    repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bool], patience: Patience
+    repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bool], retry: RetryPolicy
 ) -> GgufHeader:
     """Read a header through the network, a few megabytes; from the disk if the file is here.
 
@@ -40,7 +40,7 @@ def read_remote_header(
         except WaitError as error:
             if attempt == _ATTEMPTS:
                 raise
-            if patience.pause(error.after_s if error.after_s is not None else float(attempt)):
+            if retry.pause(error.after_s if error.after_s is not None else float(attempt)):
                 raise Interrupted from error
     raise AssertionError
 

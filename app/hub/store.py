@@ -16,7 +16,7 @@ from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.file_download import repo_folder_name
 
 from app.hub.choose import RemoteFile
-from app.hub.trouble import translated
+from app.hub.errors import translated
 
 _PARTIAL = ".incomplete"
 

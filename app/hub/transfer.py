@@ -11,8 +11,8 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 from app.errors import HubError, WaitError
 from app.hub import store
 from app.hub.checksum import Checksum
-from app.hub.order import Order
-from app.hub.trouble import host, translated
+from app.hub.download_request import DownloadRequest
+from app.hub.errors import host, translated
 
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
 
@@ -21,38 +21,38 @@ class Transfer:
     """One file on its way into the place where the hub's client looks for its content.
 
     Args:
-        order: What is wanted.
+        request: What is wanted.
     """
 
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._file = order.file
-        self._url = hf_hub_url(order.repo, order.file.path, revision=order.commit)
-        self._path = store.partial(order.repo, order.file)
+    def __init__(self, request: DownloadRequest) -> None:
+        self._download = request
+        self._file = request.file
+        self._url = hf_hub_url(request.repo, request.file.path, revision=request.commit)
+        self._path = store.partial(request.repo, request.file)
         self._have = 0
 
     def run(self) -> None:
         """Download until all is there and right.
 
         Raises:
-            HubError: Patience ran out, or it cannot be had.
+            HubError: Every attempt failed, or it cannot be had.
             Interrupted: Cancelled.
         """
         if self._is_right():
             return
         # The bytes are worthless; once, a broken disk or proxy is given another chance.
-        self._order.watcher.waiting("what came was damaged; it is downloaded again", 0)
+        self._download.watcher.waiting("what came was damaged; it is downloaded again", 0)
         if not self._is_right():
-            raise self._order.damaged
+            raise self._download.damaged
 
     def _is_right(self) -> bool:
         """Bring what is missing, and put it into its place; if its checksum is wrong, nothing of it stays."""
         with self._path.open("ab", buffering=0) as out, Checksum(self._path) as checksum:
             self._go_on_behind(out.tell(), out, checksum)
             self._bring_the_rest(out, checksum)
-            right = self._order.check(checksum)
+            right = self._download.check(checksum)
         if right:
-            self._path.replace(store.blob(self._order.repo, self._file))
+            self._path.replace(store.blob(self._download.repo, self._file))
         else:
             self._path.unlink(missing_ok=True)
             self._forget()
@@ -61,7 +61,7 @@ class Transfer:
     def _go_on_behind(self, had: int, out: BinaryIO, checksum: Checksum) -> None:
         """Count what an earlier download left."""
         self._have = had
-        self._order.watcher.found(had)
+        self._download.watcher.found(had)
         checksum.reach(had)
         if had > self._file.size:
             self._start_over(out, checksum)
@@ -69,16 +69,16 @@ class Transfer:
     def _bring_the_rest(self, out: BinaryIO, checksum: Checksum) -> None:
         failures, had = 0, self._have
         while self._have < self._file.size:
-            self._order.stop_if_cancelled()
+            self._download.stop_if_cancelled()
             try:
-                with translated(self._order.repo):
+                with translated(self._download.repo):
                     self._request(out, checksum)
             except WaitError as error:
                 failures = 1 if self._have > had else failures + 1
                 had = self._have
-                if failures >= self._order.patience.attempts:
+                if failures >= self._download.retry.attempts:
                     raise HubError(error.message, f"{error.hint} Ask again to go on.") from error
-                self._order.patience.wait(error, failures, self._order.watcher)
+                self._download.retry.wait(error, failures, self._download.watcher)
 
     def _request(self, out: BinaryIO, checksum: Checksum) -> None:
         """One request for what is missing; returns when its answer ends and that was all.
@@ -108,7 +108,7 @@ class Transfer:
         # A server that cannot continue sends all again; what is here stays, in case it is cut short again.
         skip = 0 if response.status_code == 206 else self._have
         for chunk in response.iter_raw():
-            self._order.stop_if_cancelled()
+            self._download.stop_if_cancelled()
             new = memoryview(chunk)[skip:]
             skip = max(0, skip - len(chunk))
             if self._have + len(new) > self._file.size:
@@ -119,7 +119,7 @@ class Transfer:
                 # Unbuffered: what was counted is the system's even when this process is killed.
                 n = out.write(new)
                 self._have += n
-                self._order.watcher.received(n)
+                self._download.watcher.received(n)
                 new = new[n:]
             checksum.reach(self._have)
 
@@ -142,7 +142,7 @@ class Transfer:
         checksum.reach(0)
 
     def _forget(self) -> None:
-        self._order.watcher.found(-self._have)
+        self._download.watcher.found(-self._have)
         self._have = 0
 
 

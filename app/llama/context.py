@@ -18,9 +18,9 @@ from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, check_threads
 from app.llama.plain import plain
-from app.llama.scarcity import no_memory, scarce_device
 
 _NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
 _REASONS = 8

@@ -13,10 +13,10 @@ from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
+from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.params import ModelParams
 from app.llama.placement import place
 from app.llama.plain import plain
-from app.llama.scarcity import no_memory, scarce_device
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3

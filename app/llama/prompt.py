@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.message import Begun, Message
 from app.engine.text import ReasoningSplitter
-from app.llama.begun import spelled
+from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.template import ChatTemplate
 

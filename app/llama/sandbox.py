@@ -5,7 +5,7 @@ string of gigabytes in one expression. Here every place where a template can mak
 
 - passes of loops, calls of macros, functions, methods and filters (`MAX_STEPS`), and the clock at each (`MAX_SECONDS`);
 - the size of every value that a literal, a call, a filter, an operator, a block or `~` makes, foreseen before it is
-  made where one operation can grow it (`app.llama.growth`).
+  made where one operation can grow it (`app.llama.template_limits`).
 
 What chat templates do not use and what is hard to bound is not there: lipsum, urlize, wordwrap, pprint, xmlattr, and
 the methods translate, expandtabs, encode, to_bytes.
@@ -26,7 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from app.llama.growth import (
+from app.llama.template_limits import (
     BEFORE_FILTER,
     WIDTH_FILTERS,
     WIDTH_METHODS,

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import AppError, HubError
 from app.hub.client import search
-from app.hub.patience import Patience
+from app.hub.retry import RetryPolicy
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.resolve import Resolved, facts_of, resolve
@@ -44,7 +44,7 @@ class Candidate:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], cancelled: Callable[[], bool], patience: Patience
+    target: ModelFacts, pairs: Sequence[Pair], cancelled: Callable[[], bool], retry: RetryPolicy
 ) -> Iterator[Candidate]:
     """Look at the headers of likely drafts, catalogue first; each costs a few megabytes.
 
@@ -63,7 +63,7 @@ def find_drafts(
             resolved = _small_enough(source, target)
             if resolved is None:
                 continue
-            facts = facts_of(resolved, cancelled, patience)
+            facts = facts_of(resolved, cancelled, retry)
         except HubError as error:
             trouble = trouble or error
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.hub import store
-from app.hub.trouble import translated
+from app.hub.errors import translated
 from app.registry import SetUp
 
 

@@ -10,8 +10,8 @@ from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository
-from app.hub.patience import Patience
 from app.hub.remote import read_remote_header
+from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -124,7 +124,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     return Resolved(source, "", "", (), path.parent / parts[0], size, choose.quantisation(path.name))
 
 
-def facts_of(model: Resolved, cancelled: Callable[[], bool], patience: Patience) -> ModelFacts:
+def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy) -> ModelFacts:
     """What the model is, from its header, wherever it lies.
 
     Raises:
@@ -136,6 +136,6 @@ def facts_of(model: Resolved, cancelled: Callable[[], bool], patience: Patience)
     if model.path is not None:
         header, n_parts = read_header(model.path, tensors=True), len(choose.split_parts(model.path.name)) or 1
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, patience)
+        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry)
         n_parts = len(model.files)
     return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)

@@ -18,8 +18,8 @@ from app.engine.text import printable
 from app.errors import CacheError, Interrupted, PairError
 from app.hub import store
 from app.hub.download import fetch
-from app.hub.order import Order
-from app.hub.patience import Patience
+from app.hub.download_request import DownloadRequest
+from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
@@ -105,7 +105,7 @@ class Setup:
         self._trial = trial
         self._clock = clock
         self._stop = threading.Event()
-        self.patience = Patience(self._stop.wait)
+        self.retry = RetryPolicy(self._stop.wait)
 
     def cancel(self) -> None:
         """Stop at once; what was downloaded stays. May be called from any thread."""
@@ -125,7 +125,7 @@ class Setup:
         target = resolve(pair.target, self._demo_file)
         draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
         self._stop_if_cancelled()
-        facts = [facts_of(model, self._stop.is_set, self.patience) for model in (target, draft) if model is not None]
+        facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
         return Prepared(
             # The licence that the hub names, where the catalogue has none.
             pair=pair if pair.licence else replace(pair, licence=printable(target.licence)),
@@ -208,11 +208,11 @@ class Setup:
     def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
         model = one.model
         pause = _Pause(self._stop.wait, stopped)
-        patience = replace(self.patience, pause=pause)
+        retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
             was_here = store.cached(model.repo, model.commit, file.path) is not None
-            found.append(fetch(Order(model.repo, model.commit, file, one, stopped, patience)))
+            found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
             if not was_here:
                 # At once: the other model may be stopped, and this one is found here the next time.
                 self._registry.claim(found[-1])

@@ -19,8 +19,8 @@ import pytest
 
 from app.hub.client import repository
 from app.hub.download import fetch
-from app.hub.order import Order
-from app.hub.patience import Patience
+from app.hub.download_request import DownloadRequest
+from app.hub.retry import RetryPolicy
 from tests.hub.client import point_at
 from tests.hub.content import HubFile
 from tests.hub.loopback import LoopbackHub
@@ -60,9 +60,11 @@ def timed_curl(url: str, out: Path) -> float:
 
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
-    order = Order(REPO, listed.commit, listed.files[0], Nobody(), lambda: False, Patience(lambda seconds: False))
+    request = DownloadRequest(
+        REPO, listed.commit, listed.files[0], Nobody(), lambda: False, RetryPolicy(lambda seconds: False)
+    )
     started = time.perf_counter()
-    fetch(order)
+    fetch(request)
     took = time.perf_counter() - started
     shutil.rmtree(cache)
     return took

@@ -10,8 +10,8 @@ from typing import Any
 from app.hub.choose import RemoteFile
 from app.hub.client import repository
 from app.hub.download import fetch
-from app.hub.order import Order
-from app.hub.patience import Patience
+from app.hub.download_request import DownloadRequest
+from app.hub.retry import RetryPolicy
 from tests.hub.loopback import LoopbackHub
 from tests.native.tiny_model import write_model
 
@@ -44,7 +44,7 @@ class Watched:
         self.pauses: list[float] = []
         self.on_pause: Callable[[], object] = lambda: None
         self._stop_after = stop_after
-        self._patience = Patience(self._pause, attempts)
+        self._retry = RetryPolicy(self._pause, attempts)
 
     def received(self, n_bytes: int) -> None:
         self.came += n_bytes
@@ -65,7 +65,7 @@ class Watched:
         return self._stop_after is not None and self.came >= self._stop_after
 
     def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return fetch(Order(TARGET, commit, file, self, self.cancelled, self._patience))
+        return fetch(DownloadRequest(TARGET, commit, file, self, self.cancelled, self._retry))
 
 
 def sha256(content: bytes) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from app.errors import HubError, Interrupted, ModelFileError, UsageError, WaitError
 from app.hub.client import repository, safe_name, search
-from app.hub.patience import Patience
 from app.hub.remote import read_remote_header
+from app.hub.retry import RetryPolicy
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
 from tests.hub.content import HOSTILE_NAMES
@@ -19,7 +19,7 @@ from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, Ignore
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import TARGET, tiny
 
-PATIENCE = Patience(lambda seconds: False)
+RETRY = RetryPolicy(lambda seconds: False)
 
 
 def no_demo(part: str) -> Path:
@@ -29,7 +29,7 @@ def no_demo(part: str) -> Path:
 def header_of(name: str) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(TARGET, listed.commit, file, lambda: False, PATIENCE)
+    return read_remote_header(TARGET, listed.commit, file, lambda: False, RETRY)
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp
     local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo)
 
     assert (remote.licence, remote.path, remote.missing_bytes) == ("mit", None, remote.size)
-    assert facts_of(remote, lambda: False, PATIENCE) == facts_of(local, lambda: False, PATIENCE)
+    assert facts_of(remote, lambda: False, RETRY) == facts_of(local, lambda: False, RETRY)
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_a_stop_while_it_waits_is_a_stop_and_no_failure(hub: LoopbackHub, tmp_pa
     hub.faults.add(Status(503), "m.gguf", origin="cdn", times=None)
 
     with pytest.raises(Interrupted):
-        read_remote_header(TARGET, listed.commit, listed.files[0], lambda: False, Patience(lambda seconds: True))
+        read_remote_header(TARGET, listed.commit, listed.files[0], lambda: False, RetryPolicy(lambda seconds: True))

@@ -13,7 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import main
-from app.cli.known import registry
+from app.cli.known_pairs import registry
 from app.errors import AppError, PairError
 from app.hub import store
 from app.pairing.setup import Ready, Setup
@@ -31,9 +31,9 @@ Usage = namedtuple("Usage", "total used free")
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings and data of this test alone."""
-    for name in ("app.cli.known.pairs_file", "app.paths.pairs_file"):
+    for name in ("app.cli.known_pairs.pairs_file", "app.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
-    monkeypatch.setattr("app.cli.known.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
     monkeypatch.setattr("app.cli.setup.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 
@@ -150,7 +150,7 @@ def _without_small_range(request: object) -> bool:
 def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, home: Path) -> None:
     pair.faults.add(Cut(500), "big-Q4_K_M.gguf", origin="cdn", times=1, when=_without_small_range)
     steps = _steps(home)
-    steps.patience = type(steps.patience)(lambda seconds: False)
+    steps.retry = type(steps.retry)(lambda seconds: False)
     *_, last = steps.bring(steps.prepare(_pair()))
 
     assert isinstance(last, Ready)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.staircase import heat_map_lines, staircase, verdict
+from app.cli.charts import cost_lines, heat_map_lines, verdict
 from app.engine.tuning.advice import break_even, heat_map
 from app.engine.tuning.curve import CostModel, CostProfile
 from tests.replays import curves, traces
@@ -28,7 +28,7 @@ def test_where_perfect_drafts_lose_there_is_none() -> None:
 
 
 def test_the_staircase_has_a_line_a_width_and_the_step_shows() -> None:
-    lines = staircase(CPU, has_model=True)
+    lines = cost_lines(CPU, has_model=True)
 
     bars = [line.count("█") for line in lines[1:]]
     assert len(bars) == 5
@@ -42,7 +42,7 @@ def test_a_hopeless_machine_is_told_plainly() -> None:
         "The draft model cannot win on this machine, however good it is: it stays off.",
         "Look-up cannot win on this machine either: more rows cost as much as more tokens.",
     ]
-    assert "never" in staircase(LINE, has_model=True)[2]
+    assert "never" in cost_lines(LINE, has_model=True)[2]
 
 
 def test_a_good_machine_says_where_it_starts() -> None:

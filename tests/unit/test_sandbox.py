@@ -8,7 +8,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.errors import TemplateError
-from app.llama import growth, sandbox
+from app.llama import sandbox, template_limits
 from app.llama.template import ChatTemplate
 
 TALK = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hello")]
@@ -240,7 +240,7 @@ def test_namespaces_that_hold_each_other_print_as_a_word() -> None:
 
 
 def test_a_value_weighs_about_what_it_prints() -> None:
-    assert growth.weigh("abc") == 3
-    assert growth.weigh(["abc"] * 10) >= 30
-    assert growth.weigh({"a": {"b": "c" * 100}}) >= 100
-    assert growth.weigh(10**1000) >= 1000
+    assert template_limits.weigh("abc") == 3
+    assert template_limits.weigh(["abc"] * 10) >= 30
+    assert template_limits.weigh({"a": {"b": "c" * 100}}) >= 100
+    assert template_limits.weigh(10**1000) >= 1000

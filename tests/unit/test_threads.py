@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app import thread_store
-from app.cli.staircase import thread_lines
+from app.cli.charts import thread_lines
 from app.engine.cache import TokenCache
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.errors import Interrupted

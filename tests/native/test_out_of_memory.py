@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.cli import fitting, loading, scarcity
+from app.cli import fitting, loading, out_of_memory
 from app.cli.fitting import DoesNotFitError, fitted
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
+from app.cli.out_of_memory import present
 from app.cli.placement import Placement
-from app.cli.scarcity import present
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
 from app.hardware.fit import DeviceRoom
 from app.llama import library
@@ -24,10 +24,10 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.pair import load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
-from app.llama.scarcity import no_memory, scarce_device
 from tests.native.conftest import NewContext
 
 pytestmark = pytest.mark.native
@@ -130,7 +130,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ..
     """A function that gives this machine these devices."""
 
     def give(*devices: DeviceRoom) -> tuple[DeviceRoom, ...]:
-        for module in (fitting, scarcity, loading):
+        for module in (fitting, out_of_memory, loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
         return devices
 

@@ -16,7 +16,7 @@ _ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How to wait. Tests replace it.
 
     Attributes:

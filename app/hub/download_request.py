@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from app.errors import HubError, Interrupted
 from app.hub.checksum import Checksum
 from app.hub.choose import RemoteFile
-from app.hub.patience import Patience
+from app.hub.retry import RetryPolicy
 from app.hub.watcher import Watcher
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DownloadRequest:
     """One file that somebody wants.
 
     Attributes:
@@ -22,7 +22,7 @@ class Order:
         file: What to bring.
         watcher: Told how it goes.
         cancelled: Read between two chunks.
-        patience: How to wait, and how often.
+        retry: How to wait, and how often.
     """
 
     repo: str
@@ -30,7 +30,7 @@ class Order:
     file: RemoteFile
     watcher: Watcher
     cancelled: Callable[[], bool]
-    patience: Patience
+    retry: RetryPolicy
 
     def stop_if_cancelled(self) -> None:
         """Raise Interrupted if nobody wants it any more."""

@@ -12,7 +12,7 @@ _BAR = 34
 _SHADES = " ░▒▓█"
 
 
-def staircase(costs: CostModel, *, has_model: bool) -> list[str]:
+def cost_lines(costs: CostModel, *, has_model: bool) -> list[str]:
     """The cost of a batch by its rows, against one row, with the acceptance from which drafting that far pays."""
     rows = sorted(costs.profile.rows)
     plain = costs.target_ns(1, 0)

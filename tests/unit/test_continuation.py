@@ -7,7 +7,7 @@ import pytest
 from app.chat.message import Begun
 from app.engine.text import TextStream
 from app.engine.types import Origin
-from app.llama.begun import Spelled, spelled
+from app.llama.continuation import Spelled, spelled
 
 PIECES = [
     b"",  # a control token

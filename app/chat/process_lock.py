@@ -20,7 +20,7 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-class SignOfLife:
+class ProcessLock:
     """Held from construction to `close`, or to the end of the process.
 
     A disk without locks gives none. Another Tandem then takes an answer on its way for a cut one, and sees it whole
@@ -43,8 +43,8 @@ class SignOfLife:
                 self._file.unlink()
 
 
-def is_alive(file: Path) -> bool:
-    """Whether somebody holds the sign of life."""
+def is_held(file: Path) -> bool:
+    """Whether a process holds the lock."""
     try:
         descriptor = os.open(file, os.O_RDONLY)
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.catalog import Pair
-from app.cli.known import catalog, registry
+from app.cli.known_pairs import catalog, registry
 from app.errors import PairError, UsageError
 from app.registry import SetUp
 from app.source import parse_source
