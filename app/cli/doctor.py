@@ -7,36 +7,29 @@ imported when the command runs.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
-import shlex
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.engine.text import printable
+from app.cli.doctor_lines import render
+from app.cli.installer import installer
 from app.errors import ModelLoadError, UsageError
 
 if TYPE_CHECKING:
-    from app.hardware.checks import Facts, Line, Section, State
+    from app.hardware.checks import Facts, Section, State
     from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
     from app.hardware.slow.situation import Cause, Situation
     from app.llama.devices import BuildInfo, Device
 
-_WIDEST, _LEAST_FOR_TWO = 120, 88
-_STATE, _LABEL = 9, 12
-_COLOURS = {"ok": "\x1b[32m", "warning": "\x1b[33m", "problem": "\x1b[31m"}
-_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
-_COMMAND = "  "
+_WIDEST = 120
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
@@ -122,23 +115,6 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
         return None, (), error
 
 
-def installer(system: str) -> str:
-    """The beginning of a command that installs into the Python that this program runs in."""
-    python = sys.executable or "python"
-    if importlib.util.find_spec("pip") is None:
-        # Environments that uv makes have no pip of their own.
-        return f"uv pip install --python {_quoted(python, system)}"
-    # PowerShell takes a quoted program for a text unless it is told to call it.
-    call = "& " if system == "windows" and " " in python else ""
-    return f"{call}{_quoted(python, system)} -m pip install"
-
-
-def _quoted(path: str, system: str) -> str:
-    if system == "windows":
-        return f'"{path}"' if " " in path else path
-    return shlex.quote(path)
-
-
 def _places() -> tuple[Place, ...]:
     from app import paths
     from app.hardware.disk import place
@@ -186,56 +162,3 @@ def as_json(
 
 def _plain(value: Any) -> dict[str, Any] | None:
     return asdict(value) if value is not None else None
-
-
-def render(sections: Sequence[Section], *, columns: int, colour: bool) -> list[str]:
-    """The sections as lines of text.
-
-    Args:
-        sections: What to print.
-        columns: Width; commands are longer where they must be.
-        colour: Whether to colour states and headings.
-    """
-    out: list[str] = []
-    for section in sections:
-        if section.lines:
-            out += [""] if out else []
-            out.append(_heading(section, columns, colour=colour))
-            for line in section.lines:
-                out += _rows(line, columns, two=bool(section.other), colour=colour)
-    return [line.rstrip() for line in out]
-
-
-def _heading(section: Section, columns: int, *, colour: bool) -> str:
-    on, off = (_BOLD, _RESET) if colour else ("", "")
-    title = section.title
-    if section.other and columns >= _LEAST_FOR_TWO:
-        left = _left(columns)
-        return f"{'':{_STATE}}{on}{title:{_LABEL + left + 2}}{section.other}{off}"
-    return f"{'':{_STATE}}{on}{title}{f', and {section.other}' if section.other else ''}{off}"
-
-
-def _rows(line: Line, columns: int, *, two: bool, colour: bool) -> list[str]:
-    room = columns - _STATE - _LABEL
-    text, other = printable(line.text), printable(line.other)
-    if two and columns >= _LEAST_FOR_TWO:
-        left = _left(columns)
-        pairs = zip_longest(_wrap(text, left), _wrap(other, room - left - 2), fillvalue="")
-        body = [f"{a:{left}}  {b}" for a, b in pairs]
-    else:
-        body = [*_wrap(text, room), *(_wrap(f"llama.cpp: {other}", room) if other else [])]
-    for hint in line.hint:
-        clean = printable(hint)
-        body += [clean] if hint.startswith(_COMMAND) else _wrap(clean, room)
-    on, off = (_COLOURS[line.state], _RESET) if colour else ("", "")
-    first = f"{on}{line.state:{_STATE}}{off}{line.label:{_LABEL}}"
-    indent = " " * (_STATE + _LABEL)
-    return [(indent if i else first) + row for i, row in enumerate(body or [""])]
-
-
-def _left(columns: int) -> int:
-    return (columns - _STATE - _LABEL - 2) * 6 // 10
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(20, width), break_long_words=False, break_on_hyphens=False)

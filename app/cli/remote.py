@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.cli.installer import installer
 from app.errors import UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.rpc import RpcServer, ask, parse_endpoint
@@ -17,7 +18,6 @@ def reach(endpoints: Sequence[str]) -> tuple[RpcServer, ...]:
         UsageError: The installed llama.cpp has no RPC.
         RemoteError: A server cannot be used.
     """
-    from app.cli.doctor import installer
     from app.llama.devices import build
     from app.llama.remote import can_use_rpc
 

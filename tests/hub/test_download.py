@@ -86,7 +86,7 @@ def test_a_stop_keeps_what_came_and_the_next_time_goes_on(hub: LoopbackHub, afte
     assert second.came == len(CONTENT) - first.came
 
 
-def test_patience_ends_and_keeps_what_came(hub: LoopbackHub) -> None:
+def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
     hub.faults.add(Cut(1 << 20), NAME, origin="cdn", times=1)
     hub.faults.add(Drop(), NAME, origin="cdn", times=None)
@@ -100,7 +100,7 @@ def test_patience_ends_and_keeps_what_came(hub: LoopbackHub) -> None:
     assert watched.pauses == [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_a_new_byte_renews_the_patience(hub: LoopbackHub) -> None:
+def test_a_new_byte_renews_the_attempts(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
     for _ in range(6):
         hub.faults.add(Cut(300_000, reset=False), NAME, origin="cdn", times=1)

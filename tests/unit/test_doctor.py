@@ -13,6 +13,8 @@ import pytest
 
 from app.cli import doctor as command
 from app.cli.doctor_flags import add_doctor_arguments
+from app.cli.doctor_lines import render
+from app.cli.installer import installer
 from app.errors import ModelLoadError
 from app.hardware.builds import Advice
 from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
@@ -74,7 +76,7 @@ def line(section: Section, label: str) -> Line:
 
 
 def text(facts: Facts, columns: int = 120) -> str:
-    return "\n".join(command.render([s(facts) for s in SECTIONS], columns=columns, colour=False))
+    return "\n".join(render([s(facts) for s in SECTIONS], columns=columns, colour=False))
 
 
 # What it says
@@ -292,8 +294,8 @@ def test_every_line_begins_with_its_state() -> None:
 def test_colour_is_only_where_it_is_wanted() -> None:
     sections = [section(FACTS) for section in SECTIONS]
 
-    assert "\x1b[32mok" in "\n".join(command.render(sections, columns=100, colour=True))
-    assert "\x1b" not in "\n".join(command.render(sections, columns=100, colour=False))
+    assert "\x1b[32mok" in "\n".join(render(sections, columns=100, colour=True))
+    assert "\x1b" not in "\n".join(render(sections, columns=100, colour=False))
 
 
 def test_what_was_read_cannot_steer_the_terminal() -> None:
@@ -380,14 +382,14 @@ def test_the_installer_is_that_of_this_python(
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
 
-    assert command.installer(system) == expected
+    assert installer(system) == expected
 
 
 def test_an_environment_without_pip_is_one_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/v/python")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
-    assert command.installer("linux") == "uv pip install --python /v/python"
+    assert installer("linux") == "uv pip install --python /v/python"
 
 
 def test_the_folder_of_downloads_follows_the_hubs_variables(monkeypatch: pytest.MonkeyPatch) -> None:
