@@ -17,7 +17,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
-from app.cli.engine import Engine, make_engine
+from app.cli.engine import make_engine
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.cli.parser import build_parser
@@ -33,8 +33,7 @@ from app.responder import AnswerRequest
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
 _TRIES = 600
-Begun = tuple[queue.SimpleQueue[Event], AnswerRequest, Callable[[AnswerRequest], int]]
-Begin = Callable[..., Begun]
+WITHOUT_RPC = "Without --rpc the models are loaded on this machine alone."
 
 
 class Server:
@@ -51,6 +50,7 @@ class Server:
             try:
                 ask(self.endpoint)
             except RemoteError:
+                assert self._process.poll() is None
                 time.sleep(0.05)
             else:
                 return
@@ -63,15 +63,7 @@ class Server:
             stderr=subprocess.DEVNULL,
             env=python_environment(),
         )
-        for _ in range(_TRIES):
-            try:
-                ask(self.endpoint)
-            except RemoteError:
-                assert self._process.poll() is None
-                time.sleep(0.05)
-            else:
-                return
-        raise AssertionError("the server does not answer")
+        self.answers()
 
     def freeze(self) -> None:
         """Its system goes on, and takes connections for it."""
@@ -111,39 +103,75 @@ def run(*flags: str) -> dict[str, object]:
     return answer
 
 
-@pytest.fixture
-def started() -> Iterator[list[Engine]]:
-    """The engines of a test; they are closed after it."""
-    made: list[Engine] = []
-    yield made
-    for engine in made:
-        engine.close(30)
+class Chat:
+    """An engine in a process of its own, and what it says."""
 
-
-@pytest.fixture
-def begin(started: list[Engine]) -> Begin:
-    def make(*flags: str) -> Begun:
+    def __init__(self, *flags: str) -> None:
         options = read_options(build_parser().parse_args(["--threads", "1", *flags]))
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        engine = make_engine(options.process, events.put)
-        started.append(engine)
-        engine.load(PairLoader(options))
-        request = AnswerRequest((Message(Role.USER, "Count to a thousand."),), SamplingParams(temperature=0))
-        return events, request, engine.answer
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        engine = make_engine(options.process, self._events.put)
+        assert isinstance(engine, IsolatedEngine)
+        self.engine = engine
+        self.engine.load(PairLoader(options))
 
-    return make
+    def answer(self) -> int:
+        """Ask for an answer that does not end by itself; returns its number."""
+        return self.engine.answer(
+            AnswerRequest((Message(Role.USER, "Count to a thousand."),), SamplingParams(temperature=0))
+        )
+
+    def answer_under_way(self) -> int:
+        """Ask for one once the pair is loaded, and read its beginning."""
+        assert isinstance(self.until(Loaded, Failed), Loaded)
+        number = self.answer()
+        for _ in range(3):
+            assert isinstance(self.until(StepCompleted, Failed), StepCompleted)
+        return number
+
+    def until(self, *kinds: type[Event]) -> Event:
+        """The next event of one of these kinds."""
+        while not isinstance(event := self._events.get(timeout=120), kinds):
+            pass
+        return event
+
+    def failed(self) -> Failed:
+        """How what was asked for fails."""
+        event = self.until(Failed, Finished, Loaded)
+        assert isinstance(event, Failed)
+        return event
+
+    def goes_on(self, number: int) -> None:
+        """See that an answer is written."""
+        step = self.until(StepCompleted, Failed)
+        assert isinstance(step, StepCompleted)
+        assert step.request == number
+
+    def hurry(self, limits: Limits) -> None:
+        """Have it watched by somebody who waits for seconds where people are given minutes."""
+        watchdog = self.engine._watchdog
+        assert watchdog is not None
+        watchdog.tick_s, watchdog._timeout._limits = 0.1, limits
 
 
-def until(events: queue.SimpleQueue[Event], *kinds: type[Event]) -> Event:
-    while not isinstance(event := events.get(timeout=120), kinds):
-        pass
-    return event
+Begin = Callable[..., Chat]
 
 
-def test_the_target_goes_there_and_the_draft_stays_here(server: Server, begin: Begin) -> None:
-    events, _, _ = begin("--rpc", str(server.endpoint))
+@pytest.fixture
+def remote_chat(server: Server) -> Iterator[Begin]:
+    """Begins a chat whose models go to the server; it is closed after the test."""
+    made: list[Chat] = []
 
-    loaded = until(events, Loaded, Failed)
+    def begin(*flags: str) -> Chat:
+        made.append(Chat("--rpc", str(server.endpoint), *flags))
+        return made[-1]
+
+    yield begin
+    for chat in made:
+        chat.engine.close(30)
+
+
+def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> None:
+    loaded = remote_chat().until(Loaded, Failed)
 
     assert isinstance(loaded, Loaded)
     assert loaded.pair.device == "RPC0, draft on CPU"
@@ -155,36 +183,30 @@ def test_the_answer_is_the_same_there(server: Server) -> None:
     assert far["text"] == run("--draft-n-max", "3")["text"]
 
 
-def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(server: Server, begin: Begin) -> None:
-    events, request, answer = begin("--rpc", str(server.endpoint), "--no-draft")
-    assert isinstance(until(events, Loaded, Failed), Loaded)
-    number = answer(request)
-    until(events, StepCompleted)
+def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(
+    server: Server, remote_chat: Begin
+) -> None:
+    chat = remote_chat("--no-draft")
+    number = chat.answer_under_way()
     server.kill()
-    lost = until(events, Failed, Finished)
-    again = answer(request)
-    gone = until(events, Failed, Finished)
+    lost = chat.failed()
+    again = chat.answer()
+    gone = chat.failed()
     server.start()
-    last = answer(request)
+    last = chat.answer()
 
-    assert isinstance(lost, Failed)
     assert (lost.request, type(lost.error)) == (number, EngineLostError)
     assert "Remote RPC server crashed" in lost.error.message
-    assert lost.error.hint.endswith("Without --rpc the models are loaded on this machine alone.")
-    assert isinstance(gone, Failed)
+    assert lost.error.hint.endswith(WITHOUT_RPC)
     assert (gone.request, type(gone.error)) == (again, RemoteError)
-    step = until(events, StepCompleted, Failed)
-    assert isinstance(step, StepCompleted)
-    assert step.request == last
+    chat.goes_on(last)
 
 
-def test_one_that_is_not_there_is_a_sentence(server: Server, begin: Begin) -> None:
+def test_one_that_is_not_there_is_a_sentence(server: Server, remote_chat: Begin) -> None:
     server.kill()
-    events, _, _ = begin("--rpc", str(server.endpoint), "--no-draft")
 
-    failed = until(events, Failed, Loaded)
+    failed = remote_chat("--no-draft").failed()
 
-    assert isinstance(failed, Failed)
     assert failed.error.message == f"{server.endpoint} cannot be reached: Connection refused."
 
 
@@ -196,86 +218,58 @@ def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
     remote.add_servers(())
 
 
-# A server that hangs
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+class TestFreeze:
+    """A server that hangs."""
 
-freezing = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+    def test_in_an_answer_it_is_a_sentence_and_a_notice_before(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        number = chat.answer_under_way()
+        server.freeze()
+        chat.hurry(Limits(least=2.0, noticed=0.5))
+        notice = chat.until(Notice, Failed)
+        lost = chat.failed()
+        again = chat.answer()
+        refused = chat.failed()
+        server.thaw()
+        server.answers()
+        last = chat.answer()
 
+        assert isinstance(notice, Notice)
+        assert notice.text.startswith(f"{server.endpoint} has not answered for ")
+        assert (lost.request, type(lost.error)) == (number, EngineLostError)
+        assert "while writing the answer; the engine process was ended" in lost.error.message
+        assert lost.error.hint.endswith(WITHOUT_RPC)
+        # The greeting in front of loading has a time limit of its own.
+        assert (refused.request, type(refused.error)) == (again, RemoteError)
+        chat.goes_on(last)
 
-def hurry(engine: Engine, limits: Limits) -> None:
-    """Have it watched by somebody who waits for seconds where people are given minutes."""
-    assert isinstance(engine, IsolatedEngine)
-    assert engine._watchdog is not None
-    engine._watchdog.tick_s, engine._watchdog._timeout._limits = 0.1, limits
+    def test_while_loading_it_is_a_sentence(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        # The greeting is over by then.
+        chat.until(LoadProgress)
+        server.freeze()
+        chat.hurry(Limits(loading=2.0, noticed=5.0))
 
+        lost = chat.failed()
 
-@freezing
-def test_a_server_that_hangs_in_an_answer_is_a_sentence_and_a_notice_before(
-    server: Server, begin: Begin, started: list[Engine]
-) -> None:
-    events, request, answer = begin("--rpc", str(server.endpoint), "--no-draft")
-    assert isinstance(until(events, Loaded, Failed), Loaded)
-    number = answer(request)
-    for _ in range(3):
-        assert isinstance(until(events, StepCompleted, Failed), StepCompleted)
-    server.freeze()
-    hurry(started[0], Limits(least=2.0, noticed=0.5))
-    notice = until(events, Notice, Failed)
-    lost = until(events, Failed, Finished)
-    again = answer(request)
-    refused = until(events, Failed, StepCompleted)
-    server.thaw()
-    server.answers()
-    last = answer(request)
+        assert lost.request is None
+        assert "has not answered for " in lost.error.message
+        assert "while loading the target model; the engine process was ended" in lost.error.message
 
-    assert isinstance(notice, Notice)
-    assert notice.text.startswith(f"{server.endpoint} has not answered for ")
-    assert isinstance(lost, Failed)
-    assert (lost.request, type(lost.error)) == (number, EngineLostError)
-    assert "while writing the answer; the engine process was ended" in lost.error.message
-    assert lost.error.hint.endswith("Without --rpc the models are loaded on this machine alone.")
-    # The greeting in front of loading has a time limit of its own.
-    assert isinstance(refused, Failed)
-    assert (refused.request, type(refused.error)) == (again, RemoteError)
-    step = until(events, StepCompleted, Failed)
-    assert isinstance(step, StepCompleted)
-    assert step.request == last
+    def test_a_stop_brings_the_chat_back(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        number = chat.answer_under_way()
+        server.freeze()
+        chat.engine.cancel()
+        cut = chat.until(Finished, Failed)
+        server.thaw()
+        # It was not the end of the pair: whoever goes on after a while is answered by it.
+        later = chat.answer()
+        seen = chat.until(LoadProgress, StepCompleted, Failed)
 
-
-@freezing
-def test_a_server_that_hangs_while_loading_is_a_sentence(server: Server, begin: Begin, started: list[Engine]) -> None:
-    events, _, _ = begin("--rpc", str(server.endpoint), "--no-draft")
-    # The greeting is over by then.
-    until(events, LoadProgress)
-    server.freeze()
-    hurry(started[0], Limits(loading=2.0, noticed=5.0))
-
-    lost = until(events, Failed, Loaded)
-
-    assert isinstance(lost, Failed)
-    assert lost.request is None
-    assert "has not answered for " in lost.error.message
-    assert "while loading the target model; the engine process was ended" in lost.error.message
-
-
-@freezing
-def test_a_stop_brings_the_chat_back_from_a_server_that_hangs(
-    server: Server, begin: Begin, started: list[Engine]
-) -> None:
-    events, request, answer = begin("--rpc", str(server.endpoint), "--no-draft")
-    assert isinstance(until(events, Loaded, Failed), Loaded)
-    number = answer(request)
-    for _ in range(3):
-        assert isinstance(until(events, StepCompleted, Failed), StepCompleted)
-    server.freeze()
-    started[0].cancel()
-    cut = until(events, Finished, Failed)
-    server.thaw()
-    # It was not the end of the pair: whoever goes on after a while is answered by it.
-    later = answer(request)
-    seen = until(events, LoadProgress, StepCompleted, Failed)
-
-    assert isinstance(cut, Finished)
-    assert (cut.request, cut.reason) == (number, FinishReason.CANCELLED)
-    assert cut.text
-    assert isinstance(seen, StepCompleted)
-    assert seen.request == later
+        assert isinstance(cut, Finished)
+        assert (cut.request, cut.reason) == (number, FinishReason.CANCELLED)
+        assert cut.text
+        assert isinstance(seen, StepCompleted)
+        assert seen.request == later
