@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from app.hardware.checks import Listed
-from app.hardware.fit import MAIN, DeviceRoom, fast_devices
+from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.machine import main_memory
 
 if TYPE_CHECKING:

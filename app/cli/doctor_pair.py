@@ -15,7 +15,7 @@ from app.cli.weighing import Fitting, weighed
 from app.errors import AppError
 from app.hardware.builds import is_usable
 from app.hardware.conditions import conditions, resident_share
-from app.hardware.fit import fast_devices
+from app.hardware.device_room import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
 from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Situation

@@ -10,7 +10,7 @@ from app.catalog import Pair
 from app.cli.device_rooms import memory_rooms, with_remote
 from app.cli.weighing import Fitting, weighed
 from app.errors import PairError
-from app.hardware.fit import MAIN
+from app.hardware.device_room import MAIN
 from app.hardware.offers import Offer
 from app.sizes import gigabytes
 from app.source import ModelSource

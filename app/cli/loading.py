@@ -15,7 +15,7 @@ from app.cli.out_of_memory import present, ran_out
 from app.cli.pair_choice import FILES
 from app.errors import NoMemoryError, PairError
 from app.hardware.cpu import thread_candidates
-from app.hardware.fit import MAIN, fast_devices
+from app.hardware.device_room import MAIN, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file

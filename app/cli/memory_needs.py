@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.gguf import read_header, split_parts
-from app.hardware.fit import KV_BYTES, MAIN, Need
+from app.hardware.device_room import MAIN
+from app.hardware.fit import KV_BYTES, Need
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.pairing.facts import model_facts
 from app.pairing.graph import round_up

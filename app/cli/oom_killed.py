@@ -8,7 +8,7 @@ from app.cli.loading import wanted_params
 from app.cli.options import Options
 from app.cli.out_of_memory import ran_out
 from app.errors import AppError, NoMemoryError
-from app.hardware.fit import MAIN
+from app.hardware.device_room import MAIN
 from app.sizes import gigabytes
 
 

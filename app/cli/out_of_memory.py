@@ -11,7 +11,7 @@ from app.cli.device_rooms import memory_rooms
 from app.cli.fitting import refusal
 from app.cli.weighing import weighed
 from app.errors import AppError, NoMemoryError
-from app.hardware.fit import DeviceRoom
+from app.hardware.device_room import DeviceRoom
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.source import ModelSource
 

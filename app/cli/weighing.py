@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.cli.memory_needs import measured_needs, needs
-from app.hardware.fit import MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ModelParams
 from app.pairing.propose import Fit, Room, weigh

@@ -159,10 +159,5 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).translate({0xFFFE: None, 0xFFFF: None}).split())
 
 
-def _ratio(measured: Measured) -> str:
-    ratio = measured.ratio
-    return escaped(in_figures(ratio, work=measured.work)) if ratio is not None else ""
-
-
 def _speed(speed: Spread | None) -> str:
     return f"{speed.median:.1f}" if speed is not None else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Plan, Wishes, fast_devices, plan
+from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
+from app.hardware.fit import ALL_LAYERS, Need, Plan, Wishes, plan
 
 _SHORTEST = 1024
 """Tokens; below, a conversation ends before it began."""

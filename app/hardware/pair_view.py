@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from app.errors import AppError
 from app.hardware.checks import Line, Section, State
-from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Placed, Plan
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import ALL_LAYERS, Need, Placed, Plan
 from app.sizes import gigabytes
 
 TARGET, DRAFT = "target", "draft"

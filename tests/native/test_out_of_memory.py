@@ -17,7 +17,7 @@ from app.cli.options import read_options
 from app.cli.out_of_memory import present
 from app.cli.placement import Placement
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
-from app.hardware.fit import DeviceRoom
+from app.hardware.device_room import DeviceRoom
 from app.llama import library
 from app.llama import pair as pairs
 from app.llama.cancel import CancelFlag

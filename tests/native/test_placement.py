@@ -16,7 +16,7 @@ from app.cli import fitting, main
 from app.cli.device_rooms import memory_rooms
 from app.cli.fitting import DoesNotFitError, fitted
 from app.errors import UsageError
-from app.hardware.fit import DeviceRoom
+from app.hardware.device_room import DeviceRoom
 from app.llama import identity as identities
 from app.llama import pair as pairs
 from app.llama import placement

@@ -16,7 +16,7 @@ from app.cli.opener import Opener
 from app.cli.options import Options, read_options
 from app.errors import AppError
 from app.events import Failed, Notice
-from app.hardware.fit import DeviceRoom
+from app.hardware.device_room import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
 from app.settings.desk import Desk

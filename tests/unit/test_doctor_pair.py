@@ -17,7 +17,8 @@ from app.cli.own_files import own_files
 from app.cli.parser import build_parser
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
-from app.hardware.fit import ALL_LAYERS, MAIN, DeviceRoom, Need, Placed, Wishes, plan
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import ALL_LAYERS, Need, Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.errors import UsageError
-from app.hardware.fit import MAIN, DeviceRoom, Need, Plan, Wishes, fast_devices, plan
+from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
+from app.hardware.fit import Need, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 
 GB = 1_000_000_000

@@ -20,7 +20,7 @@ from app.cli.parser import build_parser
 from app.cli.process import Process, read_process
 from app.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
-from app.hardware.fit import MAIN, DeviceRoom
+from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
 from app.settings.desk import Desk
 

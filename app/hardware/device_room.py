@@ -1,0 +1,57 @@
+"""Memory that models can be put into, device by device. All sizes are bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+MAIN = "cpu"
+"""Main memory, and the processor in front of it, among the names of devices."""
+_CARD_RESERVE = 768 << 20
+"""Left free on a card: the driver's context and kernels take some hundred MiB when the first model is loaded."""
+_MAIN_SHARE = 0.9
+"""Of free main memory; the rest is for everything else that runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRoom:
+    """Memory that models can be put into.
+
+    Attributes:
+        name: llama.cpp's name, or `MAIN`.
+        kind: "gpu" has memory of its own, "igpu" shares main memory, "software" is the processor, which plays a card:
+            nothing is put there unless it is named.
+        backend: Such as "CUDA"; a model is only split over devices of one backend.
+        free_bytes: Now.
+    """
+
+    name: str
+    kind: Literal["cpu", "gpu", "igpu", "software"]
+    backend: str
+    free_bytes: int
+
+    @property
+    def room_bytes(self) -> int:
+        """What models may take, after the reserve."""
+        if self.kind == "gpu":
+            return max(0, self.free_bytes - _CARD_RESERVE)
+        return int(_MAIN_SHARE * self.free_bytes)
+
+    def with_room(self, room_bytes: int) -> DeviceRoom:
+        """The same device with so much that models may take."""
+        free = room_bytes + _CARD_RESERVE if self.kind == "gpu" else int(room_bytes / _MAIN_SHARE)
+        return replace(self, free_bytes=free)
+
+
+def fast_devices(rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceRoom, ...]:
+    """The devices that layers go to unless told otherwise, the fastest first; () where only the processor is left.
+
+    Discrete cards, all of the backend that has the most of them in memory: the same card may stand in the list under
+    two backends, and would be counted twice.
+    """
+    cards = [room for room in rooms if room.kind == "gpu"] or [room for room in rooms if room.kind == "igpu"]
+    backends = dict.fromkeys(room.backend for room in cards)
+    if not backends:
+        return ()
+    most = max(backends, key=lambda backend: sum(room.free_bytes for room in cards if room.backend == backend))
+    return tuple(room for room in cards if room.backend == most)
