@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from app.cli import INTERRUPTED
@@ -21,6 +21,7 @@ from app.compare.measure import measure, verdict
 from app.compare.report import how, pair_title, raced_json, table_lines
 from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
+from app.compare.steps import Steps
 from app.engine.text import printable
 from app.pairing.texts import duration
 
@@ -65,19 +66,23 @@ class _Benchmark:
         contenders = contenders_of(pair, task.options, task.fixed)
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
-        work = benchmark(
-            pair,
-            contenders,
-            task.prompts,
-            task.request,
-            task.repeat,
-            self._session.cancel,
-            time.perf_counter_ns,
-            oracle=task.oracle,
-            keep=self._keep,
+        steps = Steps(
+            benchmark(
+                pair,
+                contenders,
+                task.prompts,
+                task.request,
+                task.repeat,
+                self._session.cancel,
+                time.perf_counter_ns,
+                oracle=task.oracle,
+                keep=self._keep,
+            )
         )
-        raced = self._follow(work)
+        for at in steps:
+            self._show(at)
         self._status.clear()
+        raced = steps.result
         if not raced:
             self._status.say("Stopped before everybody had answered one prompt.")
             return INTERRUPTED
@@ -93,17 +98,11 @@ class _Benchmark:
             self._status.clear()
             out("\n".join(lines))
 
-    def _follow(self, work: Generator[Progress, None, list[Raced]]) -> list[Raced]:
-        while True:
-            try:
-                at = next(work)
-            except StopIteration as ended:
-                raced: list[Raced] = ended.value
-                return raced
-            doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
-            if doing is not None:
-                left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
-                self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
+    def _show(self, at: Progress) -> None:
+        doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
+        if doing is not None:
+            left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
+            self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], *, stopped: bool) -> None:
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)

@@ -33,6 +33,7 @@ from app.compare.measure import speeds
 from app.compare.race import Contender, Round, race
 from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
 from app.compare.sides import PLAIN
+from app.compare.steps import Steps
 from app.engine.text import printable
 from app.errors import Interrupted, UsageError
 from app.responder import AnswerRequest
@@ -103,15 +104,11 @@ class _Comparer:
         return INTERRUPTED if stopped else 0
 
     def _race(self, contenders: Sequence[Contender], repeat: int) -> list[Round]:
-        work = race(contenders, self._request, repeat, self._cancel)
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as ended:
-                rounds: list[Round] = ended.value
-                return rounds
+        steps = Steps(race(contenders, self._request, repeat, self._cancel))
+        for event in steps:
             if (line := progress_line(event, repeat)) is not None:
                 self._status.show(line)
+        return steps.result
 
     def _differences(self, round_: Round) -> dict[str, Difference | None]:
         found: dict[str, Difference | None] = {}

@@ -17,6 +17,7 @@ from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
+from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
@@ -107,14 +108,12 @@ def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> G
 
 def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:
     """Show the progress of a piece of work and give its result."""
-    while True:
-        try:
-            status.show(f"{what} {next(work):4.0%}")
-        except StopIteration as done:
-            if cancel():
-                raise Interrupted from None
-            result: T = done.value
-            return result
+    steps = Steps(work)
+    for share in steps:
+        status.show(f"{what} {share:4.0%}")
+    if cancel():
+        raise Interrupted
+    return steps.result
 
 
 def _save(trace: Trace, file: Path | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from app.chat.message import Message, Role
 from app.compare.measure import Measured, Spread, measure, speeds, spread
 from app.compare.race import WARM_UP_TOKENS, Contender, RaceProgress, Round, Run, RunEnded, race
+from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
@@ -127,17 +128,13 @@ def benchmark(
         if cancelled():
             break
         asked = replace(request, messages=(*request.messages, Message(Role.USER, prompt.text)))
-        work = race(contenders, asked, repeat, cancelled, warm_up_tokens=0 if number else WARM_UP_TOKENS)
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as ended:
-                rounds: list[Round] = ended.value
-                break
+        steps = Steps(race(contenders, asked, repeat, cancelled, warm_up_tokens=0 if number else WARM_UP_TOKENS))
+        for event in steps:
             n_runs += isinstance(event, RunEnded)
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9 if n_runs else None
             name = event.run.contender if isinstance(event, RunEnded) else event.contender
             yield Progress(prompt, n_runs, total, left, name, event)
+        rounds = steps.result
         if not rounds:
             continue
         bound = None

@@ -10,6 +10,7 @@ from app.compare.difference import Difference, explain, first_difference
 from app.compare.race import WARM_UP_TOKENS, Round, RunEnded, in_process, race
 from app.compare.sides import Side, check_sides
 from app.compare.start import conversation_prefix
+from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
 from app.errors import Interrupted, UsageError
 from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
@@ -101,14 +102,9 @@ class CompareJob:
         prefix = conversation_prefix(pair, self.request.messages)
         contenders = [in_process(pair, s.name, s.drafting, prefix=prefix, number=number) for s in self.sides]
         warm_up = WARM_UP_TOKENS if self.warm_up else 0
-        work = race(contenders, self.request, self.rounds, cancelled, warm_up_tokens=warm_up, first=self.first)
+        steps = Steps(race(contenders, self.request, self.rounds, cancelled, warm_up_tokens=warm_up, first=self.first))
         turn: RunBegan | None = None
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as ended:
-                rounds: list[Round] = ended.value
-                return rounds
+        for event in steps:
             if isinstance(event, RunEnded):
                 yield JobProgressed(number, event)
                 continue
@@ -119,3 +115,4 @@ class CompareJob:
             # An answer's end and its notices are in the run.
             if isinstance(event.event, Measuring | PromptProgressed | StepCompleted):
                 yield event.event
+        return steps.result

@@ -15,6 +15,7 @@ from app.chat.message import Message, Role
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.difference import Difference, explain
 from app.compare.race import Contender, Run, RunEnded, in_process, race
+from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.compare.tap import Tap
 from app.engine.interfaces import Cancelled
@@ -175,15 +176,11 @@ def check_greedy(
     request = replace(request, sampling=SamplingParams(temperature=0))
     contenders: list[Contender] = [in_process(pair, "plain", None)]
     contenders += [in_process(pair, label, drafting) for label, drafting in draftings]
-    work = race(contenders, request, 1, cancelled, warm_up_tokens=0)
-    while True:
-        try:
-            event = next(work)
-        except StopIteration as ended:
-            rounds = ended.value
-            break
+    steps = Steps(race(contenders, request, 1, cancelled, warm_up_tokens=0))
+    for event in steps:
         if isinstance(event, RunEnded):
             yield f"{name}: {event.run.contender} has answered"
+    rounds = steps.result
     if not rounds:
         raise Interrupted
     plain: Run = rounds[0]["plain"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.compare.start import begin_from
+from app.compare.steps import Steps
 from app.compare.tap import Tap
 from app.engine.interfaces import Cancelled
 from app.engine.stats import GenerationStats
@@ -240,14 +241,10 @@ def _round(
     for contender in contenders:
         if cancelled():
             break
-        work = contender.answer(request, cancelled)
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as ended:
-                run: Run = ended.value
-                break
+        steps = Steps(contender.answer(request, cancelled))
+        for event in steps:
             yield RaceEvent(contender.name, number, event)
+        run = steps.result
         if run.reason is FinishReason.CANCELLED:
             break
         done[contender.name] = run
