@@ -16,6 +16,7 @@ import tomli_w
 from app import atomic
 from app.catalog import Pair, read_pair, write_pair
 from app.errors import CatalogError
+from app.file_lock import exclusive
 
 _LOCK_S = 10.0
 
@@ -144,19 +145,8 @@ class Registry:
         self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
-        # Every command reads this file, and few write it.
-        from filelock import FileLock, Timeout
-
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_S):
-                self._write(change(self.read()))
-        except Timeout:
-            raise CatalogError(f"{self._file} is held by another program.", "Wait until it is done.") from None
-        except OSError as error:
-            raise CatalogError(
-                f"{self._file} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
-            ) from error
+        with exclusive(self._file, CatalogError, timeout_s=_LOCK_S):
+            self._write(change(self.read()))
 
     def _write(self, content: Registered) -> None:
         table: dict[str, Any] = {"default": content.default} if content.default else {}

@@ -16,6 +16,7 @@ from typing import Any
 from app import atomic
 from app.engine.text import printable
 from app.errors import SettingsError
+from app.file_lock import exclusive
 from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import Layer
@@ -165,23 +166,13 @@ class SettingsFile:
         )
 
     def _change(self, change: Callable[[Table], object]) -> None:
-        from filelock import FileLock, Timeout
-
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_suffix(".lock"), timeout=_LOCK_S):
-                # Read anew, so that two programs do not undo each other.
-                table = self._table()
-                before = repr(table)
-                change(table)
-                if repr(table) != before:
-                    self._write(table)
-        except Timeout:
-            raise SettingsError(f"{self.path} is held by another program.", "Wait until it is done.") from None
-        except OSError as error:
-            raise SettingsError(
-                f"{self.path} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
-            ) from error
+        with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):
+            # Read anew, so that two programs do not undo each other.
+            table = self._table()
+            before = repr(table)
+            change(table)
+            if repr(table) != before:
+                self._write(table)
 
     def _write(self, table: Table) -> None:
         import tomli_w
