@@ -52,9 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.engine.text import printable
 
         # It may tell what a file, a server or a model said.
-        print(f"tandem: {printable(error.message)}", file=sys.stderr)  # noqa: T201
+        print(f"tandem: {printable(error.message)}", file=sys.stderr)
         if error.hint:
-            print(f"        {printable(error.hint)}", file=sys.stderr)  # noqa: T201
+            print(f"        {printable(error.hint)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read the output has read enough.
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not streams.is_refusal(error):
             raise
         streams.let_go_of_output()
-        print(f"tandem: The output cannot be written: {error.strerror or error}.", file=sys.stderr)  # noqa: T201
+        print(f"tandem: The output cannot be written: {error.strerror or error}.", file=sys.stderr)
         return AppError.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -55,11 +55,11 @@ def doctor(args: argparse.Namespace) -> int:
     sections += [own_files(), versions(facts), places(facts), screen(facts)]
     state = worst(sections)
     if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, state, pair, causes)))  # noqa: T201
+        print(json.dumps(as_json(facts, sections, state, pair, causes)))
     else:
         columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
         colour = facts.terminal.live and facts.terminal.colours > 0
-        print("\n".join(render(sections, columns=columns, colour=colour)))  # noqa: T201
+        print("\n".join(render(sections, columns=columns, colour=colour)))
     return 1 if state == "problem" else 0
 
 

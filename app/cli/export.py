@@ -45,7 +45,7 @@ def export(args: argparse.Namespace) -> int:
     finally:
         store.close()
     if output is None:
-        print(printable(text) if sys.stdout.isatty() else text, end="")  # noqa: T201
+        print(printable(text) if sys.stdout.isatty() else text, end="")
     else:
         _write(output, text, force=bool(given.get("force")))
     return 0
@@ -55,7 +55,7 @@ def open_store(file: Path) -> Store:
     """The store; that a damaged one had to make way is said. Raises StoreError."""
     store = Store.open(file)
     if store.notice:
-        print(f"tandem: {store.notice}", file=sys.stderr)  # noqa: T201
+        print(f"tandem: {store.notice}", file=sys.stderr)
     return store
 
 

@@ -21,5 +21,5 @@ def import_(args: argparse.Namespace) -> int:
     for number, transcript in zip(numbers, transcripts, strict=True):
         summary, tree = transcript.conversation.summary, transcript.conversation.tree
         count = f"{len(tree.nodes):,} message" + ("" if len(tree.nodes) == 1 else "s")
-        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({count})")  # noqa: T201
+        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({count})")
     return 0

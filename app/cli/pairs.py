@@ -73,15 +73,15 @@ def _list(args: argparse.Namespace, _: threading.Event) -> int:
             }
         )
     if hasattr(args, "json"):
-        print(json.dumps(rows, ensure_ascii=False))  # noqa: T201
+        print(json.dumps(rows, ensure_ascii=False))
         return 0
     width = max(len(str(row["name"])) for row in rows)
     for row in rows:
         mark = "*" if row["default"] else "+" if row["here"] else " "
         size = row["disk"] or row["download"]
         shown = gigabytes(size) if isinstance(size, int) and size else "?"
-        print(f"{mark} {row['name']:{width}}  {shown:>8}  {row['fit']:7}  {printable(str(row['title']))}")  # noqa: T201
-    print(f"\n* default  + on this machine  in {store.folder()}")  # noqa: T201
+        print(f"{mark} {row['name']:{width}}  {shown:>8}  {row['fit']:7}  {printable(str(row['title']))}")
+    print(f"\n* default  + on this machine  in {store.folder()}")
     return 0
 
 
@@ -113,12 +113,12 @@ def _show(args: argparse.Namespace, _: threading.Event) -> int:
         "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",
     }
     if hasattr(args, "json"):
-        print(json.dumps(facts, ensure_ascii=False))  # noqa: T201
+        print(json.dumps(facts, ensure_ascii=False))
         return 0
     for key, value in facts.items():
         if value:
             shown = "\n            ".join(value) if isinstance(value, list) else str(value)
-            print(f"{key.replace('_', ' '):11} {shown}")  # noqa: T201
+            print(f"{key.replace('_', ' '):11} {shown}")
     return 0
 
 
@@ -129,9 +129,9 @@ def _check(args: argparse.Namespace, stop: threading.Event) -> int:
         raise UsageError("--ctx must be at least 1.")
     check = look(args.target, getattr(args, "draft", None), stop, status)
     if hasattr(args, "json"):
-        print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))  # noqa: T201
+        print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
     else:
-        print("\n".join(check_lines(check, n_ctx=n_ctx)))  # noqa: T201
+        print("\n".join(check_lines(check, n_ctx=n_ctx)))
     return 1 if check.problems else 0
 
 
@@ -187,7 +187,7 @@ def _find(args: argparse.Namespace, stop: threading.Event) -> int:
     status.clear()
     if hasattr(args, "json"):
         rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
-        print(json.dumps(rows, ensure_ascii=False))  # noqa: T201
+        print(json.dumps(rows, ensure_ascii=False))
         return 0 if found else 1
     if not found:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
@@ -196,8 +196,8 @@ def _find(args: argparse.Namespace, stop: threading.Event) -> int:
     for candidate in found:
         size = f"{gigabytes(candidate.size):>8}"
         grown = parameters(candidate.n_parameters) if candidate.n_parameters else ""
-        print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")  # noqa: T201
-    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")  # noqa: T201
+        print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")
+    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")
     return 0
 
 

@@ -158,4 +158,4 @@ def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:
 
 def out(text: str) -> None:
     """Standard output."""
-    print(text, flush=True)  # noqa: T201
+    print(text, flush=True)

@@ -123,7 +123,7 @@ class _Listener:
         self._status.clear()
         assert self._pair is not None
         if self._as_one_object:
-            print(json.dumps(as_json(event, self._pair, self._notices), ensure_ascii=False))  # noqa: T201
+            print(json.dumps(as_json(event, self._pair, self._notices), ensure_ascii=False))
         else:
             self._printer.end()
         self._status.say(summary(event, self._pair))

@@ -31,7 +31,7 @@ def settings(args: argparse.Namespace) -> int:
         desk = Desk(file)
         _out(json.dumps(_as_json(desk), ensure_ascii=False) if "json" in args else "\n".join(_lines(desk)))
         for sentence in desk.sentences():
-            print(f"tandem: {sentence}", file=sys.stderr)  # noqa: T201
+            print(f"tandem: {sentence}", file=sys.stderr)
     return 0
 
 
@@ -116,4 +116,4 @@ def _as_json(desk: Desk) -> dict[str, object]:
 
 
 def _out(text: str) -> None:
-    print(text)  # noqa: T201
+    print(text)

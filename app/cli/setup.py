@@ -121,7 +121,7 @@ def _ask_which(proposals: list[Proposal]) -> Pair | None:
             return proposals[0].pair
         if reply.isdigit() and 1 <= int(reply) <= len(proposals):
             return proposals[int(reply) - 1].pair
-        print(f"Answer with a number from 1 to {len(proposals)}, or q.")  # noqa: T201
+        print(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
 def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
@@ -183,7 +183,7 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
 def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine) -> None:
     pair = ready.pair
     if hasattr(args, "json"):
-        print(json.dumps(as_json(pair), ensure_ascii=False))  # noqa: T201
+        print(json.dumps(as_json(pair), ensure_ascii=False))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")

@@ -95,9 +95,9 @@ def _tune(
         heat = heat_map(trace, pair.memory.costs.profile)
     status.clear()
     if getattr(args, "json", False):
-        print(json.dumps(_as_json(pair, heat, times)))  # noqa: T201
+        print(json.dumps(_as_json(pair, heat, times)))
     else:
-        print("\n".join(_report(pair, heat, times, whole=hasattr(args, "heat_map"))))  # noqa: T201
+        print("\n".join(_report(pair, heat, times, whole=hasattr(args, "heat_map"))))
     return 0
 
 
