@@ -127,7 +127,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             del self.filters[name]
         self.filters = {name: self._guarded(name, f) for name, f in self.filters.items()}
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
-        self.concat = self._concat  # type: ignore[method-assign]
+        self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
         """Let templates use a filter, within the budget."""
@@ -172,7 +172,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if len(source) > MAX_SOURCE:
             raise SecurityError("it is too long")
         tree: nodes.Template = _Instrument().visit(super()._parse(source, name, filename))
-        return tree.set_environment(self)  # type: ignore[return-value]
+        return tree.set_environment(self)  # type: ignore[return-value] # the same tree, though Jinja says any node
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return super().is_safe_attribute(obj, attr, value) and attr not in _MISSING_METHODS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
@@ -96,21 +97,19 @@ class Setting:
 _SHOWN = 40
 
 
-def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: object) -> Setting:
+def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: Any) -> Setting:
     """A setting with its flag; `more` are other spellings of it."""
     table, _, key = name.rpartition(".")
     flag = f"--{'draft-' * (table == 'draft')}{key}".replace("_", "-")
     made = Setting(name, kind, default, text, flags=(flag, *more))
-    return replace(made, **what)  # type: ignore[arg-type]
+    return replace(made, **what)
 
 
-def _draft(key: str, kind: Kind, text: str, **what: object) -> Setting:
+def _draft(key: str, kind: Kind, text: str, **what: Any) -> Setting:
     return _setting(f"draft.{key}", kind, getattr(DraftParams(), key), text, only_fixed=True, **what)
 
 
-def _sampling(
-    key: str, field: str, text: str, metavar: str, step: float = 1, word: str = "", **what: object
-) -> Setting:
+def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, word: str = "", **what: Any) -> Setting:
     low, high = SAMPLING_BOUNDS[field]
     default = getattr(SamplingParams(), field)
     kind = Number(low, high, whole=not isinstance(default, float), word=word, step=step)
