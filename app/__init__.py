@@ -6,6 +6,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     ui          the only importer of textual: screens, widgets, and what is between them and the engine
     isolated    the same worker in a process of its own, which may die
     worker      one thread that owns every native handle; commands in by a queue, events out by a callback
+    fitting     a pair held against this machine: what it takes, where it goes, the ways out where it does not fit
     llama       the only importer of llama_cpp and ctypes: models, contexts, samplers, chat templates, pairs
     hardware    what the machine has, what fits, what is wrong and what mends it
     memory_store, thread_store    what was measured of a pair, on disk

@@ -76,8 +76,9 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     card: str | None = getattr(args, "card", None)
-    for suffix in CARD_SUFFIXES if card is not None else ():
-        check_writable(Path(card + suffix))
+    if card is not None:
+        for suffix in CARD_SUFFIXES:
+            check_writable(Path(card + suffix))
     return BenchTask(
         options=options,
         prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)),

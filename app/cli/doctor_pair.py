@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from app.cli.device_rooms import memory_rooms
-from app.cli.fitting import offer_line
 from app.cli.known_pairs import catalog, registry
 from app.cli.loading import wanted_params, with_threads
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR
-from app.cli.weighing import Fitting, weighed
 from app.errors import AppError
+from app.fitting.device_rooms import memory_rooms
+from app.fitting.fit_pair import offer_line
+from app.fitting.weighing import Fitting, weighed
 from app.hardware.builds import is_usable
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.device_room import fast_devices

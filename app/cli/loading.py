@@ -7,13 +7,14 @@ from pathlib import Path
 
 from app import thread_store
 from app.catalog import Pair
-from app.cli.device_rooms import memory_rooms, with_remote
-from app.cli.fitting import fitted
 from app.cli.known_pairs import demo_file, known_pairs
 from app.cli.options import Options
-from app.cli.out_of_memory import present, ran_out
 from app.cli.pair_choice import FILES
 from app.errors import NoMemoryError, PairError
+from app.fitting.device_rooms import memory_rooms, with_remote
+from app.fitting.fit_pair import fitted
+from app.fitting.missing_devices import without_missing
+from app.fitting.out_of_memory import ran_out
 from app.hardware.cpu import thread_candidates
 from app.hardware.device_room import MAIN, fast_devices
 from app.hardware.rpc import RpcServer
@@ -62,7 +63,7 @@ def pair_params(options: Options) -> PairParams:
         servers = reach(options.process.rpc)
         params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
     if options.placement.stored:
-        params = present(params, with_remote(memory_rooms(), servers))
+        params = without_missing(params, with_remote(memory_rooms(), servers))
     if options.placement.fit:
         params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
     return with_threads(params) if options.tuned_threads else params

@@ -108,7 +108,7 @@ class Opener:
         """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
         if not isinstance(event, Failed):
             return event
-        from app.cli.fitting import DoesNotFitError
+        from app.fitting.fit_pair import DoesNotFitError
 
         if not isinstance(event.error, DoesNotFitError):
             return event

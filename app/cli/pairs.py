@@ -16,9 +16,9 @@ from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import check_lines, parameters
-from app.cli.room import place
 from app.engine.text import printable
 from app.errors import Interrupted, UsageError
+from app.fitting.room import place
 from app.hub import store
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair

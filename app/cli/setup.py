@@ -13,10 +13,10 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
-from app.cli.room import place
 from app.cli.trial import trial
 from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
+from app.fitting.room import place
 from app.hub import store
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose

@@ -11,7 +11,6 @@ import pytest
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.cli.fitting import DoesNotFitError
 from app.cli.isolated_engine import codec
 from app.cli.loader import PairLoader
 from app.cli.options import Options
@@ -39,6 +38,7 @@ from app.events import (
     RoundDetails,
     StepCompleted,
 )
+from app.fitting.fit_pair import DoesNotFitError
 from app.hardware.offers import Offer
 from app.isolated.codec import Codec
 from app.isolated.protocol import Answer, Begin, Cancel, Inspect, LastWords, Load, RunJob

@@ -13,9 +13,9 @@ import pytest
 
 from app.catalog import Pair
 from app.child import python_command, python_environment
-from app.cli.fitting import fitted
 from app.cli.trial import trial
 from app.errors import Interrupted, ModelFileError, ModelLoadError
+from app.fitting.fit_pair import fitted
 from app.llama import canary, library
 from app.llama.canary import Survivors, send_ahead
 from app.llama.cancel import CancelFlag

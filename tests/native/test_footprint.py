@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.cli.memory_needs import by_parts, need_of
+from app.fitting.needs import by_parts, need_of
 from app.llama import footprint, library
 from app.llama.checks import open_model_file
 from app.llama.context import Context

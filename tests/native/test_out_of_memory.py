@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from app.cli import fitting, loading, out_of_memory
-from app.cli.fitting import DoesNotFitError, fitted
+from app.cli import loading
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
-from app.cli.out_of_memory import present
 from app.cli.placement import Placement
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
+from app.fitting import fit_pair, out_of_memory
+from app.fitting.fit_pair import DoesNotFitError, fitted
+from app.fitting.missing_devices import without_missing
 from app.hardware.device_room import DeviceRoom
 from app.llama import library
 from app.llama import pair as pairs
@@ -130,7 +131,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ..
     """A function that gives this machine these devices."""
 
     def give(*devices: DeviceRoom) -> tuple[DeviceRoom, ...]:
-        for module in (fitting, out_of_memory, loading):
+        for module in (fit_pair, out_of_memory, loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
         return devices
 
@@ -177,13 +178,13 @@ def test_a_stored_device_that_is_gone_is_said_and_replaced(rooms: Callable[..., 
         draft_model=ModelParams(devices=("CUDA0",), split=False),
     )
 
-    params = fitted(present(stored, found), (None, None), ())
+    params = fitted(without_missing(stored, found), (None, None), ())
 
     assert params.model.devices == ("CUDA0",)
     assert params.draft_model.devices == ("CUDA0",)
     assert params.notices[0].startswith("CUDA1, CUDA2 are not there any more")
     kept = replace(stored, model=ModelParams(devices=("cuda0",)))
-    assert present(kept, found) is kept
+    assert without_missing(kept, found) is kept
 
 
 def test_only_a_stored_one_is_replaced(rooms: Callable[..., Any], demo_target: Path) -> None:

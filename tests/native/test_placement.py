@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from app.catalog import Pair
-from app.cli import fitting, main
-from app.cli.device_rooms import memory_rooms
-from app.cli.fitting import DoesNotFitError, fitted
+from app.cli import main
 from app.errors import UsageError
+from app.fitting import fit_pair
+from app.fitting.device_rooms import memory_rooms
+from app.fitting.fit_pair import DoesNotFitError, fitted
 from app.hardware.device_room import DeviceRoom
 from app.llama import identity as identities
 from app.llama import pair as pairs
@@ -219,7 +220,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
     def give(*devices: DeviceRoom) -> None:
-        monkeypatch.setattr(fitting, "memory_rooms", lambda: devices)
+        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: devices)
 
     return give
 

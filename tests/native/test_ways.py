@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import fitting
-from app.cli.fitting import DoesNotFitError, fitted
 from app.cli.loading import pair_params, wanted_params
 from app.cli.opener import Opener
 from app.cli.options import Options, read_options
 from app.errors import AppError
 from app.events import Failed, Notice
+from app.fitting import fit_pair
+from app.fitting.fit_pair import DoesNotFitError, fitted
 from app.hardware.device_room import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
@@ -36,7 +36,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
     def give(main: float, card: float = 0.0) -> None:
         devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
         found = (*devices, DeviceRoom("cpu", "cpu", "CPU", int(main * GB)))
-        monkeypatch.setattr(fitting, "memory_rooms", lambda: found)
+        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: found)
 
     return give
 

@@ -34,7 +34,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
-        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), hears_s=0.05)
+        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), cancel_timeout_s=0.05)
 
     app = make_app(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
     async with app.run_test(size=(80, 24)) as pilot:

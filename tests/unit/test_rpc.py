@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from app.cli import remote
-from app.cli.device_rooms import with_remote
 from app.cli.loader import PairLoader
 from app.cli.opener import Opener
 from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.cli.process import Process, read_process
 from app.errors import RemoteError, UsageError
+from app.fitting.device_rooms import with_remote
 from app.hardware.builds import rpc_command
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.device_rooms import memory_rooms, with_remote
-from app.cli.weighing import Fitting, weighed
 from app.errors import PairError
+from app.fitting.device_rooms import memory_rooms, with_remote
+from app.fitting.weighing import Fitting, weighed
 from app.hardware.device_room import MAIN
 from app.hardware.offers import Offer
 from app.sizes import gigabytes

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.memory_needs import measured_needs, needs
+from app.fitting.needs import measured_needs, needs
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers

@@ -1,0 +1,41 @@
+"""Devices that were named in an earlier run and have gone since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.hardware.device_room import DeviceRoom
+from app.llama.params import ALL_LAYERS, ModelParams
+
+if TYPE_CHECKING:
+    from app.llama.pair_params import PairParams
+
+
+def without_missing(params: PairParams, rooms: Sequence[DeviceRoom]) -> PairParams:
+    """The same pair without devices that were named in an earlier run and are gone; the plan then takes the next best.
+
+    Args:
+        params: What is to be loaded.
+        rooms: What there is now.
+    """
+    known = {room.name.lower() for room in rooms}
+    gone = [name for name in (*params.model.devices, *params.draft_model.devices) if name.lower() not in known]
+    if not gone:
+        return params
+    names = ", ".join(dict.fromkeys(gone))
+    is_are = "is" if len(set(gone)) == 1 else "are"
+    notice = f"{names} {is_are} not there any more; the models go to the best device that is. tandem doctor tells more."
+    return replace(
+        params,
+        model=_anywhere(params.model, known),
+        draft_model=_anywhere(params.draft_model, known),
+        notices=(*params.notices, notice),
+    )
+
+
+def _anywhere(model: ModelParams, known: set[str]) -> ModelParams:
+    if all(name.lower() in known for name in model.devices):
+        return model
+    return replace(model, devices=(), tensor_split=(), n_gpu_layers=ALL_LAYERS)
