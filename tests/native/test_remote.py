@@ -114,11 +114,9 @@ class Chat:
         self.engine = engine
         self.engine.load(PairLoader(options))
 
-    def answer(self) -> int:
+    def answer(self, prompt: str = "Count to a thousand.") -> int:
         """Ask for an answer that does not end by itself; returns its number."""
-        return self.engine.answer(
-            AnswerRequest((Message(Role.USER, "Count to a thousand."),), SamplingParams(temperature=0))
-        )
+        return self.engine.answer(AnswerRequest((Message(Role.USER, prompt),), SamplingParams(temperature=0)))
 
     def answer_under_way(self) -> int:
         """Ask for one once the pair is loaded, and read its beginning."""
