@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Sequence
+from dataclasses import replace
 
 import psutil
 
 from app.chat.message import Message, Role
 from app.child import python_command
 from app.engine.types import Drafting, SamplingParams
-from app.events import Event
+from app.events import Event, Failed, Finished, StepCompleted
 from app.isolated.engine import IsolatedEngine, WaysOut
 from app.isolated.watchdog import Watchdog
 from app.responder import AnswerRequest
@@ -27,6 +28,29 @@ def question(
 
 
 ENDLESS = question(max_tokens=None)
+
+
+def failed(event: Event) -> Failed:
+    """The event, which is a failure."""
+    assert isinstance(event, Failed)
+    return event
+
+
+def finished(event: Event) -> Finished:
+    """The event, which is the end of an answer."""
+    assert isinstance(event, Finished)
+    return event
+
+
+def untimed(event: Event) -> Event:
+    """The event without what a clock had a part in."""
+    if isinstance(event, StepCompleted | Finished):
+        stats = event.stats.snapshot()
+        for name in stats.__slots__:
+            if name.endswith("_ns"):
+                setattr(stats, name, 0)
+        return replace(event, stats=stats)
+    return event
 
 
 class Harness:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -32,28 +31,7 @@ from app.events import (
 )
 from app.worker import EngineWorker, Loader
 from tests.isolated.fake_process import MODULE, FakeJob, FakeLoader
-from tests.isolated.harness import ENDLESS, Harness, question
-
-
-def failed(event: Event) -> Failed:
-    assert isinstance(event, Failed)
-    return event
-
-
-def finished(event: Event) -> Finished:
-    assert isinstance(event, Finished)
-    return event
-
-
-def untimed(event: Event) -> Event:
-    """The event without what a clock had a part in."""
-    if isinstance(event, StepCompleted | Finished):
-        stats = event.stats.snapshot()
-        for name in stats.__slots__:
-            if name.endswith("_ns"):
-                setattr(stats, name, 0)
-        return replace(event, stats=stats)
-    return event
+from tests.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
 
 
 class TestTheSame:

@@ -19,7 +19,7 @@ from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
 from app.isolated.watchdog import Finding, Lost, Quiet, Watchdog
 from tests.isolated.fake_process import FakeJob, FakeLoader
-from tests.isolated.harness import ENDLESS, Harness, question
+from tests.isolated.harness import ENDLESS, Harness, failed, finished, question
 
 LOST = Lost("a:5 has not answered for 31 seconds")
 
@@ -88,16 +88,6 @@ def appears(mark: Path) -> None:
     while not mark.exists():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-
-
-def finished(event: Event) -> Finished:
-    assert isinstance(event, Finished)
-    return event
-
-
-def failed(event: Event) -> Failed:
-    assert isinstance(event, Failed)
-    return event
 
 
 class TestStop:

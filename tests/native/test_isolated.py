@@ -29,7 +29,7 @@ from app.isolated.engine import IsolatedEngine
 from app.llama.canary import Survivors
 from app.responder import AnswerRequest
 from app.worker import EngineWorker
-from tests.isolated.test_engine import untimed
+from tests.isolated.harness import untimed
 from tests.native.tiny_model import write_deadly_model
 
 pytestmark = pytest.mark.native
