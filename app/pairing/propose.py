@@ -98,7 +98,7 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     tight = need > _TIGHT * room.free_bytes
     spare = f"{'only ' if tight else ''}{gigabytes(room.free_bytes - need)} to spare"
     if speed is not None and speed < _FAST:
-        reason = f"{about(speed)}{', slow' if slow else ''}; {spare}"
+        reason = f"{about(speed)}; {spare}"
     elif slow:
         reason = f"{spare} {room.where}; without a graphics card it answers slowly"
     else:

@@ -223,7 +223,9 @@ class Pairs:
         if name in self._added:
             pair = sized(self._added[name])
         elif files is not None:
-            draft = pair.draft and files.draft and with_size(pair.draft, files.draft.size)
+            draft = (
+                with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
+            )
             pair = replace(pair, target=with_size(pair.target, files.target.size), draft=draft)
         return weigh(pair, self._room) if self._room is not None else None
 

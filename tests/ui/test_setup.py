@@ -224,14 +224,12 @@ async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
 
 async def test_why_a_pair_is_proposed_is_said_and_a_slow_one_called_so() -> None:
     said = "coder-32b is the largest that should answer as fast as people read, about 11 tokens/s."
-    pairs = FakePairs(
-        replace(CODER, why=said), replace(SMALL, slow=True, reason="about 2 tokens/s, slow; 4 GB to spare")
-    )
+    pairs = FakePairs(replace(CODER, why=said), replace(SMALL, slow=True, reason="about 2 tokens/s; 4 GB to spare"))
     async with open_setup(pairs, size=(80, 24)) as window:
         await window.shows(said.split(", about")[0])
         assert any("llama-8b" in row and row.endswith("slow") for row in window.rows)
         await window.press("down")
-        await window.shows("about 2 tokens/s, slow")
+        await window.shows("slow: about 2 tokens/s")
 
 
 async def test_a_pair_whose_files_are_gone_says_so() -> None:

@@ -136,9 +136,9 @@ def test_a_guessed_speed_is_said_to_be_one() -> None:
     big = next(p for p in CATALOG if p.name == "coder-32b")
 
     slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
-    assert (slow.word, slow.reason) == ("slow", "about 2 tokens/s, slow; 37.3 GB to spare")
-    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about a token a second, slow")
-    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 token/s, slow")
+    assert (slow.word, slow.reason) == ("slow", "about 2 tokens/s; 37.3 GB to spare")
+    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about a token a second;")
+    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 token/s;")
     fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
     assert (fast.word, fast.reason) == ("fits", "37.3 GB to spare in main memory")
 

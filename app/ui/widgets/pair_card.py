@@ -123,13 +123,18 @@ def state_text(card: Card, job: Job | None, *, full: bool) -> str:
         if job.stage is Stage.STOPPED and job.downloads:
             return f"stopped, {percent(job.share)}" if full else "stopped"
         return str(job.stage.value)
-    fit = card.fit.value if card.fit is not None else ""
-    if not full and card.slow and card.fit is Fit.FITS:
-        fit = "slow"
+    fit = _fit(card)
     if card.here:
         words = ["default" if card.is_default else "here", *([fit] if card.fit not in (None, Fit.FITS) else [])]
         return ", ".join(words) if full else words[0]
     return printable(f"{fit}, {card.reason}" if full and card.reason else fit)
+
+
+def _fit(card: Card) -> str:
+    """How it stands with the memory, in a word; of what fits, whether it is slow."""
+    if card.fit is Fit.FITS and card.slow:
+        return "slow"
+    return card.fit.value if card.fit is not None else ""
 
 
 def default_text(cards: Sequence[Card], name: str) -> str:
@@ -148,7 +153,7 @@ def _details(card: Card, job: Job | None, *, full: bool) -> Iterator[Content]:
         yield from _news(card, job)
     elif card.why and not card.set_up:
         yield Content(printable(card.why))
-    fit = f"{card.fit.value}: {card.reason}" if card.fit is not None else ""
+    fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
     if full and not card.here and len(fit) <= _REASON:
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
