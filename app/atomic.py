@@ -42,3 +42,21 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
         with suppress(OSError):
             Path(name).unlink()
         raise
+
+
+def create(path: Path, data: bytes) -> None:
+    """Write a new file, all of it or nothing, and never over one that is there.
+
+    Raises:
+        FileExistsError: There is something of that name already.
+        OSError: The disk refuses; nothing is left behind.
+        ValueError: The name cannot be that of a file.
+    """
+    # Taken at once, so that of two programs only one gets the name.
+    path.touch(mode=0o600, exist_ok=False)
+    try:
+        write(path, data)
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise

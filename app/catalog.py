@@ -20,6 +20,7 @@ _PAIR_KEYS = (
     "family",
     "good_at",
     "memory_gb",
+    "bytes_per_token",
     "context",
     "licence",
     "tested_with",
@@ -48,6 +49,7 @@ class Pair:
         family: Tokenizer family; "" where it is not said.
         good_at: What to take it for.
         memory_gb: The smallest card, or free memory, it is meant for; 0 where it is not said.
+        bytes_per_token: Bytes that the target reads for one token, if not all of its weights; 0 for all.
         context: Tokens that the target was made for; 0 where it is not said.
         licence: Identifier on the hub.
         tested_with: Figures that others have published, and where.
@@ -65,6 +67,7 @@ class Pair:
     context: int = 0
     licence: str = ""
     tested_with: str = ""
+    bytes_per_token: int = 0
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
@@ -148,6 +151,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         good_at=_text(entry, "good_at", where) or "",
         memory_gb=_whole(entry, "memory_gb", where) or 0,
         context=_whole(entry, "context", where) or 0,
+        bytes_per_token=_whole(entry, "bytes_per_token", where) or 0,
         licence=_text(entry, "licence", where) or "",
         tested_with=_text(entry, "tested_with", where) or "",
         sampling=_params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling"),
@@ -163,7 +167,7 @@ def write_pair(pair: Pair) -> dict[str, Any]:
     """The entry that `read_pair` would make this pair of; paths are absolute."""
     entry: dict[str, Any] = {
         key: value
-        for key in ("title", "family", "good_at", "memory_gb", "context", "licence", "tested_with")
+        for key in ("title", "family", "good_at", "memory_gb", "bytes_per_token", "context", "licence", "tested_with")
         if (value := getattr(pair, key))
     }
     entry["target"] = _write_source(pair.target)

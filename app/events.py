@@ -15,9 +15,9 @@ class ModelInfo:
     """A loaded model, as people and scripts want it named.
 
     Attributes:
-        name: The model's own name.
+        name: What it is called; see `app.model_names.known_as`.
         file: File name.
-        quantisation: llama.cpp's name of the file type.
+        quantisation: The file type as files spell it, such as "Q4_K_M".
         size_bytes: Bytes of its tensors.
         n_vocab: Tokens of its vocabulary.
     """

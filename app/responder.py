@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -34,6 +33,7 @@ from app.events import (
     StepCompleted,
 )
 from app.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler
+from app.waking_clock import WakingClock
 
 __all__ = ["AnswerRequest", "BuiltPrompt", "LoadedPair", "SeededSampler", "answer"]
 
@@ -47,7 +47,7 @@ def answer(
     request: AnswerRequest,
     cancelled: Cancelled,
     inspected: Callable[[], bool] = lambda: False,
-    clock: Clock = time.perf_counter_ns,
+    clock: Clock | None = None,
 ) -> Iterator[Event]:
     """Generate one answer.
 
@@ -57,7 +57,7 @@ def answer(
         request: What is to be answered, and how.
         cancelled: Read between decodes.
         inspected: Read in every round: whether its details are wanted.
-        clock: Monotonic nanoseconds; what it does not count costs nothing.
+        clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -65,6 +65,10 @@ def answer(
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
     """
+    if clock is None:
+        with WakingClock() as waking:
+            yield from answer(pair, request_id, request, cancelled, inspected, waking)
+        return
     prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:

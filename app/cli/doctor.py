@@ -21,6 +21,7 @@ from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
 from app.errors import ModelLoadError, UsageError
+from app.source import home_expanded
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
@@ -133,7 +134,7 @@ def _hub_folder() -> Path:
     """Where downloads go, as huggingface_hub decides it; importing that for one path takes a second."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    return Path(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub")).expanduser()
+    return home_expanded(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub"))
 
 
 def as_json(

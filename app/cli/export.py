@@ -119,15 +119,7 @@ def _list_as_json(known: Sequence[Summary]) -> str:
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write all of it or nothing, and never over a file that nobody said to overwrite."""
     try:
-        if not force:
-            # Taken at once, so that of two programs only one gets the name.
-            output.touch(mode=0o600, exist_ok=False)
-        try:
-            atomic.write(output, text.encode())
-        except BaseException:
-            if not force:
-                output.unlink(missing_ok=True)
-            raise
+        (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:
         raise UsageError(f"{output} exists already.", "Choose another file, or add --force.") from error
     except OSError as error:

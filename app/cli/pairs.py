@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
 import threading
@@ -17,7 +18,7 @@ from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import check_lines, parameters
 from app.engine.text import printable
-from app.errors import Interrupted, UsageError
+from app.errors import AppError, Interrupted, UsageError
 from app.fitting.room import place
 from app.hub import store
 from app.hub.retry import RetryPolicy
@@ -68,8 +69,9 @@ def _list(args: argparse.Namespace, _: threading.Event) -> int:
                 "default": name == (here.default or DEFAULT_PAIR),
                 "disk": sum(m.size for m in one.models) if one is not None and one.is_here else 0,
                 "download": proposal.download_bytes,
-                "fit": proposal.fit.value,
+                "fit": proposal.word,
                 "reason": proposal.reason,
+                "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
             }
         )
     if hasattr(args, "json"):
@@ -107,7 +109,7 @@ def _show(args: argparse.Namespace, _: threading.Event) -> int:
         "licence": pair.licence,
         "context": pair.context,
         "tested_with": pair.tested_with,
-        "fit": f"{proposal.fit.value}: {proposal.reason}",
+        "fit": f"{proposal.word}: {proposal.reason}",
         "download": gigabytes(proposal.download_bytes) if proposal.download_bytes else "",
         "files": [str(model.path) for model in here.models] if here is not None else [],
         "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",
@@ -127,7 +129,7 @@ def _check(args: argparse.Namespace, stop: threading.Event) -> int:
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
     if n_ctx < 1:
         raise UsageError("--ctx must be at least 1.")
-    check = look(args.target, getattr(args, "draft", None), stop, status)
+    check = look(*_asked(args.target, getattr(args, "draft", None)), stop, status)
     if hasattr(args, "json"):
         print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
     else:
@@ -135,13 +137,29 @@ def _check(args: argparse.Namespace, stop: threading.Event) -> int:
     return 1 if check.problems else 0
 
 
-def look(target: str, draft: str | None, stop: threading.Event, status: StatusLine) -> PairCheck:
+def _asked(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
+    """The models that are meant: both of a pair, by its name, or those that are named one by one."""
+    pairs = {name: one.pair for name, one in registry().read().pairs.items()} | catalog().pairs
+    if target in pairs:
+        if draft is not None:
+            raise UsageError(
+                f"{target} is a pair, with a draft of its own or none.", f"Leave {draft} out, or name a target model."
+            )
+        return pairs[target].target, pairs[target].draft
+    try:
+        return parse_source(target), parse_source(draft) if draft is not None else None
+    except AppError as error:
+        close = difflib.get_close_matches(target, pairs, n=1) if draft is None else []
+        raise error if not close else UsageError(error.message, f'Did you mean the pair "{close[0]}"?') from None
+
+
+def look(target: ModelSource, draft: ModelSource | None, stop: threading.Event, status: StatusLine) -> PairCheck:
     """Read the headers of one or two models, wherever they lie."""
     facts = []
-    for text, is_draft in ((target, False), (draft, True)):
-        if text is not None:
-            status.show(f"Looking at {printable(text)}")
-            resolved = resolve(parse_source(text), demo_file, draft=is_draft)
+    for source, is_draft in ((target, False), (draft, True)):
+        if source is not None:
+            status.show(f"Looking at {printable(str(source))}")
+            resolved = resolve(source, demo_file, draft=is_draft)
             facts.append(facts_of(resolved, stop.is_set, RetryPolicy(stop.wait)))
     status.clear()
     return check_pair(facts[0], facts[1] if draft is not None else None)

@@ -42,6 +42,7 @@ _SETUP_EPILOG = """examples:
 
 _PAIRS_EPILOG = """examples:
   tandem pairs list
+  tandem pairs check coder-32b
   tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF
   tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
   tandem pairs remove coder-32b
@@ -133,7 +134,11 @@ def _add_pairs(commands: Any) -> None:
     action("list", "All known pairs, what fits here and what is on disk.")
     action("show", "Everything about one pair.").add_argument("pair", metavar="PAIR")
     check = action("check", "Read the headers of two models, a few megabytes, and say whether they can ride together.")
-    check.add_argument("target", metavar="TARGET", help="owner/repo[:quant or file], an address on the hub, or a file")
+    check.add_argument(
+        "target",
+        metavar="PAIR|TARGET",
+        help="the name of a pair, for both of its models; or owner/repo[:quant or file], an address on the hub, a file",
+    )
     check.add_argument("draft", nargs="?", metavar="DRAFT", help="likewise; none looks at the target alone")
     check.add_argument("--ctx", type=int, metavar="N", help="context to reckon the memory for (default: 8192)")
     find = action("find", "Propose drafts for a target, from the catalogue and from the hub.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.engine.types import FinishReason
+from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 
 _MS = 1e-6
@@ -22,7 +22,8 @@ def summary(event: Finished, pair: PairInfo) -> str:
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
         parts += [f"accepted {stats.acceptance_rate:.0%}", f"{stats.mean_accepted_length:.1f} per check"]
     elif event.drafting is not None:
-        parts = [f"drafting off: {event.drafting.reason}"]
+        said = event.drafting.reason
+        parts = [said if said.startswith(MODEL_OFF) else f"drafting off: {said}"]
     elif event.plan.mode == "off":
         parts = ["no draft"]
     line += "; " + ", ".join(parts) if parts else ""

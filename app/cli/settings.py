@@ -83,8 +83,7 @@ def _lines(desk: Desk) -> list[str]:
     now = desk.resolved()
     lines = []
     for setting in SETTINGS:
-        shown = setting.kind.show(now[setting.name]) or setting.unset
-        shown = " ".join(printable(shown).split())
+        shown = " ".join(printable(setting.said(now[setting.name])).split())
         shown = shown if len(shown) <= _WIDEST else shown[: _WIDEST - 1] + "…"
         origin = now.origin(setting.name)
         whence = "" if origin is Origin.DEFAULT else origin.value

@@ -19,7 +19,7 @@ from app.errors import AppError, Interrupted, UsageError
 from app.fitting.room import place
 from app.hub import store
 from app.pairing.progress import Progress
-from app.pairing.propose import Proposal, propose
+from app.pairing.propose import Proposal, propose, why
 from app.pairing.setup import Prepared, Ready, Setup, Trying
 from app.pairing.texts import pair_name
 from app.paths import memory_dir
@@ -37,6 +37,7 @@ def setup(args: argparse.Namespace) -> int:
     if pair is None:
         status.say("Nothing was set up.")
         return 0
+    before = registry().read().default
     steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial(memory_dir()))
     try:
         with cancel_on_interrupt(steps.cancel):
@@ -47,7 +48,7 @@ def setup(args: argparse.Namespace) -> int:
     if ready is None:
         status.say("Nothing was set up.")
         return 0
-    _tell(ready, args, status)
+    _tell(ready, args, status, before)
     return 0
 
 
@@ -93,6 +94,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
     for number, proposal in enumerate(proposals, start=1):
         status.say(_card(number, proposal))
+    status.say(f"{printable(why(proposals))} All others: tandem pairs list\n")
     if hasattr(args, "yes"):
         return proposals[0].pair
     if not sys.stdin.isatty():
@@ -103,7 +105,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
 def _card(number: int, proposal: Proposal) -> str:
     size = gigabytes(proposal.download_bytes) if proposal.download_bytes else "size not known yet"
     pair = proposal.pair
-    lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.fit.value}: {proposal.reason}"]
+    lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.word}: {proposal.reason}"]
     if pair.good_at:
         lines.append(f"   good at {pair.good_at}")
     return "\n".join(lines) + "\n"
@@ -180,15 +182,19 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
     return shlex.join(words)
 
 
-def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine) -> None:
+def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
     pair = ready.pair
     if hasattr(args, "json"):
         print(json.dumps(as_json(pair), ensure_ascii=False))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
-    default = registry().read().default == pair.pair.name
-    status.say("Chat with it: tandem" if default else f"Chat with it: tandem --pair {shlex.quote(pair.pair.name)}")
+    name, default = shlex.quote(pair.pair.name), registry().read().default
+    if default == pair.pair.name and before not in (None, default):
+        status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {before}")
+    elif default != pair.pair.name:
+        status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
+    status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")
 
 
 def as_json(pair: SetUp) -> dict[str, object]:

@@ -6,6 +6,7 @@ import re
 from itertools import count
 from pathlib import Path
 
+from app import atomic
 from app.compare.card import escaped
 from app.compare.measure import in_figures, verdict
 from app.compare.report import Comparison, how, pair_title, remarks, start, unsteady
@@ -66,8 +67,7 @@ def save_note(folder: Path, text: str) -> Path:
     for number in count(1):
         file = folder / ("comparison.md" if number == 1 else f"comparison-{number}.md")
         try:
-            with file.open("x", encoding="utf-8", errors="replace") as out:
-                out.write(text)
+            atomic.create(file, text.encode(errors="replace"))
         except FileExistsError:
             continue
         except OSError as error:

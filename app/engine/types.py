@@ -79,6 +79,8 @@ class AutoDraft:
 
 Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
+MODEL_OFF = "draft model off: "
+"""What a reason begins with that keeps the draft model from drafting and not the look-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,11 @@ class DraftingStatus:
     reason: str
     verdict: str = ""
     speedup: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Source and reason; a reason that names what is off needs no source before it."""
+        return self.reason if self.reason.startswith(MODEL_OFF) else f"{self.source}: {self.reason}"
 
 
 _WHOLE = ("top_k", "repeat_last_n", "seed")

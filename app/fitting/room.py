@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from app.errors import AppError
+from app.hardware.cpu import default_threads
 from app.hardware.machine import Machine, look
 from app.llama.devices import Device, probe
+from app.llama.throughput import probe_throughput
 from app.pairing.propose import Room
 from app.sizes import gigabytes, share_of
 
@@ -41,13 +43,17 @@ def place() -> Place:
 
 def _room(machine: Machine, devices: tuple[Device, ...]) -> Room:
     cards = [device for device in devices if device.kind == "gpu"]
+    # What a card of its own can hold it also reads fast enough.
+    shared = not cards or all(gpu.integrated for gpu in machine.gpus)
+    bytes_per_s = probe_throughput(default_threads()) if shared and devices else None
     if not cards:
-        return Room(int(_SYSTEM_SHARE * machine.ram_available))
+        return Room(int(_SYSTEM_SHARE * machine.ram_available), bytes_per_s=bytes_per_s)
     # llama.cpp spreads a model over cards of one kind; cards of two kinds are not added up.
     backend, _ = Counter(card.backend for card in cards).most_common(1)[0]
     same = [card for card in cards if card.backend == backend]
     names = Counter(card.description for card in same)
-    return Room(sum(card.free_bytes for card in same), " and ".join(_times(n, name) for name, n in names.items()))
+    device = " and ".join(_times(n, name) for name, n in names.items())
+    return Room(sum(card.free_bytes for card in same), device, bytes_per_s)
 
 
 def _times(n: int, name: str) -> str:

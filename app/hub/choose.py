@@ -27,6 +27,8 @@ PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """A draft is small anyway, and what its quantisation saves in time it loses in acceptance."""
 _SHOWN = 12
+_COMPARED = 200
+"""Names that are looked at for the nearest one, each of which takes a millisecond; real repositories have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
         else:
             whole.append(ModelFiles(quantisation(file.path), (file,)))
     for (stem, n), found in parts.items():
-        if sorted(found) == list(range(1, n + 1)):
+        # Counted first: a name may claim 99,999 parts, and as many names may.
+        if len(found) == n and sorted(found) == list(range(1, n + 1)):
             whole.append(ModelFiles(quantisation(stem), tuple(found[i] for i in range(1, n + 1))))
     return sorted(whole, key=lambda model: (model.size, model.name))
 
@@ -144,7 +147,8 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
         if split is not None:
             raise HubError(f"{source.repo} lacks parts of {wanted}: not all {int(split['parts'])} are there.")
         return ModelFiles(quantisation(wanted), (named[0],))
-    close = difflib.get_close_matches(wanted, [model.name for model in models], n=3, cutoff=0.4)
+    names = [model.name for model in models[:_COMPARED]]
+    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
     raise HubError(
         f"{source.repo} has no file {wanted}.", f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
     )

@@ -138,6 +138,23 @@ def graphics(*, software: bool = True) -> dict[str, int]:
     return found
 
 
+def fastest() -> int | None:
+    """The native pointer of the device that layers go to first; None if the library lists none."""
+    first: dict[Kind, int] = {}
+    for index in range(min(int(_call("ggml_backend_dev_count") or 0), _MOST)):
+        if handle := _call("ggml_backend_dev_get", index):
+            first.setdefault(_kind_of(handle), handle)
+    return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
+
+
+def set_threads(device: int, backend: int, n_threads: int) -> None:
+    """How many threads a backend of the processor computes with; others have no such thing."""
+    registry = _call("ggml_backend_dev_backend_reg", device)
+    address = registry and _call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_set_n_threads")
+    if address:
+        ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int)(address)(backend, n_threads)
+
+
 def build() -> BuildInfo:
     """What was installed, in its own words."""
     library.start()
@@ -273,15 +290,32 @@ def _call(name: str, *arguments: Any) -> Any:
 
 @cache
 def _function(name: str) -> Any:
+    try:
+        return function(name, *_PROTOTYPES[name])
+    except AttributeError:
+        return None
+
+
+def function(name: str, result: Any, arguments: list[Any]) -> Any:
+    """A function of the library, with a prototype that nobody else sets.
+
+    Args:
+        name: Its name.
+        result: The ctypes type that it returns, or None.
+        arguments: The types that it takes.
+
+    Raises:
+        AttributeError: This release has none of that name.
+    """
     for handle in _handles():
         try:
-            # By index: a function object of our own, whose prototype nobody else sets.
-            function = handle[name]
+            # By index, which makes an object of its own.
+            found = handle[name]
         except AttributeError:
             continue
-        function.restype, function.argtypes = _PROTOTYPES[name]
-        return function
-    return None
+        found.restype, found.argtypes = result, arguments
+        return found
+    raise AttributeError(name)
 
 
 @cache

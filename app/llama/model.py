@@ -17,6 +17,7 @@ from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.params import ModelParams
 from app.llama.placement import place
 from app.llama.plain import plain
+from app.model_names import known_as
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3
@@ -44,6 +45,7 @@ class Model:
     Raises:
         ModelLoadError: llama.cpp refused it.
         Interrupted: `on_progress` said False.
+        Exception: What `on_progress` raised.
     """
 
     def __init__(
@@ -72,14 +74,15 @@ class Model:
 
     def _load(self, params: ModelParams, on_progress: Callable[[float], bool] | None) -> None:
         cancelled = False
+        failure: BaseException | None = None
 
         def progress(share: float, _: object) -> bool:
-            nonlocal cancelled
+            nonlocal cancelled, failure
             try:
                 cancelled = on_progress is not None and not on_progress(share)
-            except Exception:
-                # It would vanish in C; the load is given up instead.
-                cancelled = True
+            except BaseException as error:
+                # It would vanish in C; the load is given up, and it is raised behind that.
+                cancelled, failure = True, error
             return not cancelled
 
         raw = native.llama_model_default_params()
@@ -90,6 +93,12 @@ class Model:
         raw.progress_callback = self._progress_callback
         library.clear_errors()
         self._handle = native.llama_model_load_from_file(os.fsencode(self.path), raw)
+        if failure is not None:
+            if self._handle:
+                # At the last call everything is there already.
+                native.llama_model_free(self._handle)
+                self._handle = None
+            raise failure
         if not self._handle:
             if cancelled:
                 raise Interrupted
@@ -133,9 +142,9 @@ class Model:
 
     @cached_property
     def name(self) -> str:
-        """The model's own name, or its file's."""
+        """What it is called everywhere; see `known_as`."""
         value = self.header.metadata.get("general.name")
-        return (plain(value) if isinstance(value, str) else "") or self.path.stem
+        return known_as(plain(self.path.name), plain(value) if isinstance(value, str) else "")
 
     @cached_property
     def quantisation(self) -> str:

@@ -33,6 +33,7 @@ from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
+from app.model_names import file_type
 
 CALIBRATION_NS = 4_000_000_000
 """Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
@@ -220,7 +221,7 @@ def _info(model: Model) -> ModelInfo:
     return ModelInfo(
         name=model.name,
         file=model.path.name,
-        quantisation=model.quantisation,
+        quantisation=file_type(model.quantisation),
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
     )

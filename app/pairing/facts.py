@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
+from app.model_names import known_as
 from app.pairing.graph import Graph
 
 _ADDS_BOS_KINDS = ("llama", "bert")
@@ -24,6 +25,8 @@ _ADDS_BOS_PRES = (
 """Tokenizers that put a BOS in front unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
 _ROLLING_STATE = ("ssm.state_size", "wkv.head_size", "recurrent.state_size", "linear_attention.key_head_dim")
 _F16 = 2
+_COMMON = 0.05
+"""Of a mixture of experts, attention and embeddings; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class ModelFacts:
     """A model as its header describes it.
 
     Attributes:
-        name: Its own name, or the file's.
+        name: What it is called everywhere; see `known_as`.
         architecture: llama.cpp's name.
         quant: Quantisation by the file's name.
         n_parameters: Or None where the header does not hold all tensors.
@@ -43,6 +46,7 @@ class ModelFacts:
         vocab: What decides whether two models can ride together.
         has_chat_template: Whether it says how a conversation is written down.
         can_rollback: Whether a rejected draft can be taken back.
+        expert_share: Of its experts, those that compute one token; 1 for a model without.
     """
 
     name: str
@@ -57,6 +61,12 @@ class ModelFacts:
     vocab: VocabInfo
     has_chat_template: bool
     can_rollback: bool
+    expert_share: float = 1.0
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Weights that one token reads, about: its experts, and what all of them have in common."""
+        return int(self.weight_bytes * (_COMMON + (1 - _COMMON) * self.expert_share))
 
     def memory_bytes(self, n_ctx: int) -> int:
         """Weights, KV cache and buffers for a context of `n_ctx` tokens."""
@@ -68,7 +78,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
 
     Args:
         header: Of the file, or of the first part of a split model.
-        file: Its name, for models that have none of their own.
+        file: Its name.
         size: Bytes of all parts.
         quant: Quantisation by the name.
         whole: Whether the header is that of the whole model, not of a part.
@@ -76,7 +86,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
     name = header.metadata.get("general.name")
     layers, width = _number(header, "block_count"), _number(header, "embedding_length")
     return ModelFacts(
-        name=_printable(name) if isinstance(name, str) and _printable(name) else file,
+        name=known_as(file, _printable(name) if isinstance(name, str) else ""),
         architecture=_printable(header.architecture),
         quant=quant,
         n_parameters=header.n_parameters if whole else None,
@@ -88,6 +98,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
         can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
+        expert_share=_expert_share(header),
     )
 
 
@@ -111,6 +122,11 @@ def _graph(header: GgufHeader, width: int) -> Graph:
         vocabulary=len(header.tokens),
         masks=2 if _number(header, "attention.sliding_window") else 1,
     )
+
+
+def _expert_share(header: GgufHeader) -> float:
+    experts, used = _number(header, "expert_count"), _number(header, "expert_used_count")
+    return used / experts if 0 < used < experts else 1.0
 
 
 def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:

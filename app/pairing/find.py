@@ -20,6 +20,8 @@ _SMALLEST_SHARE = 3
 """A draft has at most this part of its target's parameters: a third."""
 _LOOKED_AT = 12
 _SEARCHED = 40
+_MAKER = re.compile(r"^[A-Za-z-]+_(?=[A-Za-z])")
+"""Who made it, as those write it who convert models of many makers: "google_gemma-3"."""
 _FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 
@@ -102,7 +104,7 @@ def _no_demo(part: str) -> Path:
 
 def _family(name: str) -> str:
     """The beginning of a model's name that its relatives share: "Qwen2.5", "Llama", "Mistral"."""
-    base = name.rpartition("/")[2].replace("Meta-", "").replace("_", " ")
+    base = _MAKER.sub("", name.rpartition("/")[2]).replace("Meta-", "").replace("_", " ")
     found = _FAMILY.match(base.strip())
     return found[0].rstrip(".").lower() if found else base.lower()
 

@@ -1,4 +1,4 @@
-"""Which pair for this machine? From memory alone, before anything is asked of the hub."""
+"""Which pair for this machine? From its memory and how fast that is read, before anything is asked of the hub."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ what a small model needs too."""
 _CLASS_SHARE = 0.85
 """Weights that a memory class holds, where sizes are not known."""
 _TIGHT = 0.9
-_CPU_WEIGHTS = 9 * GB
-"""A processor reads its weights from memory for every token: above this, answers come slower than people read."""
+PLEASANT = 8.0
+"""Tokens per second of plain decoding: people read five or six, and skim faster."""
+_FAST = 30.0
+"""From here on nobody waits, and the guess is the worse the faster the device."""
+_USUAL_BYTES_PER_S = 40e9
+"""Of main memory in a desktop, where it cannot be measured; for the order of pairs alone, never shown."""
 N_PROPOSED = 3
 _USUAL_DRAFT = 600_000_000
 _DEMO_BYTES = 100_000_000
@@ -41,10 +45,12 @@ class Room:
     Attributes:
         free_bytes: Of the largest device, or of main memory where there is none.
         device: Its name; "" for main memory.
+        bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
     """
 
     free_bytes: int
     device: str = ""
+    bytes_per_s: float | None = None
 
     @property
     def where(self) -> str:
@@ -61,6 +67,8 @@ class Proposal:
         need_bytes: Estimated memory for both models at `USUAL_CONTEXT`.
         download_bytes: Bytes of both files on the hub; 0 if they are not known or nothing is there.
         reason: Why, as a short clause.
+        speed: Tokens per second to expect of plain decoding, a guess; None without grounds for one.
+        slow: Whether that is less than people like to read, or must be taken to be.
     """
 
     pair: Pair
@@ -68,6 +76,13 @@ class Proposal:
     need_bytes: int
     download_bytes: int
     reason: str
+    speed: float | None = None
+    slow: bool = False
+
+    @property
+    def word(self) -> str:
+        """How it stands with the pair, in a word."""
+        return "slow" if self.fit is Fit.FITS and self.slow else self.fit.value
 
 
 def weigh(pair: Pair, room: Room) -> Proposal:
@@ -76,36 +91,80 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     if not weights:
         return Proposal(pair, Fit.UNKNOWN, 0, 0, "its files are not here to be measured")
     need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
-    spare = room.free_bytes - need
     if need > room.free_bytes:
-        fit, reason = Fit.TOO_BIG, f"needs {gigabytes(need)} of memory, {gigabytes(room.free_bytes)} are free"
-    elif need > _TIGHT * room.free_bytes:
-        fit, reason = Fit.TIGHT, f"only {gigabytes(spare)} to spare {room.where}"
+        reason = f"needs {gigabytes(need)} of memory, {gigabytes(room.free_bytes)} are free"
+        return Proposal(pair, Fit.TOO_BIG, need, _download(pair), reason)
+    speed, slow = _speed(pair, room)
+    tight = need > _TIGHT * room.free_bytes
+    spare = f"{'only ' if tight else ''}{gigabytes(room.free_bytes - need)} to spare"
+    if speed is not None and speed < _FAST:
+        reason = f"{about(speed)}; {spare}"
+    elif slow:
+        reason = f"{spare} {room.where}; without a graphics card it answers slowly"
     else:
-        fit, reason = Fit.FITS, f"{gigabytes(spare)} to spare {room.where}"
-    if fit is not Fit.TOO_BIG and not room.device and weights > _CPU_WEIGHTS:
-        reason += "; without a graphics card it answers slowly"
-    return Proposal(pair, fit, need, _download(pair), reason)
+        reason = f"{spare} {room.where}"
+    return Proposal(pair, Fit.TIGHT if tight else Fit.FITS, need, _download(pair), reason, speed, slow)
 
 
 def propose(pairs: Sequence[Pair], room: Room) -> list[Proposal]:
     """The best pair for a machine and two alternatives, the best first.
 
-    The best is the largest that fits with room to spare and, without a graphics card, still answers at reading speed;
-    of one size the catalogue's own order counts. Alternatives are the next of that size and the best of smaller ones.
+    The best is the largest that fits with room to spare and should answer at a pleasant speed; where none does, the
+    fastest that fits. Of one size the catalogue's own order counts. Alternatives are the next of that size, the best of
+    smaller ones, and the smallest of those that fit but are slower than is pleasant.
     """
-    weighed = [weigh(pair, room) for pair in pairs]
-    fits = [p for p in weighed if p.fit is Fit.FITS and (room.device or p.need_bytes <= _CPU_WEIGHTS)]
-    fits = fits or [p for p in weighed if p.fit is Fit.TIGHT] or [p for p in weighed if _is_demo(p.pair)]
-    real = [p for p in fits if not _is_demo(p.pair)] or fits
-    by_class = sorted(real, key=lambda p: -p.pair.memory_gb)
-    if not by_class:
-        return []
-    best = by_class[0]
-    same = [p for p in by_class[1:] if p.pair.memory_gb == best.pair.memory_gb]
-    smaller = [p for p in by_class[1:] if p.pair.memory_gb < best.pair.memory_gb]
+    weighed = [found for found in (weigh(pair, room) for pair in pairs) if not _is_demo(found.pair)]
+    fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
+    pleasant = sorted((p for p in fits if not p.slow), key=lambda p: -p.pair.memory_gb)
+    slow = sorted((p for p in fits if p.slow), key=_bytes_per_token)
+    if not pleasant:
+        return slow[:N_PROPOSED] or [weigh(pair, room) for pair in pairs if _is_demo(pair)]
+    best = pleasant[0]
+    same = [p for p in pleasant[1:] if p.pair.memory_gb == best.pair.memory_gb]
+    smaller = [p for p in pleasant if p.pair.memory_gb < best.pair.memory_gb]
+    slower = sorted(slow, key=lambda p: p.pair.memory_gb <= best.pair.memory_gb)
     ordered = [best, *same[:1], *smaller, *same[1:]]
-    return ordered[:N_PROPOSED]
+    return [*ordered[: N_PROPOSED - len(slower[:1])], *slower][:N_PROPOSED]
+
+
+def why(proposals: Sequence[Proposal]) -> str:
+    """Why the first of the proposals is the first, in a sentence; "" without any."""
+    if not proposals:
+        return ""
+    best = proposals[0]
+    name, at = best.pair.name, f", {about(best.speed)}" if best.speed is not None and best.speed < _FAST else ""
+    if _is_demo(best.pair):
+        return f"{name} is all that fits into this memory."
+    if best.slow:
+        return f"Nothing that fits should answer as fast as people read; {name} comes nearest{at}."
+    if any(p.slow and p.pair.memory_gb > best.pair.memory_gb for p in proposals):
+        return f"{name} is the largest that should answer as fast as people read{at}; larger ones fit, and are slower."
+    how = ", though only just" if best.fit is Fit.TIGHT else " with room to spare"
+    return f"{name} is the largest that fits{how}{at}."
+
+
+def about(speed: float) -> str:
+    """A guessed speed in words that say so."""
+    if speed < 0.5:
+        return "under 1 token/s"
+    return f"about {speed:.0f} tokens/s" if speed >= 1.5 else "about a token a second"
+
+
+def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
+    """Tokens per second to expect, where that was measured, and whether they come slowly."""
+    if room.bytes_per_s is not None:
+        speed = room.bytes_per_s / _bytes(pair)
+        return speed, speed < PLEASANT
+    return None, not room.device and _USUAL_BYTES_PER_S / _bytes(pair) < PLEASANT
+
+
+def _bytes(pair: Pair) -> int:
+    """What the target reads for one token: all of its weights, or what the pair says."""
+    return pair.bytes_per_token or _size(pair.target) or _weights(pair)
+
+
+def _bytes_per_token(proposal: Proposal) -> int:
+    return _bytes(proposal.pair)
 
 
 def _weights(pair: Pair) -> int:

@@ -21,6 +21,7 @@ from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
+from app.pairing.facts import ModelFacts
 from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.registry import ModelOnDisk, Registry, SetUp
@@ -127,8 +128,7 @@ class Setup:
         self._stop_if_cancelled()
         facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
         return Prepared(
-            # The licence that the hub names, where the catalogue has none.
-            pair=pair if pair.licence else replace(pair, licence=printable(target.licence)),
+            pair=_completed(pair, target, facts[0]),
             target=target,
             draft=draft,
             check=check_pair(facts[0], facts[1] if draft is not None else None),
@@ -236,6 +236,13 @@ class Setup:
     def _stop_if_cancelled(self) -> None:
         if self._stop.is_set():
             raise Interrupted
+
+
+def _completed(pair: Pair, target: Resolved, facts: ModelFacts) -> Pair:
+    """The pair with what the catalogue leaves out: the licence that the hub names, and how little a mixture reads."""
+    licence = pair.licence or printable(target.licence)
+    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
+    return replace(pair, licence=licence, bytes_per_token=pair.bytes_per_token or mixture)
 
 
 def _in_background(work: Callable[[], Path], name: str) -> Future[Path]:

@@ -87,6 +87,13 @@ class Setting:
         """Its default in words."""
         return self.unset or self.kind.show(self.default)
 
+    def said(self, value: Value) -> str:
+        """A value in words, the same on the command line and in the panel."""
+        # True and 1 are the same to Python, and not to a reader.
+        if value == self.default and type(value) is type(self.default):
+            return self.shown_default or _NOTHING
+        return self.kind.show(value) or _NOTHING
+
     def wrong(self, where: str, given: object) -> str:
         """The sentence about a value that it does not take."""
         said = given if isinstance(given, str) else repr(given)
@@ -95,6 +102,7 @@ class Setting:
 
 
 _SHOWN = 40
+_NOTHING = "none"
 
 
 def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: Any) -> Setting:

@@ -164,6 +164,8 @@ class TandemApp(App[None]):
         if choice is not None:
             self._has_pair = True
             await self._chat.change_pair(choice)
+            if choice.note:
+                await self._chat.messages.notice(choice.note)
         self._chat.watch_downloads()
 
     @on(ChatScreen.ConversationsWanted)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
+from app import atomic
 from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.tree import Transcript
@@ -52,14 +51,7 @@ def _render(transcript: Transcript, *, as_json: bool) -> str:
 def _write(file: Path, text: str) -> None:
     """All of it or nothing, and never over another file."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
-        except BaseException:
-            with suppress(OSError):
-                file.unlink()
-            raise
+        atomic.create(file, text.encode())
     except FileExistsError as error:
         raise UsageError(f"{file} exists already.", "Choose another name.") from error
     except (OSError, ValueError) as error:

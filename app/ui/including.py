@@ -102,7 +102,7 @@ def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int
 def _share(count: int, n_ctx: int) -> str:
     if count > n_ctx:
         return f"the context holds {tokens(n_ctx)}"
-    return f"{count / n_ctx * 100:.0f} % of the context"
+    return f"{count / n_ctx * 100:.0f}% of the context"
 
 
 def _find(reference: Reference, base: Path, *, but_missing: bool = False) -> Named | None:

@@ -21,8 +21,7 @@ class Numbers:
         speed: Tokens per second after the first one.
         speedup: Time of plain decoding over time spent.
         verdict: "winning", "break-even", "losing", or "".
-        source: What drafts now: "model", "look-up" or "off"; "" where nothing says so.
-        reason: Why, as one sentence.
+        reason: What drafts now and why, as one sentence.
         acceptance: Accepted drafted tokens over drafted ones.
         per_check: Tokens per verify round.
         draft_length: Mean tokens of a draft.
@@ -35,7 +34,6 @@ class Numbers:
     speed: float | None = None
     speedup: float | None = None
     verdict: str = ""
-    source: str = ""
     reason: str = ""
     acceptance: float | None = None
     per_check: float | None = None
@@ -58,8 +56,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
         speed=stats.predicted_per_second or None,
         speedup=drafting.speedup if drafting is not None else None,
         verdict=drafting.verdict if drafting is not None else "",
-        source=drafting.source if drafting is not None else "",
-        reason=drafting.reason if drafting is not None else "",
+        reason=drafting.sentence if drafting is not None else "",
         acceptance=stats.acceptance_rate,
         per_check=stats.mean_accepted_length if drafted else None,
         draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,

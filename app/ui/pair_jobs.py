@@ -83,7 +83,6 @@ class SetupJob(_Task):
         make_setup: Gives the steps.
         ended: Called on the thread when the pair is set up.
         prepared: What `Setup.prepare` made of the pair, where that was done already.
-        default: Whether it is taken when none is named, even if another one is now.
     """
 
     def __init__(
@@ -92,14 +91,11 @@ class SetupJob(_Task):
         make_setup: MakeSetup,
         ended: Callable[[], None],
         prepared: Prepared | None = None,
-        *,
-        default: bool = False,
     ) -> None:
         super().__init__(make_setup)
         self._pair = pair
         self._ended = ended
         self._prepared = prepared
-        self._default = default
         self.job = Job(Stage.CHECKING)
 
     def cancel(self) -> None:
@@ -113,7 +109,8 @@ class SetupJob(_Task):
 
         prepared = self._prepared or setup.prepare(self._pair)
         self._tell(replace(self.job, warnings=prepared.check.warnings, stage=Stage.DOWNLOADING))
-        for event in setup.bring(prepared, default=self._default):
+        # Only where there is none yet: another one is changed by who says so.
+        for event in setup.bring(prepared, default=False):
             match event:
                 case Progress():
                     self._tell(_progressed(self.job, event))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, PairError
-from app.pairing.propose import Fit, Proposal, Room, propose, weigh
+from app.pairing.propose import Fit, Proposal, Room, propose, weigh, why
 from app.registry import Registered, Registry, SetUp
 from app.source import DemoModel, LocalModel, ModelSource
-from app.ui.pair_jobs import Question, SetupJob, sized
+from app.ui.pair_jobs import Question, SetupJob, sized, with_size
 from app.ui.pair_texts import pair_texts
 from app.ui.setups import Card, Choice, State
 
@@ -186,10 +186,7 @@ class Pairs:
         if before is not None:
             before.cancel()
             self._old.append(before)
-        now = self._pairs.get(self._registered.default or "")
-        # The demo was only the front door.
-        default = now is not None and isinstance(now.target, DemoModel)
-        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_ready, prepared, default=default)
+        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_ready, prepared)
         self._jobs[pair.name].begin()
 
     def _on_ready(self) -> None:
@@ -216,14 +213,20 @@ class Pairs:
         known = {name: one.pair for name, one in self._registered.pairs.items()} | known
         self._pairs = {name: one.pair for name, one in self._added.items()} | known
         proposals = {name: self._weigh(name) for name in self._pairs}
-        best = [p.pair.name for p in propose(list(self._pairs.values()), self._room)] if self._room else []
-        cards = [self._card(name, proposals[name]) for name in self._pairs]
+        proposed = propose(list(self._pairs.values()), self._room) if self._room else []
+        best = [proposal.pair.name for proposal in proposed]
+        cards = [self._card(name, proposals[name], why(proposed) if [name] == best[:1] else "") for name in self._pairs]
         self._cards = tuple(sorted(cards, key=lambda card: self._rank(card, best)))
 
     def _weigh(self, name: str) -> Proposal | None:
-        pair = self._pairs[name]
+        pair, files = self._pairs[name], self._files(name)
         if name in self._added:
             pair = sized(self._added[name])
+        elif files is not None:
+            draft = (
+                with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
+            )
+            pair = replace(pair, target=with_size(pair.target, files.target.size), draft=draft)
         return weigh(pair, self._room) if self._room is not None else None
 
     def _rank(self, card: Card, best: Sequence[str]) -> tuple[int, int, int]:
@@ -236,12 +239,12 @@ class Pairs:
         if card.here:
             return 2, 0, 0
         if card.fit in (Fit.FITS, Fit.TIGHT):
-            return 3, card.fit is Fit.TIGHT, -memory
+            return 3, 2 * card.slow + (card.fit is Fit.TIGHT), -memory
         return 4, memory, 0
 
-    def _card(self, name: str, proposal: Proposal | None) -> Card:
+    def _card(self, name: str, proposal: Proposal | None, praise: str) -> Card:
         pair, files = self._pairs[name], self._files(name)
-        target, draft = pair_texts(pair)
+        target, draft = pair_texts(pair, files)
         return Card(
             name=name,
             title=pair.title,
@@ -250,6 +253,8 @@ class Pairs:
             size=self._size(pair, files),
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
+            slow=proposal.slow if proposal is not None else False,
+            why=praise,
             good_at=pair.good_at,
             licence=pair.licence,
             tested_with=pair.tested_with,

@@ -95,7 +95,7 @@ def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
         verdict = f"{numbers.speedup:>{_VALUE - 1}.1f}x {printable(numbers.verdict)}"
         yield _row("verdict", Content.styled(verdict, "bold"))
     if numbers.reason:
-        yield from Content.styled(printable(f"{numbers.source}: {numbers.reason}"), "$quiet").wrap(width)
+        yield from Content.styled(printable(numbers.reason), "$quiet").wrap(width)
 
 
 def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:

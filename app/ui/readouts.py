@@ -68,13 +68,15 @@ class Readouts:
     def reading_models(self, progress: LoadProgress | None = None) -> None:
         """The models are being loaded."""
         if progress is None:
+            self._forget()
             self._do("loading")
         else:
             self._do(f"loading {progress.what} {percent(progress.share)}", progress.share)
 
     def ready(self, n_ctx: int) -> None:
-        """The models are loaded, or the conversation begins anew."""
-        self.n_ctx, self.used = n_ctx, 0
+        """The models are loaded, or the conversation begins anew or goes on from another place."""
+        self.n_ctx = n_ctx
+        self._forget()
         self._do("ready")
 
     def unloaded(self) -> None:
@@ -119,6 +121,11 @@ class Readouts:
         self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
         self.doing, self.share = "", None
         self._tell()
+
+    def _forget(self) -> None:
+        """The last answer is another pair's, or no longer the last."""
+        self.stats, self.drafting, self.used = None, None, 0
+        self.recent.begin()
 
     def _do(self, doing: str, share: float | None = None) -> None:
         self.doing, self.share, self.live = doing, share, False

@@ -100,6 +100,8 @@ class Card:
         size: Bytes of both; None where not known.
         fit: Whether it fits; None while the machine is being looked at.
         reason: Why, as a short clause.
+        slow: Whether it would answer more slowly than people read.
+        why: Why it is proposed before all others, as a sentence; "" if it is not.
         good_at: What to take it for.
         licence: Identifier.
         tested_with: Figures that others have published.
@@ -115,6 +117,8 @@ class Card:
     size: int | None = None
     fit: Fit | None = None
     reason: str = ""
+    slow: bool = False
+    why: str = ""
     good_at: str = ""
     licence: str = ""
     tested_with: str = ""
@@ -209,10 +213,12 @@ class Choice:
     Attributes:
         loader: Loads it, on the engine's thread.
         settings: How answers are asked for.
+        note: What the user should know when it is taken, as a sentence; "" for nothing.
     """
 
     loader: Loader
     settings: ChatSettings
+    note: str = ""
 
 
 class PairService(Protocol):

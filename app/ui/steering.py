@@ -259,6 +259,9 @@ class Steering:
         else:
             await screen.messages.cut(speech, below)
         screen.messages.mark(tree)
+        if self._session.phase is Phase.READY:
+            screen.show_ready()
+        screen.workspace.show_last_numbers(opened.path)
         screen.refresh_bindings()
 
     # What may be done

@@ -26,7 +26,7 @@ def tokens(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
+    return f"{share * 100:.0f}%"
 
 
 def age(seconds: float) -> str:

@@ -238,15 +238,15 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
     assert not setting.card("mine").is_default
 
 
-def test_a_real_pair_takes_the_place_of_the_demo_and_not_of_another(setting: Setting) -> None:
+def test_only_the_first_pair_becomes_the_default_by_itself(setting: Setting) -> None:
     setting.set_up("demo")
     assert setting.card("demo").is_default
     setting.set_up("mine")
-    assert setting.card("mine").is_default
+    assert setting.card("demo").is_default
     setting.ask(TARGET)
     name = setting.service.add()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
-    assert setting.card("mine").is_default
+    assert setting.card("demo").is_default
 
 
 def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Pa
     report = inquiry.report
     assert report is not None
     assert [(m.role, m.name, m.quant, m.here) for m in report.models] == [
-        ("target", "Big", "Q4_K_M", False),
-        ("draft", "Small", "Q8_0", False),
+        ("target", "big", "Q4_K_M", False),
+        ("draft", "small", "Q8_0", False),
     ]
     assert (report.problems, report.licence, report.gated) == ((), "mit", False)
     assert report.download_bytes == sum(model.size for model in report.models)

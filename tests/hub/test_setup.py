@@ -88,9 +88,9 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     capsys.readouterr()
 
     assert main(["run", "--pair", "mine", "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "Big"
+    assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "big"
     assert main(["run", *BOTH, "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "Small"
+    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
 
 
 def test_what_is_not_here_yet_names_the_command_that_brings_it(
@@ -114,6 +114,29 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
     assert json.loads(capsys.readouterr().out)["compatible"] is False
     assert main(["pairs", "check", TARGET, DRAFT]) == 0
     assert "They can ride together" in capsys.readouterr().out
+
+
+def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
+    capsys.readouterr()
+
+    assert main(["pairs", "check", "mine", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["target"]["name"], found["draft"]["name"], found["compatible"]) == ("big", "small", True)
+
+    assert main(["pairs", "check", "mine", DRAFT]) == 2
+    assert "mine is a pair" in capsys.readouterr().err
+    assert main(["pairs", "check", "mime"]) == 2
+    assert 'Did you mean the pair "mine"?' in capsys.readouterr().err
+
+
+def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
+    assert "opens with" not in capsys.readouterr().err, "there was none before"
+    assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
+    assert "opens with it from now on; first comes back with: tandem pairs default first" in capsys.readouterr().err
+    assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
+    assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
 
 
 def test_a_disk_that_is_too_small_is_told_before_the_download(

@@ -11,10 +11,12 @@ from typing import Any
 import psutil
 import pytest
 
+from app.child import python_command
 from app.errors import ModelLoadError
 from app.llama import devices as module
-from app.llama import library
+from app.llama import library, throughput
 from app.llama.devices import Device, build, devices, parse_features, probe
+from app.llama.throughput import probe_throughput
 
 
 def test_the_processor_is_a_device_of_every_build() -> None:
@@ -178,3 +180,24 @@ def test_a_driver_that_hangs_costs_its_time_limit(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(ModelLoadError, match=r"within 0\.5 seconds"):
         probe(seconds=0.5)
+
+
+def test_the_speed_of_reading_weights_is_measured_in_a_child() -> None:
+    found = probe_throughput(1)
+
+    assert found is not None
+    assert 1e8 < found < 1e13
+
+
+def test_a_release_without_the_functions_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(throughput._PROTOTYPES, "ggml_no_such_function", (None, []))
+
+    assert throughput.throughput(1) is None
+
+
+def test_a_child_that_dies_or_says_nothing_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for code in ("import os; os.abort()", "pass", "print('nan')", "print('[1]')", "print(1.5); raise SystemExit(1)"):
+        monkeypatch.setattr(throughput, "python_command", lambda *_, code=code: python_command("-c", code))
+        assert probe_throughput(1) is None
+    monkeypatch.setattr(throughput, "python_command", lambda *_: python_command("-c", "print(1.5)"))
+    assert probe_throughput(1) == 1.5

@@ -115,7 +115,7 @@ async def test_a_failed_answer_does_not_overwrite_what_is_being_typed() -> None:
 async def test_a_prompt_waits_for_the_models() -> None:
     async with open_chat(loaded=False) as chat:
         chat.engine.load_progress("target", 0.45)
-        await chat.shows("loading target 45 %")
+        await chat.shows("loading target 45%")
         await chat.type("early")
         await chat.pilot.press("enter")
         await chat.shows("waits for the models")
@@ -247,7 +247,7 @@ async def test_the_status_line_says_what_was_measured() -> None:
         await chat.shows("reading prompt 1,024 / 3,000")
         chat.engine.says("word")
         await chat.shows("106.7 t/s")
-        assert chat.status == "106.7 t/s  accepted 78 %  5.9 per check  model  ctx 2.1k/32k"
+        assert chat.status == "106.7 t/s  accepted 78%  5.9 per check  model  ctx 2.1k/32k"
         chat.engine.finishes()
         await chat.ready()
         assert chat.status.startswith("106.7 t/s")
@@ -257,10 +257,10 @@ async def test_acceptance_wears_the_drafts_colour() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)
-        await chat.shows("accepted 78 %")
+        await chat.shows("accepted 78%")
         content = chat.screen.query_one(StatusLine).render()
         styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
-        assert styled["accepted 78 %"] == "$draft"
+        assert styled["accepted 78%"] == "$draft"
         assert "106.7 t/s" not in styled
 
 
@@ -270,7 +270,7 @@ async def test_automatic_drafting_shows_its_verdict_and_spares_bars_where_the_li
         await chat.shows("ready  automatic drafting  ctx 0/32k")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring this pair, once 30 %")
+        await chat.shows("measuring this pair, once 30%")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
         await chat.shows("3.1x winning")
         chat.screen.status.recent.rates.extend([1.0] * 8)

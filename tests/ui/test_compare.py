@@ -139,7 +139,7 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
         compare.ends(made(PLAIN, 4))
         compare.begins(AUTOMATIC)
         compare.writes("Quick", made(AUTOMATIC, 2).stats)
-        await compare.chat.shows("100.0 t/s   accepted 78 %")
+        await compare.chat.shows("100.0 t/s   accepted 78%")
         titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "t/s" in row]
         assert titles == ["Without draft", "With draft, automatic"]
 
@@ -188,7 +188,7 @@ async def test_what_goes_on_is_said() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
-        await compare.chat.shows("measuring this pair, once 50 %")
+        await compare.chat.shows("measuring this pair, once 50%")
         compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: reading the prompt 10 / 40, draft")
 
@@ -198,7 +198,7 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
         await compare.chat.shows("2.0x faster (1 run each; r would tell the spread)")
         assert "the same 201 tokens as without drafts" in compare.chat.text
-        assert "accepted 78 %, 4.0 per check, first token 0.23 s, plain 0.21 s" in compare.chat.text
+        assert "accepted 78%, 4.0 per check, first token 0.23 s, plain 0.21 s" in compare.chat.text
         assert "every side starts from empty caches and reads the whole prompt" in compare.chat.text
 
         await compare.chat.pilot.press("r")

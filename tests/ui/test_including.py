@@ -40,7 +40,7 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows(CHOSEN + "notes.md")
         await chat.pilot.press("enter")
         assert chat.prompt == "sum up @notes.md "
-        await chat.shows("notes.md 1 KB, about 250 tokens; 1 % of the context")
+        await chat.shows("notes.md 1 KB, about 250 tokens; 1% of the context")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         file = Attachment("notes.md", "Buy milk.\n" * 100)

@@ -19,7 +19,7 @@ EVERYTHING = "\n\n".join(ALL.values())
 WORDS = [
     "word ", "two\n", "\n", "\n\n", "- ", "1. ", "> ", "# ", "```", "~~~", "`", "**", "*", "_", "|", "|---|\n",
     "a | b\n", "    ", "  ", "\t", "$", "\\[", "\\]", "---\n", "===\n", "<b>", "&amp;", "[x](y)", "\\", "!",
-    "\u4f60", "\x1f",
+    "\u4f60", "\x1f", "- [ ] ", "[x] ",
 ]  # fmt: skip
 
 
@@ -124,6 +124,23 @@ def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
 
 def test_a_table_in_a_list_is_one_too() -> None:
     assert shown("- x\n\n  | a | b |\n  |---|---|\n  | one | 2 |") == ["• x", "", "  a    b", "  one  2"]
+
+
+def test_what_is_to_be_done_has_a_box_and_is_copied_as_it_was_written() -> None:
+    text = "- [ ] buy *milk*\n- [x] pay\n  - [X] rent\n- plain\n1. [ ] first\n"
+    assert shown(text) == ["☐ buy milk", "☑ pay", "  ☑ rent", "• plain", "", "1. [ ] first"]
+    assert [row.text for row in rows(text)][:3] == ["- [ ] buy milk", "- [x] pay", "  - [x] rent"]
+
+
+def test_brackets_that_are_meant_stay() -> None:
+    assert shown("- [ ]x\n- [y] x\n- [x](z)\n- a [ ] b\n- `[ ]` c") == [
+        "• [ ]x", "• [y] x", "• x (z)", "• a [ ] b", "• [ ] c"
+    ]  # fmt: skip
+
+
+def test_a_box_is_there_before_its_text() -> None:
+    assert drawn(rows("- [ ]")) == ["☐"]
+    assert drawn(rows("- [", "x", "]", " do")) == ["☑ do"]
 
 
 def test_a_table_keeps_to_its_width() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus
+from app.engine.types import MODEL_OFF, DraftingStatus
 from app.events import LoadProgress, PromptProgressed, StepCompleted
 from app.ui.arrangement import Arrangement
 from app.ui.numbers import Numbers, of_counters, of_document
@@ -99,11 +100,11 @@ def test_everything_measured_is_said() -> None:
         "plain       34.4 t/s",
         "verdict     3.1x winning",
         "model: the draft model is",
-        "accepted    78 % ━",
+        "accepted     78% ━",
         "per check    5.9 tokens",
         "per draft   10.0 tokens",
-        "drafter     88 % model",
-        "            12 % look-up",
+        "drafter      88% model",
+        "             12% look-up",
         "context     2.1k / 32k",
         "starts in   0.21 s",
         "prompt     1,700 t/s",
@@ -134,6 +135,27 @@ def test_drafting_that_is_off_says_why() -> None:
     assert "off: drafts cost more than\nthey brought lately" in shown(readouts)
 
 
+def test_a_draft_model_that_is_off_does_not_speak_for_the_look_up() -> None:
+    readouts = Readouts()
+    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs")))
+    assert "draft model off: it is slow;\nlook-up still runs" in shown(readouts)
+    assert "off: draft model" not in shown(readouts)
+
+
+@pytest.mark.parametrize("forget", [Readouts.reading_models, lambda readouts: readouts.ready(8192)])
+def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
+    assert "accepted" in shown(readouts)
+
+    forget(readouts)
+
+    assert (readouts.numbers, readouts.used, list(readouts.recent.rates)) == (None, 0, [])
+    for word in ("t/s", "accepted", "verdict", "starts in"):
+        assert word not in shown(readouts)
+
+
 def test_a_fixed_length_is_named() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
@@ -144,7 +166,7 @@ def test_a_fixed_length_is_named() -> None:
 def test_what_takes_its_time_shows_how_far_it_is() -> None:
     readouts = Readouts()
     readouts.follow(LoadProgress("target", 0.5))
-    assert "loading target 50 %\n" + "━" * 30 in shown(readouts)
+    assert "loading target 50%\n" + "━" * 30 in shown(readouts)
     readouts.follow(PromptProgressed(1, True, 1024, 4096))
     assert "reading prompt 1,024 / 4,096, \ndraft" in shown(readouts) or "4,096," in shown(readouts)
     assert readouts.share == 0.25
@@ -163,7 +185,7 @@ def test_kept_numbers_are_what_they_were() -> None:
         {"predicted_n": 412, "predicted_per_second": 106.7, "draft_n": 9, "acceptance": 0.78, "first_token_ms": 210}
     )
     assert numbers == Numbers(tokens=412, speed=106.7, acceptance=0.78, first_s=0.21)
-    assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78 %"
+    assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78%"
 
 
 @pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])

@@ -157,10 +157,10 @@ def test_sizes_are_short(count: int, shown: str) -> None:
 
 def test_what_it_costs_is_estimated(tree: Path) -> None:
     (tree / "big.txt").write_text("x" * 12_288)
-    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 3,100 tokens; 9 % of the context"
+    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 3,100 tokens; 9% of the context"
     assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 3,100 tokens"
     assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
-    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("9 % of the context; There is no file a/b")
+    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("9% of the context; There is no file a/b")
     assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
     assert estimate("@nots.md", (), tree, 1000) == ""
     assert estimate("@nobody", (), tree, 1000) == ""

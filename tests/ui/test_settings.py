@@ -134,10 +134,19 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         assert "sampling.top_k in settings.toml, --top-k; from the settings file, instead of 40" in panel.chat.text
 
 
+async def test_what_is_typed_first_replaces_the_value(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("top_k")
+        await panel.press("enter", "5", "5", "enter")
+        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 55)
+        await panel.press("enter", "end", "1", "enter")
+        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 551)
+
+
 async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("top_k")
-        await panel.press("enter", "x")
+        await panel.press("enter", "end", "x")
         await panel.chat.shows("It must be a whole number between 0 and 1,000,000.")
         await panel.press("enter")
         assert not file.exists()
@@ -402,7 +411,7 @@ async def test_only_what_was_measured_is_shown(file: Path) -> None:
         await panel.open()
         await panel.find("draft.mode")
         await panel.chat.shows("Measured since the models were loaded:")
-        assert "fixed, n_max 7, n_min 0, p_min 0.6: 106.9 t/s, accepted 78 %, 1 answer" in panel.chat.text
+        assert "fixed, n_max 7, n_min 0, p_min 0.6: 106.9 t/s, accepted 78%, 1 answer" in panel.chat.text
         await panel.find("sampling.temp")
         assert "Measured" not in panel.chat.text
 

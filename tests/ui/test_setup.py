@@ -15,7 +15,7 @@ from app.ui.screens.setup import SetupScreen
 from app.ui.session import Phase
 from app.ui.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, FakePairs
+from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
@@ -119,7 +119,7 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
         assert "0.7 / 0.7 GB  ✓" in window.text
-        assert "64 %" in window.text
+        assert "64%" in window.text
         await window.press("enter")
         await window.shows("ctrl+x stops it")
         assert len(window.pairs.names("start")) == 1
@@ -147,7 +147,7 @@ async def test_ctrl_x_stops_and_enter_goes_on() -> None:
         await window.press("ctrl+x")
         assert window.pairs.names("cancel") == [["coder-32b"]]
         await window.shows("What was downloaded is kept; enter goes on.")
-        assert "stopped, 64 %" in window.text
+        assert "stopped, 64%" in window.text
         await window.press("enter")
         assert len(window.pairs.names("start")) == 2
 
@@ -198,6 +198,40 @@ async def test_a_pair_that_is_set_up_opens_at_once() -> None:
         assert window.engine.requests[0].drafting == DraftParams()
 
 
+async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:
+    async with open_setup() as window:
+        await window.press("enter")
+        window.pairs.change("coder-32b", is_default=True)
+        window.pairs.goes("coder-32b", Job(Stage.READY))
+        await window.until(lambda: window.in_chat)
+        await window.shows("Tandem opens with coder-32b from now on.")
+
+
+async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
+    pairs = FakePairs(replace(DEMO, set_up=True, is_default=True), CODER)
+    async with open_setup(pairs, first_run=False) as window:
+        await window.press("down", "enter")
+        pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
+        await window.shows("ctrl+d makes it the one that Tandem opens with.")
+    async with open_setup(pairs, first_run=True) as window:
+        pairs.change("coder-32b", set_up=False)
+        await window.until(lambda: window.chosen == "demo")
+        await window.press("down", "enter")
+        pairs.goes("coder-32b", Job(Stage.READY))
+        await window.until(lambda: window.in_chat)
+        await window.shows("Tandem still opens with demo; f6, then ctrl+d on coder-32b")
+
+
+async def test_why_a_pair_is_proposed_is_said_and_a_slow_one_called_so() -> None:
+    said = "coder-32b is the largest that should answer as fast as people read, about 11 tokens/s."
+    pairs = FakePairs(replace(CODER, why=said), replace(SMALL, slow=True, reason="about 2 tokens/s; 4 GB to spare"))
+    async with open_setup(pairs, size=(80, 24)) as window:
+        await window.shows(said.split(", about")[0])
+        assert any("llama-8b" in row and row.endswith("slow") for row in window.rows)
+        await window.press("down")
+        await window.shows("slow: about 2 tokens/s")
+
+
 async def test_a_pair_whose_files_are_gone_says_so() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True, here=True))) as window:
         window.pairs.refuses = PairError("The files are gone.", "Bring them back.")
@@ -209,7 +243,7 @@ async def test_ctrl_d_makes_the_default() -> None:
     pairs = FakePairs(replace(CODER, set_up=True, here=True, is_default=True), replace(DEMO, set_up=True))
     async with open_setup(pairs) as window:
         await window.press("down", "ctrl+d")
-        await window.shows("demo is opened when Tandem starts.")
+        await window.shows("Tandem opens with demo from now on.")
         assert window.pairs.names("make_default") == [["demo"]]
         await window.until(lambda: any("demo" in row and "default" in row for row in window.rows))
         window.pairs.refuses = AppError("pairs.toml cannot be written.", "Check the disk.")
@@ -326,7 +360,7 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
         await window.shows("MB/s")
         await window.press("escape")
         await window.until(lambda: window.in_chat)
-        await window.shows("coder-32b  target 62 %  draft 100 %  94 MB/s  1 min 22 s")
+        await window.shows("coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s")
         await window.chat.send("hello")
         window.engine.says("Good morning.")
         window.engine.finishes()

@@ -102,7 +102,7 @@ async def answered(chat: Chat) -> None:
 
 async def loading(chat: Chat) -> None:
     chat.engine.load_progress("target", 0.45)
-    await chat.shows("45 %")
+    await chat.shows("45%")
     await chat.type("What is a mutex?")
     await chat.pilot.press("enter")
     await chat.shows("waits for the models")

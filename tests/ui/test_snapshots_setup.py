@@ -99,7 +99,7 @@ async def beside_the_chat(window: Window) -> None:
     window.pairs.goes("coder-32b", BEGUN)
     await window.press("escape")
     await window.until(lambda: window.in_chat)
-    await window.shows("coder-32b  target 62 %")
+    await window.shows("coder-32b  target 62%")
 
 
 @pytest.mark.parametrize("theme", THEMES)

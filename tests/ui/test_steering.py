@@ -189,6 +189,17 @@ async def test_an_answer_is_edited_without_a_new_one_and_gone_on_from(file: Path
         assert asked(chat) == ["one", "first and last", "two"]
 
 
+async def test_the_numbers_of_an_answer_go_when_it_is_written_anew(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        assert chat.screen.status.numbers is not None
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" and last")
+        await press(chat, "enter")
+        await chat.shows("first and last")
+        assert chat.screen.status.numbers is None
+
+
 async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")

@@ -103,3 +103,26 @@ def test_what_only_saves_time_does_not_wait_for_the_disk(tmp_path: Path, monkeyp
 def _run(code: str, file: Path) -> subprocess.CompletedProcess[str]:
     head = f"from pathlib import Path\nfrom app import atomic\nfile = Path({str(file)!r})\n"
     return subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, check=False)
+
+
+def test_a_new_file_is_never_written_over_another(tmp_path: Path) -> None:
+    file = tmp_path / "taken"
+    file.write_bytes(b"theirs")
+
+    with pytest.raises(FileExistsError):
+        atomic.create(file, b"ours")
+
+    assert file.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_of_a_new_file_that_the_disk_refuses_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+    with pytest.raises(OSError, match="full"):
+        atomic.create(tmp_path / "new", b"ours")
+
+    assert list(tmp_path.iterdir()) == []

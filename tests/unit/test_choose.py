@@ -83,3 +83,27 @@ def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:
 def test_a_repository_without_models_is_told() -> None:
     with pytest.raises(HubError, match="no GGUF model"):
         choose(HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"))
+
+
+def test_names_that_claim_many_parts_are_not_counted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(*_: int) -> range:
+        raise AssertionError("it counts as far as a name says")
+
+    monkeypatch.setattr("app.hub.choose.range", counted, raising=False)
+
+    assert models_in(files(*(f"m{i}-00001-of-99999.gguf" for i in range(20)))) == []
+
+
+def test_the_nearest_name_is_looked_for_among_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def nearest(word: str, names: list[str], **_: object) -> list[str]:
+        seen.append(len(names))
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", nearest)
+
+    with pytest.raises(HubError, match="has no file"):
+        choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
+
+    assert seen == [200]

@@ -14,7 +14,7 @@ from app.gguf import GgufHeader, parse_header
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.graph import Graph
-from app.pairing.propose import Fit, Room, propose, weigh
+from app.pairing.propose import PLEASANT, Fit, Proposal, Room, propose, weigh, why
 from app.sizes import GB
 from app.source import HubModel
 from tests.native import tiny_model
@@ -56,7 +56,7 @@ def test_a_hostile_header_gives_no_nonsense() -> None:
         llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
     )
 
-    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m.gguf")
+    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
 
 
 def test_parameters_are_counted_from_the_list_of_tensors() -> None:
@@ -113,11 +113,58 @@ def test_every_size_of_card_gets_a_real_pair_that_fits_and_alternatives(gigabyte
     assert proposals[0].pair.memory_gb >= gigabytes / 2
 
 
-def test_without_a_card_the_proposal_still_answers_at_reading_speed() -> None:
-    best, *_ = propose(CATALOG, Room(60 * GB))
+def dense(room: Room) -> list[Proposal]:
+    """Without the mixture of experts, which is fast everywhere."""
+    return propose([pair for pair in CATALOG if not pair.bytes_per_token], room)
 
-    assert best.need_bytes <= 9 * GB
+
+@pytest.mark.parametrize("bytes_per_s", [8e9, 20e9, 40e9, 80e9, 200e9])
+def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None:
+    room = Room(100 * GB, bytes_per_s=bytes_per_s)
+    best, *others = dense(room)
+
+    assert best.speed is not None
+    assert best.speed >= PLEASANT
+    larger = [pair for pair in CATALOG if pair.memory_gb > best.pair.memory_gb and not pair.bytes_per_token]
+    assert all(p.slow or p.fit is not Fit.FITS for p in (weigh(pair, room) for pair in larger))
+    assert len(others) == 2
+    assert any(p.slow for p in others), "the next one up can be taken all the same"
+    assert f"{best.pair.name} is the largest that should answer as fast as people read" in why([best, *others])
+
+
+def test_a_guessed_speed_is_said_to_be_one() -> None:
+    big = next(p for p in CATALOG if p.name == "coder-32b")
+
+    slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
+    assert (slow.word, slow.reason) == ("slow", "about 2 tokens/s; 37.3 GB to spare")
+    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about a token a second;")
+    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 token/s;")
+    fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
+    assert (fast.word, fast.reason) == ("fits", "37.3 GB to spare in main memory")
+
+
+def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:
+    proposals = propose(CATALOG, Room(60 * GB, bytes_per_s=4e9))
+
+    assert proposals[0].pair.name == "coder-1.5b"
+    assert all(p.slow for p in proposals)
+    assert why(proposals) == (
+        "Nothing that fits should answer as fast as people read; coder-1.5b comes nearest, about 4 tokens/s."
+    )
+
+
+def test_without_a_measurement_what_processors_usually_do_decides_and_no_figure_is_shown() -> None:
+    best, *others = dense(Room(60 * GB))
+
+    assert best.need_bytes <= 7 * GB
     assert "slowly" in weigh(next(p for p in CATALOG if p.name == "coder-32b"), Room(60 * GB)).reason
+    assert "about" not in why([best, *others])
+
+
+def test_a_mixture_of_experts_is_reckoned_by_what_a_token_reads() -> None:
+    best, *_ = propose(CATALOG, Room(60 * GB, bytes_per_s=40e9))
+
+    assert (best.pair.name, best.speed) == ("qwen3-coder-30b", 20.0)
 
 
 def test_a_tiny_machine_gets_the_demo() -> None:
@@ -131,3 +178,11 @@ def test_an_unknown_size_is_not_shown_as_a_download() -> None:
 
     assert proposal.download_bytes == 0
     assert proposal.need_bytes > 10.5 * GB
+
+
+@pytest.mark.parametrize(("experts", "used", "share"), [(128, 8, 0.0625), (8, 0, 1.0), (8, 9, 1.0), (None, None, 1.0)])
+def test_a_mixture_of_experts_reads_a_part_of_its_weights(experts: int, used: int, share: float) -> None:
+    found = of_header(llama__expert_count=experts, llama__expert_used_count=used)
+
+    assert found.expert_share == share
+    assert found.bytes_per_token == int(1000 * (0.05 + 0.95 * share))

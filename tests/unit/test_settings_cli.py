@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from app.cli.flags import _help
 from app.cli.options import Options, read_options
 from app.cli.parser import build_parser
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import UsageError
 from app.paths import settings_file
+from app.settings.tree import SETTINGS
+from app.ui.widgets.setting_line import value_text
 
 PLAIN = "--target x.gguf "
 
@@ -180,3 +183,13 @@ def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_mea
 
     assert options(PLAIN).placement.stored
     assert not options(f"{PLAIN} --device CUDA1").placement.stored
+
+
+def test_the_list_says_what_the_panel_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+
+    for setting in SETTINGS:
+        (line,) = (line for line in listed if line.split()[:1] == [setting.name])
+        assert line.removeprefix(setting.name).strip() == value_text(setting, setting.default)
+        assert f"default: {value_text(setting, setting.default)}" in _help(setting) or not setting.flags

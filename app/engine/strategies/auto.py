@@ -18,7 +18,7 @@ from app.engine.strategies.proposal import LookupSource, Proposal
 from app.engine.tuning.guard import can_pay, impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
+from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
 
 _FIRST_STRETCH = 5
 """Tokens that the draft model may run ahead at first. Those of a confident model that has misread the task fall
@@ -298,13 +298,17 @@ class AutomaticDrafting:
         if self._drafter is None:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:
-            return "off", "reading this prompt with the draft model would cost more than it could bring"
+            return self._model_off("reading this prompt with the draft model would cost more than it could bring")
         if self._unread and self._can_pay:
-            return "off", "the draft model reads a long prompt only where nothing was said before"
+            return self._model_off("the draft model reads a long prompt only where nothing was said before")
         if not self._can_pay:
             if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
                 self._why_impossible = impossibility(memory.costs, MAX_DRAFT)
-            return "off", self._why_impossible
+            return self._model_off(self._why_impossible)
         if not memory.trial.on:
-            return "off", "drafts cost more than they brought; tried again from time to time"
+            return self._model_off("drafts cost more than they brought; tried again from time to time")
         return "off", "a plain step was worth more here"
+
+    def _model_off(self, why: str) -> tuple[str, str]:
+        """What keeps the draft model from drafting leaves the look-up as it is, if there is one."""
+        return "off", f"{MODEL_OFF}{why}; look-up still runs" if self._lookup.is_there else why

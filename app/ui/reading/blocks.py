@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
 from app.ui.reading.code import code_rows
 from app.ui.reading.inline import content_of
-from app.ui.reading.rows import Columns, Row, Rule, TableRow
+from app.ui.reading.rows import BOXES, Columns, Row, Rule, TableRow
 
 _BULLETS = ("• ", "◦ ", "· ")
+_TASK = re.compile(r"\[([ xX])\](?=[ \t\n]|$)")
 _MARKER = re.compile(r"[ \t>]*(?:[-+*]|\d+[.)])?[ \t]*")
 _QUOTED = Content.styled("┃ ", "$rule")
 
@@ -39,9 +41,19 @@ def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], de
     """
     mark = _BULLETS[depth % len(_BULLETS)] if number is None else f"{number}{node.markup} "
     rows = container_rows(node.children, lines, depth + 1) or _as_written(node, lines)
+    if number is None and (task := _task(node)):
+        mark = BOXES[task.group(1) == " "]
+        rows[0] = replace(rows[0], content=rows[0].content[task.end() + 1 :])
     indent = Content(" " * len(mark))
     bullet = Content.styled(mark, "$quiet")
     return [row.indented(indent if at else bullet, indent) for at, row in enumerate(rows)]
+
+
+def _task(item: SyntaxTreeNode) -> re.Match[str] | None:
+    """The brackets that an item of a task list begins with. By the source: there they may be meant as they are."""
+    first = item.children[0] if item.children else None
+    inline = first.children[0] if first is not None and first.type == "paragraph" and first.children else None
+    return _TASK.match(inline.content) if inline is not None else None
 
 
 def _as_written(item: SyntaxTreeNode, lines: Sequence[str]) -> list[Row]:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 from textual.content import Content
 
 NOTHING = Content("")
+BOXES = ("☑ ", "☐ ")
+"""Before what is done of a task list, and what is not."""
+_COPIED = (("┃", ">"), (BOXES[0], "- [x] "), (BOXES[1], "- [ ] "))
+"""What stands before a row, and what a copy has there: as it is written."""
 
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
@@ -36,7 +40,12 @@ class Row:
     @property
     def text(self) -> str:
         """What a selection of the whole row copies."""
-        return self.first.plain.replace("┃", ">") + self.content.plain if self.source is None else self.source
+        if self.source is not None:
+            return self.source
+        before = self.first.plain
+        for shown, written in _COPIED:
+            before = before.replace(shown, written)
+        return before + self.content.plain
 
     def indented(self, first: Content, rest: Content) -> Row:
         """The same row with more in front of it."""

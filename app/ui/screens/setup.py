@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -26,6 +27,7 @@ from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.key_bar import KeyBar
+from app.ui.widgets.pair_card import default_text
 from app.ui.widgets.pair_list import PairList
 
 _PAGE = 8
@@ -141,7 +143,7 @@ class SetupScreen(Overlay[Choice | None]):
         except AppError as error:
             self.hint.say(printable(f"{error.message} {error.hint}"))
         else:
-            self.hint.say(printable(f"{card.name} is opened when Tandem starts."))
+            self.hint.say(printable(f"Tandem opens with {card.name} from now on."))
             self._watch()
 
     def action_add(self) -> None:
@@ -189,9 +191,9 @@ class SetupScreen(Overlay[Choice | None]):
             await self.pairs.choose(name)
             self._watch()
 
-    def _open(self, name: str) -> None:
+    def _open(self, name: str, note: str = "") -> None:
         try:
-            choice = self._pairs.choose(name)
+            choice = replace(self._pairs.choose(name), note=note)
         except AppError as error:
             self.hint.say(printable(f"{error.message} {error.hint}"))
         else:
@@ -236,4 +238,4 @@ class SetupScreen(Overlay[Choice | None]):
         name, self._wanted = self._wanted, None
         waited = not self._can_leave or not job.downloads
         if job.stage is Stage.READY and waited and name is not None and self.is_current:
-            self._open(name)
+            self._open(name, default_text(self._state.cards, name))

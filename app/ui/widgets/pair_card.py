@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -123,18 +123,37 @@ def state_text(card: Card, job: Job | None, *, full: bool) -> str:
         if job.stage is Stage.STOPPED and job.downloads:
             return f"stopped, {percent(job.share)}" if full else "stopped"
         return str(job.stage.value)
-    fit = card.fit.value if card.fit is not None else ""
+    fit = _fit(card)
     if card.here:
         words = ["default" if card.is_default else "here", *([fit] if card.fit not in (None, Fit.FITS) else [])]
         return ", ".join(words) if full else words[0]
     return printable(f"{fit}, {card.reason}" if full and card.reason else fit)
 
 
+def _fit(card: Card) -> str:
+    """How it stands with the memory, in a word; of what fits, whether it is slow."""
+    if card.fit is Fit.FITS and card.slow:
+        return "slow"
+    return card.fit.value if card.fit is not None else ""
+
+
+def default_text(cards: Sequence[Card], name: str) -> str:
+    """Which pair Tandem opens with, now that this one is set up, as a sentence."""
+    default = next((card.name for card in cards if card.is_default), None)
+    if default is None:
+        return ""
+    if default == name:
+        return printable(f"Tandem opens with {name} from now on.")
+    return printable(f"Tandem still opens with {default}; f6, then ctrl+d on {name} changes that.")
+
+
 def _details(card: Card, job: Job | None, *, full: bool) -> Iterator[Content]:
     yield Content(printable(card.title))
     if job is not None:
-        yield from _news(job)
-    fit = f"{card.fit.value}: {card.reason}" if card.fit is not None else ""
+        yield from _news(card, job)
+    elif card.why and not card.set_up:
+        yield Content(printable(card.why))
+    fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
     if full and not card.here and len(fit) <= _REASON:
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
@@ -144,7 +163,7 @@ def _details(card: Card, job: Job | None, *, full: bool) -> Iterator[Content]:
             yield Content.styled(printable(fact), "$quiet")
 
 
-def _news(job: Job) -> Iterator[Content]:
+def _news(card: Card, job: Job) -> Iterator[Content]:
     """What came of a set-up."""
     if job.error is not None:
         yield Content(printable(job.error.message))
@@ -154,6 +173,8 @@ def _news(job: Job) -> Iterator[Content]:
         yield Content("Stopped. What was downloaded is kept; enter goes on.")
     if job.stage is Stage.READY:
         yield Content(printable(f"Set up: {job.line}." if job.line else "Set up; enter opens it."))
+        default = "Tandem opens with it." if card.is_default else "ctrl+d makes it the one that Tandem opens with."
+        yield Content.styled(default, "$quiet")
     for warning in job.warnings:
         yield Content.styled(printable(warning), "$quiet")
 

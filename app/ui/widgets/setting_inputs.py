@@ -26,11 +26,20 @@ class SettingFilter(FilterInput):
 
 
 class ValueInput(QuietInput):
-    """A value in one line."""
+    """A value in one line; what is typed first replaces it.
+
+    Args:
+        value: The value as it is.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "keep", id="value.keep", tooltip="Take this value"),
     ]
+
+    def __init__(self, value: str) -> None:
+        super().__init__("")
+        self.value = value
+        self.select_on_focus = True
 
 
 class TextInput(TextArea):

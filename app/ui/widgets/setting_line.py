@@ -112,9 +112,7 @@ def _cell(content: Content, cells: int) -> Content:
 
 def value_text(setting: Setting, value: Value) -> str:
     """A value in one line."""
-    if value == setting.default and setting.unset and isinstance(value, str | tuple | None):
-        return setting.unset
-    return " ".join(printable(setting.kind.show(value)).split()) or "none"
+    return " ".join(printable(setting.said(value)).split())
 
 
 def details(shown: Shown, measured: Sequence[str]) -> Content:
@@ -138,7 +136,8 @@ def details(shown: Shown, measured: Sequence[str]) -> Content:
 
 def _option(option: str, shown: Shown, default: str) -> Content:
     is_it = option == shown.setting.kind.show(shown.value)
-    name = printable(option) + (" (default)" if option == default else "")
+    meaning = f": {shown.setting.unset}" if shown.setting.unset else ""
+    name = printable(option) + (f" (default{meaning})" if option == default else "")
     return Content.styled(name, "bold $foreground" if is_it else "$quiet")
 
 

@@ -129,8 +129,7 @@ class SettingList(VerticalScroll, can_focus=False):
             field.load_text(text)
             field.move_cursor(field.document.end)
         else:
-            field = ValueInput("")
-            field.value = text
+            field = ValueInput(text)
         await self._details.edit(field)
         self.call_after_refresh(self._bring_into_view)
 

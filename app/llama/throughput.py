@@ -1,0 +1,143 @@
+"""How fast this machine reads weights while it computes with them: what the speed of plain decoding hangs on.
+
+One token takes every weight of a dense model once, in products of a matrix with a vector. One such product of 4-bit
+weights, too large for any cache, on the device that the layers would go to, tells bytes per second; it counts memory
+and kernels together, whichever is the slower here. Decoding itself came within 15% of it for models of 1 GB.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import subprocess
+import sys
+import time
+from typing import Any
+
+from app.child import python_command, python_environment
+from app.errors import ModelLoadError
+from app.llama import devices, library
+
+_F32, _Q4_K = 0, 12
+"""ggml's numbers of these types, which stand in model files and never change."""
+_INPUTS, _OUTPUTS = 4096, 65536
+"""150 MB of weights: a token of a small model, and beyond the caches of all but servers."""
+_WARM_UP, _ROUNDS = 1, 4
+_CONTEXT_BYTES = 1 << 20
+_SECONDS = 20.0
+
+_POINTER, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
+
+
+class _InitParams(ctypes.Structure):
+    """`ggml_init_params`."""
+
+    _fields_ = (("mem_size", _SIZE), ("mem_buffer", _POINTER), ("no_alloc", ctypes.c_bool))
+
+
+_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "ggml_init": (_POINTER, [_InitParams]),
+    "ggml_free": (None, [_POINTER]),
+    "ggml_new_tensor_2d": (_POINTER, [_POINTER, ctypes.c_int, _INT64, _INT64]),
+    "ggml_mul_mat": (_POINTER, [_POINTER, _POINTER, _POINTER]),
+    "ggml_nbytes": (_SIZE, [_POINTER]),
+    "ggml_new_graph": (_POINTER, [_POINTER]),
+    "ggml_build_forward_expand": (None, [_POINTER, _POINTER]),
+    "ggml_backend_dev_init": (_POINTER, [_POINTER, ctypes.c_char_p]),
+    "ggml_backend_free": (None, [_POINTER]),
+    "ggml_backend_alloc_ctx_tensors": (_POINTER, [_POINTER, _POINTER]),
+    "ggml_backend_buffer_free": (None, [_POINTER]),
+    "ggml_backend_buffer_clear": (None, [_POINTER, ctypes.c_uint8]),
+    "ggml_backend_graph_compute": (ctypes.c_int, [_POINTER, _POINTER]),
+}
+
+
+def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> float | None:
+    """Bytes of 4-bit weights per second on the device that layers go to first, measured in a child process.
+
+    Args:
+        n_threads: For the processor, where there is nothing faster.
+        seconds: After which nobody waits any more.
+
+    Returns:
+        None where it cannot be measured: another release of ggml, no memory, a driver that crashes or hangs.
+    """
+    code = f"from app.llama.throughput import _tell; _tell({n_threads!r})"
+    try:
+        done = subprocess.run(
+            python_command("-c", code),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            env=python_environment(),
+        )
+        found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    good = done.returncode == 0 and isinstance(found, float) and math.isfinite(found) and found > 0
+    return found if good else None
+
+
+def throughput(n_threads: int) -> float | None:
+    """The same in this very process."""
+    library.start()
+    try:
+        device = devices.fastest()
+        return _measured(device, n_threads) if device is not None else None
+    except (AttributeError, MemoryError):
+        return None
+
+
+def _tell(n_threads: int) -> None:
+    """The child's side of `probe_throughput`."""
+    try:
+        found = throughput(n_threads)
+    except ModelLoadError:
+        found = None
+    sys.stdout.write(json.dumps(found))
+
+
+def _measured(device: int, n_threads: int) -> float | None:
+    """Bytes per second.
+
+    Raises:
+        AttributeError: This release of ggml lacks a function.
+        MemoryError: The device has no room.
+    """
+    ggml = {name: devices.function(name, *prototype) for name, prototype in _PROTOTYPES.items()}
+    backend = _there(ggml["ggml_backend_dev_init"](device, None))
+    try:
+        devices.set_threads(device, backend, n_threads)
+        context = _there(ggml["ggml_init"](_InitParams(_CONTEXT_BYTES, None, True)))
+        try:
+            weights = _there(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, _OUTPUTS))
+            token = _there(ggml["ggml_new_tensor_2d"](context, _F32, _INPUTS, 1))
+            graph = _there(ggml["ggml_new_graph"](context))
+            ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
+            buffer = _there(ggml["ggml_backend_alloc_ctx_tensors"](context, backend))
+            try:
+                # Memory that was never written is no memory yet, and is read from one page of zeros.
+                ggml["ggml_backend_buffer_clear"](buffer, 0)
+                times = [_timed(ggml["ggml_backend_graph_compute"], backend, graph) for _ in range(_WARM_UP + _ROUNDS)]
+            finally:
+                ggml["ggml_backend_buffer_free"](buffer)
+            return float(int(ggml["ggml_nbytes"](weights)) / min(times[_WARM_UP:])) if all(times) else None
+        finally:
+            ggml["ggml_free"](context)
+    finally:
+        ggml["ggml_backend_free"](backend)
+
+
+def _timed(compute: Any, backend: int, graph: int) -> float:
+    """Seconds; 0 if it failed."""
+    started = time.perf_counter()
+    status = int(compute(backend, graph))
+    return time.perf_counter() - started if status == 0 else 0.0
+
+
+def _there(pointer: int | None) -> int:
+    if not pointer:
+        raise MemoryError
+    return pointer

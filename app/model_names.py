@@ -1,0 +1,33 @@
+"""What a model is called, everywhere: in lists, sentences, reports and beside its numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+_QUANTISATION = re.compile(
+    r"[-._](?:ud-)?(?:i?q\d+(?:_\w+)?|tq\d_\d|b?f16|f32|fp16|mxfp4)(?![a-z0-9]).*$", re.IGNORECASE
+)
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_NAMELESS = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
+_SIZES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
+
+
+def known_as(file: str, own: str) -> str:
+    """The model without its quantisation: by its file, which tells what people know it by.
+
+    The name inside a file is often that of a training run; it counts where the file's says nothing.
+
+    Args:
+        file: The file's name; of a split model that of any part.
+        own: The name inside, or "".
+    """
+    stem = _QUANTISATION.sub("", _SHARD.sub("", PurePath(file).name.removesuffix(".gguf")))
+    return stem if stem and not (own and _NAMELESS.match(stem)) else own or stem
+
+
+def file_type(name: str) -> str:
+    """llama.cpp's name of a file type as files spell it: "Q4_K - Medium" is Q4_K_M."""
+    head, _, size = name.partition(" - ")
+    # The one type without a size in its file name.
+    return head if head == "Q2_K" and size == "Medium" else head + _SIZES.get(size, "")
