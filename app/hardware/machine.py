@@ -32,6 +32,7 @@ class Machine:
         arch: What the interpreter was built for, "x86_64" or "arm64" or other.
         features: Instructions of the processor that matter here, under llama.cpp's names; () where not known.
         vulkan: Whether the Vulkan loader is installed.
+        wsl: Whether this Linux runs inside Windows (WSL), which passes on CUDA and no Vulkan driver of a card.
         translated: Whether this interpreter runs through a translation for another processor (Rosetta).
         troubles: Sentences about tools that are there and did not answer.
     """
@@ -46,6 +47,7 @@ class Machine:
     arch: str = ""
     features: tuple[str, ...] = ()
     vulkan: bool = False
+    wsl: bool = False
     translated: bool = False
     troubles: tuple[str, ...] = ()
 
@@ -68,6 +70,7 @@ def look(system: System | None = None) -> Machine:
         arch=system.arch,
         features=_features(system),
         vulkan=_vulkan(reader),
+        wsl="microsoft" in system.read("/proc/sys/kernel/osrelease").lower(),
         translated=_translated(reader),
         troubles=tuple(reader.troubles),
     )
