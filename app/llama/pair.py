@@ -113,6 +113,7 @@ class PairParams:
             n_outputs=n_outputs,
             kv_type=kv_type,
             flash_attention=self.flash_attention,
+            waits=bool(self.rpc),
         )
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,10 @@ from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.engine.types import FinishReason, SamplingParams
 from app.errors import EngineLostError, ModelLoadError, RemoteError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, PromptProgressed, StepCompleted
 from app.hardware.rpc import Endpoint, ask
 from app.isolated.engine import IsolatedEngine
-from app.isolated.patience import Limits
+from app.isolated.patience import CHUNK, Limits
 from app.llama import remote
 from app.responder import AnswerRequest
 
@@ -176,6 +177,23 @@ def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(se
     step = until(events, StepCompleted, Failed)
     assert isinstance(step, StepCompleted)
     assert step.request == last
+
+
+def test_how_far_a_prompt_is_waits_for_the_server(server: Server, begin: Begin) -> None:
+    events, request, answer = begin("--rpc", str(server.endpoint), "--no-draft")
+    assert isinstance(until(events, Loaded, Failed), Loaded)
+    answer(replace(request, messages=(Message(Role.USER, "Count to a thousand. " * 400),)))
+    begun = until(events, PromptProgressed)
+    assert isinstance(begun, PromptProgressed)
+    assert begun.total > 3 * CHUNK
+    told = [time.monotonic()]
+    while not isinstance(event := until(events, PromptProgressed, StepCompleted, Failed), StepCompleted):
+        assert isinstance(event, PromptProgressed)
+        told.append(time.monotonic())
+    chosen = time.monotonic()
+
+    # Sent at once and computed later, all of it would be behind the last report.
+    assert chosen - told[-1] < told[-1] - told[0]
 
 
 def test_one_that_is_not_there_is_a_sentence(server: Server, begin: Begin) -> None:
