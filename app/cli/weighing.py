@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.cli.needs import measured_needs, needs
+from app.events import DeviceMemory
 from app.hardware.fit import MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ModelParams
@@ -53,7 +54,6 @@ class Fitting:
             flash_attention=self.params.flash_attention,
         )
 
-
     @property
     def _room_bytes(self) -> int:
         """What the devices that the target would go to can hold."""
@@ -87,7 +87,9 @@ def weighed(
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
         planned = plan(target, draft, rooms, wishes)
         placed = _placed(params, planned, rooms)
-    return Fitting(placed, planned, target, draft, rooms, measured)
+    memory = [DeviceMemory(load.device, load.need_bytes) for load in planned.loads]
+    memory.sort(key=lambda taken: taken.device == MAIN)
+    return Fitting(replace(placed, memory=tuple(memory)), planned, target, draft, rooms, measured)
 
 
 def _wishes(params: PairParams) -> Wishes:

@@ -21,7 +21,7 @@ from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
 from app.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
-from app.events import ModelInfo, PairInfo
+from app.events import DeviceMemory, ModelInfo, PairInfo
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
@@ -66,6 +66,7 @@ class PairParams:
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
             threads that changes its size between draft and target is made anew every time.
         notices: What the user should know about these settings.
+        memory: What both models were counted to take of each device; () where nobody counted.
     """
 
     target: Path
@@ -81,6 +82,7 @@ class PairParams:
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
     notices: tuple[str, ...] = ()
+    memory: tuple[DeviceMemory, ...] = ()
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -154,6 +156,8 @@ class NativePair:
                 draft=_info(draft) if draft is not None else None,
                 n_ctx=self._context.n_ctx,
                 device=_device(params, draft is not None),
+                # Without the draft that was asked for it is less, and nobody counted how much.
+                memory=params.memory if (draft is None) is (params.draft is None) else (),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params)
