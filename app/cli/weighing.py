@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.cli.needs import measured_needs, needs
+from app.cli.needs import by_first_layer, measured_needs, needs
 from app.events import DeviceMemory
 from app.hardware.fit import MAIN, DeviceRoom, Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
@@ -87,6 +87,9 @@ def weighed(
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
         planned = plan(target, draft, rooms, wishes)
         placed = _placed(params, planned, rooms)
+        if measured and not planned.fits and not placed.model.on_cpu:
+            # One of the offers is to leave some layers to the processor.
+            target = by_first_layer(target, params.target, placed.model, params.target_context(target.n_ctx))
     memory = [DeviceMemory(load.device, load.need_bytes) for load in planned.loads]
     memory.sort(key=lambda taken: taken.device == MAIN)
     return Fitting(replace(placed, memory=tuple(memory)), planned, target, draft, rooms, measured)
