@@ -15,7 +15,7 @@ from app.cli.options import Options
 from app.cli.scarcity import present, ran_out
 from app.errors import NoMemoryError, PairError
 from app.hardware.cpu import thread_candidates
-from app.hardware.fit import MAIN, fast_devices
+from app.hardware.fit import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
@@ -59,7 +59,7 @@ def pair_params(options: Options) -> PairParams:
         from app.cli.remote import reach
 
         servers = reach(options.process.rpc)
-        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
+        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), memory_rooms())
     if options.placement.stored:
         params = present(params, with_remote(memory_rooms(), servers))
     if options.placement.fit:
@@ -67,14 +67,14 @@ def pair_params(options: Options) -> PairParams:
     return with_threads(params) if options.tuned_threads else params
 
 
-def kept_here(params: PairParams) -> PairParams:
-    """The same pair with its draft on this machine, unless it was put elsewhere.
+def kept_here(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> PairParams:
+    """The same pair with its draft on this machine, whose rooms these are, unless it was put elsewhere.
 
     A draft that waits for the network once per token gains nothing.
     """
     if params.draft_model.devices:
         return params
-    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
+    here = next((room.name for room in fast_devices(rooms)), MAIN)
     return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
 
 

@@ -24,11 +24,12 @@ from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.engine.types import FinishReason, SamplingParams
 from app.errors import EngineLostError, ModelLoadError, RemoteError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, PromptProgressed, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
 from app.hardware.rpc import Endpoint, ask
 from app.isolated.engine import IsolatedEngine
-from app.isolated.patience import CHUNK, Limits
+from app.isolated.patience import Limits
 from app.llama import remote
+from app.llama.pair import PairParams
 from app.responder import AnswerRequest
 
 pytestmark = pytest.mark.native
@@ -179,21 +180,12 @@ def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(se
     assert step.request == last
 
 
-def test_how_far_a_prompt_is_waits_for_the_server(server: Server, begin: Begin) -> None:
-    events, request, answer = begin("--rpc", str(server.endpoint), "--no-draft")
-    assert isinstance(until(events, Loaded, Failed), Loaded)
-    answer(replace(request, messages=(Message(Role.USER, "Count to a thousand. " * 400),)))
-    begun = until(events, PromptProgressed)
-    assert isinstance(begun, PromptProgressed)
-    assert begun.total > 3 * CHUNK
-    told = [time.monotonic()]
-    while not isinstance(event := until(events, PromptProgressed, StepCompleted, Failed), StepCompleted):
-        assert isinstance(event, PromptProgressed)
-        told.append(time.monotonic())
-    chosen = time.monotonic()
+def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> None:
+    here = PairParams(Path("big.gguf"), Path("small.gguf"), n_threads=1)
+    there = replace(here, rpc=("127.0.0.1:1",))
 
-    # Sent at once and computed later, all of it would be behind the last report.
-    assert chosen - told[-1] < told[-1] - told[0]
+    assert (there.target_context(8192).waits, there.draft_context(8192).waits) == (True, True)
+    assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
 
 
 def test_one_that_is_not_there_is_a_sentence(server: Server, begin: Begin) -> None:
