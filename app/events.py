@@ -30,6 +30,14 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What a pair takes of one device, or of main memory ("cpu"), in bytes, as it was counted before loading."""
+
+    device: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairInfo:
     """What is loaded.
 
@@ -38,12 +46,14 @@ class PairInfo:
         draft: The small one, or None.
         n_ctx: Context length in tokens.
         device: Where the layers are, as a short phrase.
+        memory: Of each device that is used; () where it was not counted.
     """
 
     target: ModelInfo
     draft: ModelInfo | None
     n_ctx: int
     device: str
+    memory: tuple[DeviceMemory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

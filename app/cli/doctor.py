@@ -89,7 +89,9 @@ def gather() -> Facts:
     columns, rows = shutil.get_terminal_size() if live else (0, 0)
     encoding = sys.stdout.encoding or ""
     found = [("tandem", __version__), ("python", f"{platform.python_version()}, {sys.executable}")]
-    found.append(("system", f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}, {machine.arch}"))
+    inside = " inside WSL" if machine.wsl else ""
+    system = f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}{inside}, {machine.arch}"
+    found.append(("system", system))
     if build is not None:
         commit = f", commit {build.commit}" if build.commit else ""
         found.append(("llama.cpp", f"{build.version}{commit}, in llama-cpp-python {build.binding}"))

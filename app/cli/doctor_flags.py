@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from app.cli.process import add_rpc_flag
+
 DOCTOR_EPILOG = """examples:
   tandem doctor
   tandem doctor coder-32b                    this pair: where it would go, and why it is slow
+  tandem doctor --rpc workstation:50052      the same with the devices of another machine
   tandem doctor --json > machine.json
 """
 
@@ -14,4 +17,5 @@ DOCTOR_EPILOG = """examples:
 def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of the command."""
     parser.add_argument("named", nargs="?", metavar="PAIR", help="a pair by name (default: the one set up last)")
+    add_rpc_flag(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import catalog, registry
-from app.cli.loading import wanted_params, with_threads
+from app.cli.loading import kept_here, wanted_params, with_threads
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.remote import reach
 from app.errors import AppError
-from app.fitting.device_rooms import memory_rooms
+from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import offer_line
 from app.fitting.weighing import Fitting, weighed
 from app.hardware.builds import is_usable
@@ -47,7 +49,12 @@ def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situ
         params = wanted_params(options)
         if options.tuned_threads:
             params = with_threads(params)
-        found = weighed(params, (options.pair.target, options.pair.draft), memory_rooms(facts.devices))
+        rooms = memory_rooms(facts.devices)
+        if options.process.rpc:
+            servers = reach(options.process.rpc)
+            params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
+            rooms = with_remote(rooms, servers)
+        found = weighed(params, (options.pair.target, options.pair.draft), rooms)
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None

@@ -16,7 +16,7 @@ from app.fitting.fit_pair import fitted
 from app.fitting.missing_devices import without_missing
 from app.fitting.out_of_memory import ran_out
 from app.hardware.cpu import thread_candidates
-from app.hardware.device_room import MAIN, fast_devices
+from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
@@ -61,7 +61,7 @@ def pair_params(options: Options) -> PairParams:
         from app.cli.remote import reach
 
         servers = reach(options.process.rpc)
-        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)))
+        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), memory_rooms())
     if options.placement.stored:
         params = without_missing(params, with_remote(memory_rooms(), servers))
     if options.placement.fit:
@@ -69,14 +69,14 @@ def pair_params(options: Options) -> PairParams:
     return with_threads(params) if options.tuned_threads else params
 
 
-def kept_here(params: PairParams) -> PairParams:
-    """The same pair with its draft on this machine, unless it was put elsewhere.
+def kept_here(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> PairParams:
+    """The same pair with its draft on this machine, whose rooms these are, unless it was put elsewhere.
 
     A draft that waits for the network once per token gains nothing.
     """
     if params.draft_model.devices:
         return params
-    here = next((room.name for room in fast_devices(memory_rooms())), MAIN)
+    here = next((room.name for room in fast_devices(rooms)), MAIN)
     return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
 
 

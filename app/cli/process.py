@@ -25,12 +25,17 @@ def add_process_flags(parser: argparse.ArgumentParser) -> None:
     """Give a command the flags that `read_process` reads."""
     group = parser.add_argument_group("process")
     group.add_argument("--isolate", action="store_true", help="run the models in a process of their own, which may die")
-    group.add_argument(
+    add_rpc_flag(group, "; implies --isolate")
+
+
+def add_rpc_flag(parser: argparse._ActionsContainer, more: str = "") -> None:
+    """Give a command the flag that names servers; `more` is said of it besides."""
+    parser.add_argument(
         "--rpc",
         action="append",
         metavar="HOST:PORT",
-        help="use the devices of a ggml-rpc-server too (repeatable); implies --isolate. Prompts and weights cross the "
-        "network as they are, and the server trusts whoever reaches it: trusted networks only",
+        help=f"use the devices of a ggml-rpc-server too (repeatable){more}. Prompts and weights cross the network as "
+        "they are, and the server trusts whoever reaches it: trusted networks only",
     )
 
 

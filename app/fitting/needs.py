@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from app.llama.pair_params import PairParams
     from app.llama.params import ContextParams
 
+_TOKEN_BYTES = 400
+"""Of a vocabulary for each token: llama.cpp's texts, look-up table and merges, and the list of this program; measured
+as what a process grows by besides all else, 410 bytes at 49,152 tokens and at 151,936."""
+
 
 def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Need, Need | None]:
     """What target and draft take, by their headers.
@@ -45,10 +49,12 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
     facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
     context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
     kv = facts.kv_bytes_per_token * round_up(context.n_ctx) * KV_BYTES[context.kv_type] / KV_BYTES["f16"]
+    # The vocabulary in front of the tensors is read into other places, a few megabytes.
+    weights = size - header.n_bytes
+    output = weights * facts.graph.embedding * facts.graph.vocabulary
     need = Need(
         name=facts.name,
-        # The vocabulary in front of the tensors is read into other places, a few megabytes.
-        weights=size - header.n_bytes,
+        weights=weights,
         kv=int(kv),
         compute=facts.graph.compute_bytes(
             context.n_ctx, context.n_outputs, n_batch=context.n_batch, flash_attention=context.flash_attention != "off"
@@ -61,6 +67,8 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
         repo=source.repo if isinstance(source, HubModel) else "",
         source=str(source or path),
         n_ctx_train=facts.n_ctx_train,
+        output=output // facts.n_parameters if facts.n_parameters else 0,
+        vocabulary=_TOKEN_BYTES * facts.graph.vocabulary,
     )
     return need, context.n_ctx
 
@@ -73,18 +81,32 @@ def measured_needs(params: PairParams, target: Need, draft: Need | None) -> tupl
     survivors = Survivors(params.survivors_file)
 
     def of(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
-        # Of a model in two places the figures do not tell what moves with a layer.
+        # Of a model in two places the figures alone do not tell what moves with a layer.
         in_part = ALL_LAYERS < model.n_gpu_layers <= need.n_layers and not model.on_cpu
-        parts = None if in_part else measure(path, model, context)
+        parts = measure(path, replace(model, n_gpu_layers=ALL_LAYERS) if in_part else model, context)
         if parts is None:
             return need
         survivors.add(path)
-        return by_parts(need, parts)
+        found = by_parts(need, parts)
+        return by_first_layer(found, path, model, context) if in_part else found
 
     measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
     if draft is None or params.draft is None:
         return measured, None
     return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+
+
+def by_first_layer(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
+    """A need of a model that is to be in two places, by what llama.cpp reckons for its first layer on a device."""
+    from app.llama.footprint import measure
+
+    parts = measure(path, replace(model, n_gpu_layers=1), context) or ()
+    there = [part for part in parts if part.device.lower() != MAIN]
+    if not there:
+        return need
+    # The buffers are a little larger as soon as two places compute.
+    compute = max(need.compute, *(part.compute for part in there))
+    return replace(need, output=min(need.weights, sum(part.weights for part in there)), compute=compute)
 
 
 def by_parts(need: Need, parts: Sequence[Part]) -> Need:

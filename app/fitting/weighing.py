@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.fitting.needs import measured_needs, needs
+from app.events import DeviceMemory
+from app.fitting.needs import by_first_layer, measured_needs, needs
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
@@ -32,7 +33,7 @@ class Fitting:
         target: What the target takes.
         draft: What the draft takes, or None.
         rooms: What there is.
-        measured: Whether llama.cpp itself reckoned the figures, not the headers' arithmetic.
+        measured: Whether llama.cpp itself reckoned the figures of both, not the headers' arithmetic.
     """
 
     params: PairParams
@@ -50,9 +51,15 @@ class Fitting:
             self.draft,
             self.rooms,
             _wishes(self.params),
-            smaller=_smaller(pairs, self.rooms, need_bytes),
+            smaller=_smaller(pairs, self._room_bytes, need_bytes),
             flash_attention=self.params.flash_attention,
         )
+
+    @property
+    def _room_bytes(self) -> int:
+        """What the devices that the target would go to can hold."""
+        by_name = {room.name.lower(): room for room in self.rooms}
+        return sum(by_name[name.lower()].room_bytes for name in self.plan.target.devices)
 
 
 def weighed(
@@ -74,13 +81,19 @@ def weighed(
     wishes = _wishes(params)
     planned = plan(target, draft, rooms, wishes)
     placed = _placed(params, planned, rooms)
-    by_header = target, draft
+    measured = False
     if planned.fullness > certain:
+        by_header = target, draft
         target, draft = measured_needs(placed, target, draft)
+        measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
         planned = plan(target, draft, rooms, wishes)
         placed = _placed(params, planned, rooms)
-    measured = (target, draft) != by_header
-    return Fitting(placed, planned, target, draft, rooms, measured)
+        if measured and not planned.fits and not placed.model.on_cpu:
+            # One of the offers is to leave some layers to the processor.
+            target = by_first_layer(target, params.target, placed.model, params.target_context(target.n_ctx))
+    memory = [DeviceMemory(load.device, load.need_bytes) for load in planned.loads]
+    memory.sort(key=lambda taken: taken.device == MAIN)
+    return Fitting(replace(placed, memory=tuple(memory)), planned, target, draft, rooms, measured)
 
 
 def _wishes(params: PairParams) -> Wishes:
@@ -107,10 +120,9 @@ def _model(model: ModelParams, placed: Placed) -> ModelParams:
     return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
 
 
-def _smaller(pairs: Sequence[Pair], rooms: Sequence[DeviceRoom], need_bytes: int) -> Smaller | None:
+def _smaller(pairs: Sequence[Pair], room_bytes: int, need_bytes: int) -> Smaller | None:
     """The largest known pair that fits where this one does not."""
-    room = max((room.room_bytes for room in rooms if room.kind == "gpu"), default=rooms[-1].room_bytes)
-    weighed = [weigh(pair, Room(room)) for pair in pairs]
+    weighed = [weigh(pair, Room(room_bytes)) for pair in pairs]
     fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
     best = max(fits, key=lambda found: found.need_bytes, default=None)
     return Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None

@@ -175,8 +175,10 @@ def _for_nvidia(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
     if ready is not None and version_key(ready["version"])[0] not in installed:
         major = version_key(ready["version"])[0]
         note = f"It loads the libraries of the CUDA {major} toolkit, which is not installed here; install that first."
-        cuda = [_Choice("cuda", ready, (note,))]
-        if machine.vulkan:
+        if machine.wsl:
+            note += " Inside WSL take the toolkit alone: the driver is that of Windows."
+        cuda[0] = _Choice("cuda", ready, (note,))
+        if machine.vulkan and not machine.wsl:
             # Vulkan comes with the driver: it works at once.
             return [_vulkan(machine, python)[0], *cuda]
     return cuda

@@ -20,6 +20,7 @@ _SCARCE_DISK, _NO_DISK = 5 * GB, GB // 2
 _LEAST_COLUMNS, _LEAST_ROWS = 60, 16
 # Instructions that decide how fast a processor is here; llama.cpp lists many more.
 _TELLING = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
+_IN_WSL = "WSL shows NVIDIA cards only, by the driver of Windows; for others run Tandem on Windows itself."
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
@@ -118,7 +119,7 @@ def views(facts: Facts) -> Section:
     machine = facts.machine
     lines = [_processor(facts), _memory(facts), *(_graphics(gpu, facts) for gpu in machine.gpus)]
     if not machine.gpus:
-        lines.append(Line("ok", "graphics", "none found"))
+        lines.append(Line("ok", "graphics", "none found", hint=(_IN_WSL,) if machine.wsl else ()))
     lines += [
         Line("ok", "device", "", f"{d.name}, {d.description}, {share_of(d.free_bytes, d.total_bytes)}")
         for d in facts.devices

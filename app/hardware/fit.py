@@ -38,7 +38,7 @@ class Need:
         weights: Of all layers and the output.
         kv: KV cache of `n_ctx` tokens at `kv_type`.
         compute: Buffers on each device that computes layers.
-        host: Main memory that it takes wherever its layers are.
+        host: Weights and buffers that stay in main memory wherever its layers are.
         n_layers: Transformer blocks.
         n_ctx: Context in tokens.
         kv_type: A key of `KV_BYTES`.
@@ -46,6 +46,9 @@ class Need:
         repo: Where other quantisations of it are, "" if that is not known.
         source: What `--target` or `--draft` takes for it; "" if that is not known.
         n_ctx_train: Tokens that it was trained for; 0 where it does not say.
+        output: Of the weights those of the output, the first layer that goes to a device; the KV cache has no part of
+            it.
+        vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
     """
 
     name: str
@@ -60,10 +63,17 @@ class Need:
     repo: str = ""
     source: str = ""
     n_ctx_train: int = 0
+    output: int = 0
+    vocabulary: int = 0
 
     @property
     def total(self) -> int:
-        return self.weights + self.kv + self.compute + self.host
+        return self.weights + self.kv + self.compute + self.always_main
+
+    @property
+    def always_main(self) -> int:
+        """Main memory that it takes wherever its layers are."""
+        return self.host + self.vocabulary
 
     def with_context(self, n_ctx: int) -> Need:
         return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
@@ -227,25 +237,26 @@ def _add(
     loads: dict[str, int], need: Need, placed: Placed, shares: tuple[float, ...], by_name: Mapping[str, DeviceRoom]
 ) -> None:
     """Put a model's bytes onto the devices."""
-    on_devices = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0.0
     layers = need.weights + need.kv
-    main = int(layers * (1 - on_devices)) + need.host
-    if on_devices == 0:
+    moved = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0
+    main = layers - moved + need.always_main
+    if not moved:
         main += need.compute
     for name, share in zip(placed.devices, shares, strict=True):
-        if on_devices == 0 or share == 0:
+        if not moved or share == 0:
             continue
         # llama.cpp gives out whole layers, so that a device may get one more than its share.
         grain = layers / (need.n_layers + 1) if len(placed.devices) > 1 else 0
-        taken = int(layers * on_devices * share + grain) + need.compute
+        taken = int(moved * share + grain) + need.compute
         loads[name] = loads.get(name, 0) + taken
         if by_name[name.lower()].kind in ("igpu", "software"):
             main += taken
     loads[MAIN] = loads.get(MAIN, 0) + main
 
 
-def offloaded(need: Need, gpu_layers: int) -> float:
-    """The share of a model that so many layers are; llama.cpp counts the output as one more."""
-    if gpu_layers == ALL_LAYERS or gpu_layers > need.n_layers:
-        return 1.0
-    return gpu_layers / (need.n_layers + 1)
+def offloaded(need: Need, gpu_layers: int) -> int:
+    """Bytes of weights and KV cache that so many layers are: for llama.cpp the output is the first, then the blocks."""
+    if gpu_layers == 0:
+        return 0
+    blocks = need.n_layers if gpu_layers == ALL_LAYERS else min(gpu_layers - 1, need.n_layers)
+    return need.output + (need.weights - need.output + need.kv) * blocks // max(1, need.n_layers)

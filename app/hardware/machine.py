@@ -32,6 +32,7 @@ class Machine:
         arch: What the interpreter was built for, "x86_64" or "arm64" or other.
         features: Instructions of the processor that matter here, under llama.cpp's names; () where not known.
         vulkan: Whether the Vulkan loader is installed.
+        wsl: Whether this Linux runs inside Windows (WSL), which passes on CUDA and no Vulkan driver of a card.
         translated: Whether this interpreter runs through a translation for another processor (Rosetta).
         troubles: Sentences about tools that are there and did not answer.
     """
@@ -46,6 +47,7 @@ class Machine:
     arch: str = ""
     features: tuple[str, ...] = ()
     vulkan: bool = False
+    wsl: bool = False
     translated: bool = False
     troubles: tuple[str, ...] = ()
 
@@ -68,6 +70,7 @@ def look(system: System | None = None) -> Machine:
         arch=system.arch,
         features=_features(system),
         vulkan=_vulkan(reader),
+        wsl="microsoft" in system.read("/proc/sys/kernel/osrelease").lower(),
         translated=_translated(reader),
         troubles=tuple(reader.troubles),
     )
@@ -123,13 +126,15 @@ def _memory(system: System) -> tuple[int, int]:
 def _limits(system: System) -> list[tuple[int, int]]:
     """Limit and what is left of it, in bytes, for each control group that this process is in, inner ones first."""
     found = []
-    files = [(f"{folder}/", "memory.max", "memory.current", "inactive_file") for folder in cgroup.folders(system.read)]
-    old = ("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    for folder, most, now, reclaimable in [*files, old]:
-        limit, used = whole(system.read(folder + most)), whole(system.read(folder + now))
+    new = ("memory.max", "memory.current", "inactive_file")
+    old = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    files = [(folder, *new) for folder in cgroup.folders(system.read)]
+    files += [(folder, *old) for folder in cgroup.older_folders(system.read, "memory")]
+    for folder, most, now, reclaimable in files:
+        limit, used = whole(system.read(f"{folder}/{most}")), whole(system.read(f"{folder}/{now}"))
         if limit is None:
             continue
-        cached = re.search(rf"^{reclaimable} ([0-9]{{1,18}})$", system.read(f"{folder}memory.stat"), re.MULTILINE)
+        cached = re.search(rf"^{reclaimable} ([0-9]{{1,18}})$", system.read(f"{folder}/memory.stat"), re.MULTILINE)
         left = limit - (used or 0) + (int(cached.group(1)) if cached else 0)
         found.append((limit, max(0, min(limit, left))))
     return found

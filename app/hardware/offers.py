@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.hardware.fit import ALL_LAYERS, Need, Plan, Wishes, plan
+from app.hardware.fit import ALL_LAYERS, Need, Plan, Wishes, offloaded, plan
 
 _SHORTEST = 1024
 """Tokens; below, a conversation ends before it began."""
@@ -160,7 +160,7 @@ class _Finder:
             return
         here = self.now.draft.devices[0]
         on_main = here == MAIN or self.now.draft.gpu_layers == 0
-        gain = self.draft.total if on_main else self.draft.total - self.draft.host
+        gain = self.draft.total if on_main else self.draft.total - self.draft.always_main
         if not on_main:
             others = [room.name for room in fast_devices(self.rooms) if room.name != here] + [MAIN]
             wishes = [
@@ -201,7 +201,7 @@ class _Finder:
         return None
 
     def _in_part(self, n: int, flags: tuple[str, ...]) -> Offer:
-        left = (self.target.weights + self.target.kv) * (self.target.n_layers + 1 - n) // (self.target.n_layers + 1)
+        left = self.target.weights + self.target.kv - offloaded(self.target, n)
         draft = self.draft.total if self.draft is not None and flags else 0
         return Offer(
             f"{n} of {self.target.n_layers} layers on the card{', the draft on the processor' if flags else ''}",

@@ -25,7 +25,7 @@ class ModelPlace:
         layers: All of them.
         weights: Bytes.
         kv: Bytes of the KV cache.
-        compute: Bytes of the buffers of the graph, and of rows that are kept in main memory.
+        compute: Bytes of the buffers of the graph, and of what is in main memory wherever the layers are.
         n_ctx: Tokens that the KV cache holds.
         kv_type: Its type.
     """
@@ -115,7 +115,7 @@ def model_place(role: str, need: Need, placed: Placed) -> ModelPlace:
         layers=layers,
         weights=need.weights,
         kv=need.kv,
-        compute=need.compute + need.host,
+        compute=need.compute + need.always_main,
         n_ctx=need.n_ctx,
         kv_type=need.kv_type,
     )

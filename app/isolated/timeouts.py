@@ -19,6 +19,11 @@ CHUNK = 512
 class Limits:
     """Seconds of silence.
 
+    Measured on one processor core that a server shared with what used it, with a target of 1.5 billion weights and a
+    prompt of 2,200 tokens: 3 s between two reports of loading 3.6 GB, 14 s for 512 tokens of the prompt, 0.6 s for a
+    step. A part of the prompt took at most 1.2 times, a step at most 3 times the longest of its kind before. Whoever
+    is not known yet may be forty times slower than that, and whoever is known may pause for half a minute.
+
     Attributes:
         least: Always granted, however quick everything was so far.
         loading: Granted to loading: a big tensor on a slow network is one silence.

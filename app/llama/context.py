@@ -84,6 +84,7 @@ class Context:
         self._n_past = 0
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
+        self._waits = params.waits
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
         if cancel is not None and self._abort_callback is not None:
@@ -148,13 +149,18 @@ class Context:
         try:
             if self._n_past + n > self._n_ctx:
                 self._raise(_NO_SLOT)
-            self._batch.fill(tokens, self._n_past, n_outputs)
+            # That a remote device has computed something shows only when some of it is fetched.
+            flagged = n_outputs or int(self._waits)
+            self._batch.fill(tokens, self._n_past, flagged)
             library.clear_errors()
             started = time.perf_counter_ns()
             if (n > _DRAFTED) is not self._reads:
                 self._reads = n > _DRAFTED
                 self._set_threads(handle)
             code = native.llama_decode(handle, self._batch.native)
+            if flagged:
+                # A graphics device is still at it; the logits would be waited for next, and in nobody's time.
+                native.llama_synchronize(handle)
             self._native_ns += time.perf_counter_ns() - started
         finally:
             if code == 0:

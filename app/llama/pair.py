@@ -82,6 +82,8 @@ class NativePair:
                 draft=_info(draft) if draft is not None else None,
                 n_ctx=self._context.n_ctx,
                 device=_device(params, draft is not None),
+                # Without the draft that was asked for it is less, and nobody counted how much.
+                memory=params.memory if (draft is None) is (params.draft is None) else (),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.engine.tuning.curve import MAX_ROWS
 from app.errors import UsageError
+from app.events import DeviceMemory
 from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
 
 DEFAULT_CONTEXT = 8192
@@ -32,6 +33,7 @@ class PairParams:
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
             threads that changes its size between draft and target is made anew every time.
         notices: What the user should know about these settings.
+        memory: What both models were counted to take of each device; () where nobody counted.
     """
 
     target: Path
@@ -47,6 +49,7 @@ class PairParams:
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
     notices: tuple[str, ...] = ()
+    memory: tuple[DeviceMemory, ...] = ()
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -79,4 +82,5 @@ class PairParams:
             n_outputs=n_outputs,
             kv_type=kv_type,
             flash_attention=self.flash_attention,
+            waits=bool(self.rpc),
         )

@@ -69,6 +69,8 @@ class ContextParams:
         n_threads_batch: CPU threads for batches.
         flash_attention: "auto", "on" or "off".
         kv_type: A key of `KV_TYPES`, for keys and values alike.
+        waits: Whether batches without logits are waited for too. A device of another machine takes those on account,
+            so that the whole of a prompt would be one silence at its end, which nobody could stop.
     """
 
     n_ctx: int
@@ -78,6 +80,7 @@ class ContextParams:
     n_outputs: int = 1
     flash_attention: str = "auto"
     kv_type: str = "f16"
+    waits: bool = False
 
     def __post_init__(self) -> None:
         _within("context", self.n_ctx, 8, MAX_CONTEXT)

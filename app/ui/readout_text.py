@@ -20,6 +20,7 @@ _LABEL = 10
 _VALUE = 6
 """Cells of a value in front of its gauge."""
 _SOURCE_STYLES = ("$draft", "$quiet")
+_MAIN = "cpu"
 _CENTISECONDS_BELOW_S = 10.0
 _NOTHING_KEPT = "No numbers were kept of this answer."
 
@@ -139,6 +140,10 @@ def _memory(pair: PairInfo) -> Iterator[Content]:
             size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantisation(model))}"
             yield _row(label, Content.styled(size, style))
     yield _row("device", Content.styled(printable(pair.device), "$quiet"))
+    for at, taken in enumerate(pair.memory):
+        where = "main" if taken.device == _MAIN else printable(taken.device)
+        text = f"{gigabytes(taken.n_bytes):>{_VALUE + 3}} {where}"
+        yield _row("" if at else "memory", Content.styled(text, "$quiet"))
 
 
 def _gauge(share: float, width: int, style: str) -> Content:

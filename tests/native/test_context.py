@@ -14,6 +14,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.params import ContextParams
 from tests.native.conftest import NewContext
 from tests.native.generation import rows_alone
 
@@ -108,6 +109,25 @@ def test_native_time_is_counted(context: Context, tokens: list[int]) -> None:
 
 
 # Cancelling
+
+
+@pytest.mark.parametrize(("waits", "n_outputs", "waited"), [(False, 0, 0), (False, 1, 1), (True, 0, 1), (True, 3, 1)])
+def test_a_batch_that_is_wanted_now_is_waited_for(
+    model: Model, tokens: list[int], monkeypatch: pytest.MonkeyPatch, waits: bool, n_outputs: int, waited: int
+) -> None:
+    real, seen = native.llama_synchronize, []
+    monkeypatch.setattr(native, "llama_synchronize", lambda handle: seen.append(real(handle)))
+    context = Context(model, ContextParams(256, 1, 1, n_outputs=8, waits=waits))
+    context.decode(tokens, n_outputs)
+    # Something must be there to be fetched from a remote device, and nobody else may read it.
+    flags = list(context._flags[: len(tokens)])
+    with pytest.raises(UsageError, match="was asked for"):
+        context.logits(n_outputs)
+    context.close()
+
+    assert len(seen) == waited
+    assert sum(flags) == max(n_outputs, waited)
+    assert flags == sorted(flags)
 
 
 def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tokens: list[int]) -> None:

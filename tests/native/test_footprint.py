@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
+from app.child import python_command, python_environment
 from app.fitting.needs import by_parts, need_of
+from app.fitting.weighing import weighed
+from app.hardware.device_room import DeviceRoom
 from app.llama import footprint, library
 from app.llama.checks import open_model_file
 from app.llama.context import Context
@@ -75,6 +79,23 @@ def test_the_kv_cache_is_what_the_process_grows_by(demo_target: Path) -> None:
 
     # The cache is cleared when it is made; compute buffers are only reserved until they are used.
     assert sum(part.kv for part in predicted) == pytest.approx(grown, rel=0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count the memory of a process in other ways")
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_what_a_pair_was_counted_to_take_is_what_the_process_grows_by(
+    demo_target: Path, demo_draft: Path, kv_type: str
+) -> None:
+    wanted = PairParams(demo_target, demo_draft, n_threads=1, kv_type=kv_type, draft_kv_type=kv_type)
+    counted = weighed(wanted, (None, None), (DeviceRoom("cpu", "cpu", "CPU", 1 << 40),)).plan.loads
+    done = subprocess.run(
+        python_command("-m", "tests.native.grown", str(demo_target), str(demo_draft), kv_type),
+        env=python_environment(),
+        capture_output=True,
+        check=True,
+    )
+
+    assert sum(load.need_bytes for load in counted) == pytest.approx(json.loads(done.stdout), rel=0.05)
 
 
 @measured_here

@@ -252,7 +252,10 @@ def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_targ
     rooms(memory(32))
     wanted = PairParams(demo_target, None, 1)
 
-    assert fitted(wanted, (None, None), ()) is wanted
+    found = fitted(wanted, (None, None), ())
+
+    assert replace(found, memory=()) == wanted
+    assert [taken.device for taken in found.memory] == ["cpu"]
 
 
 def test_llama_cpp_is_asked_only_where_it_is_tight(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from app.hardware.rpc import Endpoint, ask
 from app.isolated.engine import IsolatedEngine
 from app.isolated.timeouts import Limits
 from app.llama import remote
+from app.llama.pair_params import PairParams
 from app.responder import AnswerRequest
 
 pytestmark = pytest.mark.native
@@ -198,6 +200,14 @@ def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(
     assert lost.error.hint.endswith(WITHOUT_RPC)
     assert (gone.request, type(gone.error)) == (again, RemoteError)
     chat.goes_on(last)
+
+
+def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> None:
+    here = PairParams(Path("big.gguf"), Path("small.gguf"), n_threads=1)
+    there = replace(here, rpc=("127.0.0.1:1",))
+
+    assert (there.target_context(8192).waits, there.draft_context(8192).waits) == (True, True)
+    assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
 
 
 def test_one_that_is_not_there_is_a_sentence(server: Server, remote_chat: Begin) -> None:

@@ -37,6 +37,9 @@ _SHOW = "GGML_VK_VISIBLE_DEVICES"
 _TIE = 2.0
 """Most that a logit of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
 
+_DRAFTING = ("--draft-n-max", "3", "--draft-p-min", "0")
+"""Drafts whatever the draft model is unsure of too: otherwise five tokens may well be without a draft."""
+
 Tandem = Callable[..., Any]
 
 
@@ -91,17 +94,21 @@ def test_all_layers_or_some(tandem: Tandem, device: str, layers: str) -> None:
 
     assert said["device"] == device
     assert said["text"]
+    # The device computes on while llama.cpp returns: the prompt takes as long as its first token waits for it.
+    assert said["timings"]["prompt_ms"] > said["timings"]["first_token_ms"] / 2
 
 
 def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str) -> None:
     plain = answer(tandem, "--no-draft", "--device", device)
     # Named twice: a draft is not put on a device that the processor plays because its target is there.
-    both = answer(tandem, "--draft-n-max", "3", "--device", device, "--gpu-layers", "all", "--draft-device", device)
-    apart = answer(tandem, "--draft-n-max", "3", "--device", device, "--draft-device", "cpu")
+    both = answer(tandem, *_DRAFTING, "--device", device, "--gpu-layers", "all", "--draft-device", device)
+    apart = answer(tandem, *_DRAFTING, "--device", device, "--draft-device", "cpu")
+    behind = answer(tandem, *_DRAFTING, "--device", "cpu", "--draft-device", device, "--draft-gpu-layers", "10")
 
     assert (both["device"], apart["device"]) == (device, f"{device}, draft on CPU")
+    assert behind["device"] == f"CPU, draft on {device}"
     assert plain["text"] == both["text"] == apart["text"]
-    for drafted in (both, apart):
+    for drafted in (both, apart, behind):
         assert drafted["speculation"]["drafter"] == "model"
         assert drafted["timings"]["draft_n"] > 0
 

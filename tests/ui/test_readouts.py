@@ -9,7 +9,7 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus
-from app.events import LoadProgress, PromptProgressed, StepCompleted
+from app.events import DeviceMemory, LoadProgress, PairInfo, PromptProgressed, StepCompleted
 from app.ui.arrangement import Arrangement
 from app.ui.numbers import Numbers, of_counters, of_document
 from app.ui.readout_text import earlier_groups, in_a_line, live_groups
@@ -31,8 +31,8 @@ def counted(seconds: float, tokens: int, rounds: int, drafted: int = 0, accepted
     )
 
 
-def shown(readouts: Readouts, width: int = 30) -> str:
-    return "\n".join(line.plain for group in live_groups(readouts, PAIR, width) for line in group)
+def shown(readouts: Readouts, width: int = 30, pair: PairInfo = PAIR) -> str:
+    return "\n".join(line.plain for group in live_groups(readouts, pair, width) for line in group)
 
 
 def test_a_burst_is_no_speed() -> None:
@@ -114,6 +114,17 @@ def test_everything_measured_is_said() -> None:
     ):
         assert line in text
     assert all(len(line) <= 30 for line in text.splitlines())
+
+
+def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    counted = (DeviceMemory("CUDA0", 21_300_000_000), DeviceMemory("cpu", 400_000_000))
+    text = shown(readouts, pair=replace(PAIR, memory=counted))
+
+    assert "memory      21.3 GB CUDA0" in text
+    assert "             0.4 GB main" in text
+    assert "memory" not in shown(readouts)
 
 
 def test_what_was_not_measured_is_not_shown() -> None:

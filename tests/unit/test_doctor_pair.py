@@ -20,6 +20,7 @@ from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import ALL_LAYERS, Need, Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
+from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation
 from app.paths import config_dir, conversations_file, pairs_file
@@ -157,6 +158,25 @@ def test_a_device_that_is_not_there(demo_target: Path) -> None:
     found, _ = look(device=("CUDA7",))
 
     assert "no device CUDA7" in line(pair_section(found), "trouble").text
+
+
+@pytest.mark.native
+def test_the_devices_of_servers_count_and_the_draft_stays_here(
+    demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
+    monkeypatch.setattr(doctor_pair, "reach", lambda named: (server,) if named == ("far:1",) else ())
+    args = build_parser().parse_args(["doctor", "--rpc", "far:1"])
+    found, _ = look_at_pair(args, FACTS)
+
+    assert [model.device for model in found.models] == ["RPC0", MAIN]
+    assert [need.device for need in found.needs] == ["RPC0", MAIN]
+
+
+def test_a_server_that_cannot_be_used_is_a_trouble(demo_target: Path) -> None:
+    found, _ = look_at_pair(build_parser().parse_args(["doctor", "--rpc", "no address"]), FACTS)
+
+    assert "must be a host and a port" in line(pair_section(found), "trouble").text
 
 
 # The files that Tandem keeps

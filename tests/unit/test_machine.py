@@ -96,9 +96,11 @@ def test_no_limit_is_no_limit(limit: str) -> None:
     assert (machine.ram_total, machine.ram_available) == (64 * GIB, 48 * GIB)
 
 
-def test_the_older_kind_of_groups() -> None:
-    folder = "/sys/fs/cgroup/memory/memory."
-    files = {f"{folder}limit_in_bytes": str(4 * GIB), f"{folder}usage_in_bytes": str(GIB), f"{folder}stat": ""}
+@pytest.mark.parametrize("group", ["", "/jobs", "/jobs/one"])
+def test_the_older_kind_of_groups(group: str) -> None:
+    folder = f"/sys/fs/cgroup/memory{group}/memory."
+    files = {"/proc/self/cgroup": "9:name=systemd:/x\n4:memory:/jobs/one\n1:cpu:/y\n0::/\n"}
+    files |= {f"{folder}limit_in_bytes": str(4 * GIB), f"{folder}usage_in_bytes": str(GIB), f"{folder}stat": ""}
 
     machine = look(FakeSystem(files=files))
 

@@ -140,6 +140,14 @@ def test_performance_cores_are_tried_alone(cpus: Callable[..., Callable[[str], s
             {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
             2,
         ),
+        (
+            {
+                "/proc/self/cgroup": "5:cpu,cpuacct:/jobs/one\n4:memory:/other\n0::/\n",
+                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_quota_us": "300000",
+                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_period_us": "100000",
+            },
+            3,
+        ),
         ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 8),
         (
             {
