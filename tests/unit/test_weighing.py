@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.cli.weighing import weighed
+from app.fitting.weighing import weighed
 
 from app.catalog import Pair
 from app.cli import weighing
