@@ -153,7 +153,7 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
-        self.keeper.say = lambda text: self.call_later(self.messages.notice, text)
+        self.keeper.say = lambda text: self.call_later(self._warn, text)
         self.prompt.past.source = lambda: past_prompts(self.keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
@@ -161,6 +161,12 @@ class ChatScreen(Screen[None]):
         else:
             self.status.unloaded()
         self._listener.begin()
+
+    async def _warn(self, text: str) -> None:
+        await self.messages.notice(text)
+        # A long answer has its notices out of sight.
+        if self.messages.answer is not None:
+            self.hint.ask(text)
 
     # What the user does
 
