@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from app.chat.attached import compose, question_of, split
+from app.chat.attached import joined, question_of
 from app.chat.message import Role
 from app.errors import UsageError
 from app.request import AnswerRequest
@@ -321,8 +321,7 @@ class ChatScreen(Screen[None]):
             return self.steering.unsent
         if self.session.waiting is None:
             return self.prompt.whole
-        (first, before), (then, behind) = split(self.session.waiting), split(self.prompt.whole)
-        return as_typed(compose(f"{first}\n{then}".rstrip(), (*before, *behind)))
+        return as_typed(joined(self.session.waiting, self.prompt.whole))
 
     @property
     def last_answer(self) -> str:
