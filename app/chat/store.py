@@ -21,7 +21,7 @@ from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.journal import Journal
 from app.chat.message import Role
-from app.chat.opening import move_into_memory, open_copy, open_file
+from app.chat.opening import is_there, move_into_memory, open_copy, open_file
 from app.chat.parting import Parting, part
 from app.chat.recovery import Writers
 from app.chat.rows import (
@@ -78,12 +78,17 @@ class Store:
 
     @classmethod
     def open_anyway(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
-        """As `open`; of a file that cannot be written a copy in memory, with a notice why."""
+        """As `open`; of a file that cannot be written a copy in memory, with a notice why.
+
+        `close` writes what was said, if the disk takes it by then.
+        """
         try:
             return cls.open(file, now)
         except StoreError as error:
             store = cls.in_memory(file, now)
             store.notice = f"{error.message} {error.hint} {store.notice}"
+            if not is_there(file):
+                store._parting = Parting(file, {})
             return store
 
     @classmethod

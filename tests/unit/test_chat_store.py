@@ -390,6 +390,27 @@ def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(sto
     assert on_disk(file) == [["a", "b", "goes on"]]
 
 
+def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    file = tmp_path / "plain" / "conversations.db"
+    store = Store.open_anyway(file)
+    exchange(store, "a", "b")
+    (tmp_path / "plain").unlink()
+    store.close()
+    assert on_disk(file) == [["a", "b"]]
+
+
+def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as locked:
+        locked.setattr(Path, "exists", refuse)
+        store = Store.open_anyway(file)
+        assert store.notice.startswith(f"The conversations cannot be kept in {file}: Permission denied.")
+    store.close()
+
+
 def test_nothing_said_is_nothing_written(store: Store, file: Path) -> None:
     exchange(store, "a", "b")
     store.close()
