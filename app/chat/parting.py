@@ -50,7 +50,7 @@ class Parting:
         changed = {number for number, row in now.items() if row != self.known.get(number)}
         if not changed:
             return
-        kept = {number: transcript(number) for number in sorted(changed) if now[number][_DELETED] is None}
+        kept = {number: transcript(number) for number in sorted(changed)}
         database, _ = open_file(self.file)
         with closing(database), database.write() as db:
             there = _conversations(db)
@@ -58,7 +58,9 @@ class Parting:
             for number in same:
                 db.execute("DELETE FROM conversations WHERE id = ?", (number,))
             for number, each in kept.items():
-                insert_transcript(db, each, number if number in same else None)
+                written = insert_transcript(db, each, number if number in same else None)
+                # What was deleted meanwhile can be brought back like anything else.
+                db.execute("UPDATE conversations SET deleted = ? WHERE id = ?", (now[number][_DELETED], written))
 
 
 def part(memory: Database, file: Path) -> Parting:
@@ -67,4 +69,10 @@ def part(memory: Database, file: Path) -> Parting:
 
 
 def _conversations(db: sqlite3.Connection) -> _Conversations:
-    return {row[0]: row[1:] for row in db.execute(f"SELECT {_ROW} FROM conversations")}
+    """Every conversation, with how many pieces wait for the end of their answer."""
+    pieces = dict(
+        db.execute(
+            "SELECT m.conversation, count(*) FROM journal j JOIN messages m ON m.id = j.message GROUP BY m.conversation"
+        )
+    )
+    return {row[0]: (*row[1:], pieces.get(row[0], 0)) for row in db.execute(f"SELECT {_ROW} FROM conversations")}

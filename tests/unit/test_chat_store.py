@@ -340,7 +340,9 @@ def on_disk(file: Path) -> list[list[str]]:
     return said
 
 
-def test_what_a_full_disk_refused_is_written_at_the_end_if_there_is_room_by_then(store: Store, file: Path) -> None:
+def test_what_a_full_disk_refused_is_written_at_the_end_if_there_is_room_by_then(
+    store: Store, file: Path, clock: Clock
+) -> None:
     untouched, *_ = exchange(store, "x", "y")
     renamed, *_ = exchange(store, "r", "s")
     dropped, *_ = exchange(store, "p", "q")
@@ -362,12 +364,24 @@ def test_what_a_full_disk_refused_is_written_at_the_end_if_there_is_room_by_then
         ["r", "s"],
         ["x", "y"],
     ]
-    again = Store.open(file)
+    again = Store.open(file, now=clock)
     assert {each.title for each in again.summaries()} == {"a", "new", "Another title", "x"}
     assert [again.load(number).tree.path[0].text for number in (untouched, renamed, conversation)] == ["x", "r", "a"]
+    assert again.deleted() == (dropped,)
     [cut] = again.search("not yet at its end")
     assert again.load(cut.conversation).tree.path[-1].state is State.CUT
     again.close()
+
+
+def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("on disk, ")
+    journal.flush()
+    store.go_on_in_memory()
+    journal.add("in memory")
+    store.close()
+    assert on_disk(file) == [["a", "on disk, in memory"]]
 
 
 def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> None:
