@@ -53,6 +53,10 @@ class Answers:
             if node.state is State.WRITING:
                 raise StoreError("This answer is being written, here or by another Tandem.", "Wait for its end.")
             db.execute("UPDATE messages SET state = 'writing', writer = ? WHERE id = ?", (writer, message))
+            db.execute(
+                "UPDATE conversations SET deleted = NULL WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
+                (message,),
+            )
         return self._opened(Journal(self, node, message, clock))
 
     def close(self) -> None:

@@ -74,6 +74,12 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
     return question, attachments
 
 
+def joined(first: str, then: str) -> str:
+    """Two messages as one: their questions below each other, behind all that stands before them."""
+    (question, before), (more, behind) = split(first), split(then)
+    return compose(f"{question}\n{more}".strip("\n"), (*before, *behind))
+
+
 def question_of(message: str) -> str:
     """What was typed."""
     return split(message)[0]

@@ -111,7 +111,7 @@ def _refusal(error: sqlite3.Error, file: Path | None) -> StoreError:
         case sqlite3.SQLITE_FULL:
             return StoreError(
                 f"The conversations cannot be kept: the disk of {place} is full.",
-                "Free some space. What is not on disk yet is lost when Tandem ends.",
+                "Free some space before Tandem ends; it then writes what is not on disk yet.",
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(

@@ -27,6 +27,7 @@ MAX_TEXT = 8 << 20
 """Characters of one message."""
 MAX_DOCUMENT = 64 << 10
 """Characters of one settings or numbers document."""
+_MOST_DIGITS = 40
 _MARKDOWN = (".md", ".markdown", ".txt")
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
@@ -72,7 +73,7 @@ def _refuse(reason: str) -> NoReturn:
 
 def _from_json(text: str) -> list[Any]:
     """The conversations of our own format, or the one of a plain list of messages as chat programs exchange it."""
-    raw = json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number"))
+    raw = json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number"), parse_int=_whole)
     if isinstance(raw, dict) and "format" in raw:
         if raw["format"] != FORMAT:
             _refuse("it is of another format")
@@ -86,6 +87,11 @@ def _from_json(text: str) -> list[Any]:
         words = fields.get("text", fields.get("content"))
         chain.append({"role": fields.get("role"), "text": words, "id": index, "parent": index - 1 if index else None})
     return [{"messages": chain}]
+
+
+def _whole(digits: str) -> int:
+    """A whole number; Python itself speaks of its interpreter when one has too many digits."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else _refuse(f"a number in it has {len(digits):,} digits")
 
 
 def _transcripts(raw: Sequence[Any], now: float) -> tuple[Transcript, ...]:

@@ -49,7 +49,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     Returns:
         The database, and whether it is a copy of the file.
     """
-    if file is not None and file.exists():
+    if file is not None and is_there(file):
         # A disk that refuses SQLite's lock files can be read as one that never changes.
         for mode in ("mode=ro", "immutable=1"):
             with (
@@ -60,6 +60,14 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     db = _memory()
     _settle(db)
     return Database(db, None), False
+
+
+def is_there(file: Path) -> bool:
+    """Whether a file exists, as far as one may look."""
+    try:
+        return file.exists()
+    except OSError:
+        return False
 
 
 def move_into_memory(database: Database) -> None:

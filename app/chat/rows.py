@@ -98,7 +98,9 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
             raise gone()
     title = make_title(question_of(node.text)) if node.role is Role.USER else ""
     changed = db.execute(
-        "UPDATE conversations SET updated = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
+        # What another Tandem has deleted, and somebody goes on with here, is not to vanish with what is said in it.
+        "UPDATE conversations SET updated = ?, deleted = NULL, title = CASE title WHEN '' THEN ? ELSE title END "
+        "WHERE id = ?",
         (node.created, title, conversation),
     )
     if not changed.rowcount:
@@ -111,13 +113,20 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     return replace(node, id=int(row.lastrowid or 0))
 
 
-def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
-    """Write a conversation with new ids; returns its own. The caller holds the transaction."""
+def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: int | None = None) -> int:
+    """Write a conversation with new ids; returns its own. The caller holds the transaction.
+
+    Args:
+        db: Where to.
+        transcript: The conversation.
+        number: Its id, which nobody else has; None for a new one.
+    """
     conversation, summary = transcript.conversation, transcript.conversation.summary
     row = db.execute(
-        "INSERT INTO conversations(title, named, pinned, created, updated, settings, draft) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO conversations(id, title, named, pinned, created, updated, settings, draft) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
+            number,
             storable(summary.title),
             summary.named,
             summary.pinned,

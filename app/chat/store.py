@@ -21,7 +21,8 @@ from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.journal import Journal
 from app.chat.message import Role
-from app.chat.opening import move_into_memory, open_copy, open_file
+from app.chat.opening import is_there, move_into_memory, open_copy, open_file
+from app.chat.parting import Parting, part
 from app.chat.recovery import Writers
 from app.chat.rows import (
     NODE,
@@ -60,6 +61,7 @@ class Store:
         self._writers = Writers(database.file)
         self._answers = Answers(database, self._writers, now)
         self._search = Search(database)
+        self._parting: Parting | None = None
 
     @classmethod
     def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
@@ -75,12 +77,28 @@ class Store:
         return store
 
     @classmethod
+    def open_anyway(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
+        """As `open`; of a file that cannot be written a copy in memory, with a notice why.
+
+        `close` writes what was said, if the disk takes it by then.
+        """
+        try:
+            return cls.open(file, now)
+        except StoreError as error:
+            store = cls.in_memory(file, now)
+            store.notice = f"{error.message} {error.hint} {store.notice}"
+            if not is_there(file):
+                store._parting = Parting(file, {})
+            return store
+
+    @classmethod
     def in_memory(cls, file: Path | None = None, now: Callable[[], float] = time.time) -> Store:
         """A store that forgets, with whatever can be read from a file that cannot be written."""
         database, copied = open_copy(file)
         store = cls(database, "Conversations are kept in memory only, until Tandem ends.", now)
         if copied and file is not None:
             store._writers.look_beside(file)
+            store._parting = part(database, file)
             store.recover()
         return store
 
@@ -90,15 +108,26 @@ class Store:
         return self._database.file is not None
 
     def go_on_in_memory(self) -> None:
-        """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good."""
+        """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good.
+
+        `close` writes what is in memory then, if the disk takes it.
+        """
+        file = self._database.file
         move_into_memory(self._database)
         self._writers.forget_disk()
+        if file is not None:
+            self._parting = part(self._database, file)
 
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
         self._answers.close()
-        self._writers.close()
-        self._database.close()
+        parting, self._parting = self._parting, None
+        try:
+            if parting is not None:
+                parting.bring_back(self._database, self.transcript)
+        finally:
+            self._writers.close()
+            self._database.close()
 
     def summaries(self) -> tuple[Summary, ...]:
         """All that are not deleted: pinned ones first, then by when something was last said."""
@@ -158,6 +187,12 @@ class Store:
 
     def undelete(self, conversation: int) -> None:
         self._change(conversation, "deleted = NULL")
+
+    def deleted(self) -> tuple[int, ...]:
+        """The conversations that `undelete` still brings back, the one that was deleted last at the end."""
+        since = self._now() - UNDO_S
+        rows = self._rows("SELECT id FROM conversations WHERE deleted > ? ORDER BY deleted, id", (since,))
+        return tuple(number for (number,) in rows)
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
         """Remove for good what was deleted longer ago than this; returns how many conversations. Best when idle."""

@@ -45,7 +45,7 @@ def chat(args: argparse.Namespace) -> int:
     def store() -> Store:
         from app.chat.store import Store
 
-        return Store.open(conversations_file())
+        return Store.open_anyway(conversations_file())
 
     pairs = _pairs(opener)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)

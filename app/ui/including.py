@@ -95,7 +95,8 @@ def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int
         total += paste.size
     if total:
         about = rough_tokens(total)
-        parts = [f"{', '.join(parts)}, about {about:,} tokens", *([_share(about, n_ctx)] if n_ctx else [])]
+        rough = f"about {about:,} token{'s' * (about != 1)}"
+        parts = [f"{', '.join(parts)}, {rough}", *([_share(about, n_ctx)] if n_ctx else [])]
     return "; ".join([*parts, *dict.fromkeys(problems)])
 
 

@@ -199,6 +199,8 @@ class Keeper(Shelf):
         if found is None:
             return None
         self.leave(draft)
+        # Somebody has brought it back, or it could not be chosen.
+        self._deleted = [each for each in self._deleted if each != conversation]
         self._place = place_in(conversation, found.tree, found.draft, found.settings)
         return self._place.opened()
 

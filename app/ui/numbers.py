@@ -43,6 +43,14 @@ class Numbers:
     prompt_speed: float | None = None
 
     @property
+    def ratio(self) -> str:
+        """The speed-up as it is shown, "1.7x"; "" where it was not measured. It never contradicts the verdict."""
+        if self.speedup is None:
+            return ""
+        ratio = f"{self.speedup:.1f}x"
+        return f"{self.speedup:.2f}x" if ratio == "1.0x" and self.verdict in ("winning", "losing") else ratio
+
+    @property
     def plain_speed(self) -> float | None:
         """Tokens per second of plain decoding, by the measured cost of its steps."""
         return self.speed / self.speedup if self.speed is not None and self.speedup else None

@@ -65,7 +65,7 @@ def in_a_line(numbers: Numbers) -> str:
     parts = (
         f"{numbers.tokens:,} tokens" if numbers.tokens is not None else "",
         f"{numbers.speed:.1f} t/s" if numbers.speed is not None else "",
-        f"{numbers.speedup:.1f}x {printable(numbers.verdict)}" if numbers.speedup is not None else "",
+        f"{numbers.ratio} {printable(numbers.verdict)}" if numbers.ratio else "",
         f"accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",
         f"{numbers.per_check:.1f} per check" if numbers.per_check is not None else "",
     )
@@ -92,8 +92,8 @@ def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
         yield _row("plain", Content.styled(f"{numbers.plain_speed:>{_VALUE}.1f} t/s", "$target"))
     if shown is None and numbers.tokens is not None:
         yield _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
-    if numbers.speedup is not None:
-        verdict = f"{numbers.speedup:>{_VALUE - 1}.1f}x {printable(numbers.verdict)}"
+    if numbers.ratio:
+        verdict = f"{numbers.ratio:>{_VALUE}} {printable(numbers.verdict)}"
         yield _row("verdict", Content.styled(verdict, "bold"))
     if numbers.reason:
         yield from Content.styled(printable(numbers.reason), "$quiet").wrap(width)

@@ -44,10 +44,12 @@ class Shelf:
     def open_store(self) -> None:
         """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
         self._disk.open()
+        self._look_for_deleted()
 
     def tidy(self) -> None:
         """Remove for good what was deleted long ago; for when there is nothing else to do."""
         self._disk.tidy()
+        self._look_for_deleted()
 
     def summaries(self) -> tuple[Summary, ...]:
         """All conversations, pinned ones first, then by when something was last said."""
@@ -78,7 +80,7 @@ class Shelf:
         self._deleted.append(conversation)
 
     def undelete(self) -> int | None:
-        """Bring back what was deleted last since the program began; returns its id, or None if there is nothing."""
+        """Bring back what was deleted last, in an earlier run perhaps; returns its id, or None if there is nothing."""
         if not self._deleted:
             return None
         conversation = self._deleted[-1]
@@ -88,6 +90,9 @@ class Shelf:
     @property
     def can_undelete(self) -> bool:
         return bool(self._deleted)
+
+    def _look_for_deleted(self) -> None:
+        self._deleted = list(self._disk.do(lambda store: store.deleted(), None) or ())
 
     def _lose(self, conversation: int | None) -> None:
         """A conversation is no longer there, or none of them is."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.chat.attached import question_of
+from app.chat.attached import joined, question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
@@ -33,6 +33,7 @@ class _Task:
         done: Told the text that was sent; says whether it takes it. If not, it has said why.
         speech: The message that it is about, or None.
         refusal: Why it cannot be sent now; empty if it can.
+        before: The message as it stood in the line at first.
     """
 
     hint: str
@@ -40,6 +41,7 @@ class _Task:
     done: Callable[[str], Awaitable[bool]]
     speech: Speech | None = None
     refusal: Callable[[], str] = str
+    before: str = ""
 
 
 class Steering:
@@ -89,8 +91,16 @@ class Steering:
 
     @property
     def unsent(self) -> str | None:
-        """What was typed before the line was used for something else; None while it is not."""
-        return self._task.unsent if self._task is not None else None
+        """What was typed before the line was used for something else, and what a message was changed into meanwhile.
+
+        None while the line is for prompts. A change is work like any other: it outlives the program, and a look into
+        another conversation.
+        """
+        task = self._task
+        if task is None or task.speech is None:
+            return task.unsent if task is not None else None
+        changed = self._screen.prompt.whole
+        return task.unsent if changed.strip() == task.before.strip() else joined(task.unsent, changed)
 
     def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None:
         """Let the user write something that is no prompt.
@@ -109,6 +119,8 @@ class Steering:
         if task.speech is not None:
             task.speech.add_class("-changed")
         screen.prompt.put(text)
+        if not task.before:
+            self._task = replace(task, before=screen.prompt.whole)
         screen.prompt.focus()
         screen.hint.keep(task.hint)
         screen.refresh_bindings()

@@ -26,19 +26,20 @@ class Whereabouts:
 
     async def begin_anew(self) -> None:
         """Begin an empty conversation."""
-        screen = self._screen
+        screen, unsent = self._screen, self._screen.unsent
         screen.steering.leave()
         screen.prompt.focus()
         await screen.take_back()
-        await self._go_to(self._keeper.leave(screen.prompt.whole))
+        await self._go_to(self._keeper.leave(unsent))
 
     async def open(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         screen = self._screen
         if conversation is not None and conversation != self._keeper.conversation:
+            unsent = screen.unsent
             screen.steering.leave()
             await screen.take_back()
-            if opened := self._keeper.open(conversation, screen.prompt.whole):
+            if opened := self._keeper.open(conversation, unsent):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             await self.begin_anew()

@@ -60,6 +60,13 @@ async def exchange(chat: Chat, prompt: str, answer: str) -> None:
     await chat.ready()
 
 
+async def test_the_smallest_window_has_a_line_for_what_is_found(file: Path) -> None:
+    fill(file, "Trieste")
+    async with open_chat(store=lambda: Store.open(file), size=(20, 6)) as chat:
+        await look(chat)
+        await chat.shows("Trieste")
+
+
 async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store.open(file)) as chat:

@@ -237,3 +237,13 @@ def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:
     assert Arrangement().with_panel(True).with_sidebar(True).widths(120) == (28, 32)
     assert Arrangement().with_panel(True).widths(100) == (0, 32)
     assert Arrangement().with_sidebar(False).with_panel(False).widths(200) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "verdict", "ratio"),
+    [(0.96, "losing", "0.96x"), (1.04, "winning", "1.04x"), (1.02, "break-even", "1.0x"), (1.68, "winning", "1.7x")],
+)
+def test_a_ratio_never_contradicts_its_verdict(speedup: float, verdict: str, ratio: str) -> None:
+    readouts = Readouts()
+    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "", verdict, speedup)))
+    assert f"verdict   {ratio:>6} {verdict}" in shown(readouts)

@@ -162,5 +162,7 @@ def test_what_it_costs_is_estimated(tree: Path) -> None:
     assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
     assert estimate("@a/b @big.txt", (), tree, 32768).endswith("9% of the context; There is no file a/b")
     assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
+    (tree / "dot.md").write_text("one")
+    assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 1 token"
     assert estimate("@nots.md", (), tree, 1000) == ""
     assert estimate("@nobody", (), tree, 1000) == ""

@@ -154,8 +154,9 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await exchange(chat, "one", "first")
         await chat.type("not yet sent")
         await press(chat, "ctrl+up", "up", "enter")
-        await chat.type(" changed")
         assert chat.screen.unsent == "not yet sent"
+        await chat.type(" changed")
+        assert chat.screen.unsent == "not yet sent\none changed"
         assert "esc leave it" in chat.rows[-1]
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
@@ -419,6 +420,53 @@ async def test_leaving_the_conversation_leaves_what_was_edited(file: Path) -> No
         store.close()
 
 
+@pytest.mark.parametrize("unsent", ["", "unsent"])
+async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file: Path, unsent: str) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type(unsent)
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        kept = f"{unsent}\none more".strip()
+        await press(chat, "ctrl+n")
+        await chat.until(lambda: chat.answers == [])
+        assert chat.prompt == ""
+        await chat.screen.open_conversation(1)
+        assert chat.prompt == kept
+    store = Store.open(file)
+    assert store.load(1).draft == kept
+    store.close()
+
+
+async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" of many words")
+        chat.screen._keep_draft()
+        store = Store.open(file)
+        assert store.load(1).draft == "first of many words"
+        await press(chat, "escape")
+        chat.screen._keep_draft()
+        assert store.load(1).draft == ""
+        store.close()
+
+
+async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.send("two")
+        store = chat.screen.keeper._disk.store
+        assert store is not None
+        store._database.connection.execute("PRAGMA query_only = ON")
+        chat.engine.says("line\n\n" * 60)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
+        assert not store.on_disk
+    assert texts(file)[2:] == ["two", "line\n\n" * 60]
+
+
 async def test_without_a_store_there_are_no_branches() -> None:
     async with open_chat() as chat:
         await exchange(chat, "one", "first")
@@ -581,7 +629,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await chat.shows("There is no file nots.md. Enter again sends")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.steering.has_task
-        assert chat.screen.unsent == "not yet sent"
+        assert chat.screen.unsent == "not yet sent\none @nots.md"
         await next_request(chat, "enter")
         assert asked(chat) == ["one @nots.md"]
         assert chat.prompt == "not yet sent"

@@ -262,6 +262,7 @@ def test_a_file_that_lies_is_refused_with_a_reason(
         (b"{", "not JSON"),
         (b"\xff\xfe", "not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
+        pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "a number in it has 5,000 digits", id="digits"),
         (
             b'{"format": "tandem-conversations", "version": 1, "conversations": [{"messages": [], "created": NaN}]}',
             "NaN",

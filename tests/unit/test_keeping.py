@@ -376,6 +376,43 @@ def test_deleting_and_undoing(kept: Kept) -> None:
     assert len(kept.keeper.summaries()) == 1
 
 
+def test_what_an_earlier_run_deleted_is_brought_back_last_first(kept: Kept) -> None:
+    first = kept.exchange("a", "b")
+    kept.keeper.leave()
+    second = kept.exchange("c", "d")
+    kept.keeper.delete(second)
+    kept.keeper.delete(first)
+    kept.keeper.close()
+    again = Kept(kept.file)
+    assert again.keeper.can_undelete
+    assert [again.keeper.undelete() for _ in range(3)] == [first, second, None]
+    assert {summary.id for summary in again.keeper.summaries()} == {first, second}
+    again.keeper.close()
+
+
+def test_what_is_removed_for_good_is_not_offered(kept: Kept) -> None:
+    conversation = kept.exchange("a", "b")
+    kept.keeper.delete(conversation)
+    with sqlite3.connect(kept.file) as db:
+        db.execute("UPDATE conversations SET deleted = deleted - 90000")
+    db.close()
+    kept.keeper.tidy()
+    assert not kept.keeper.can_undelete
+    assert kept.keeper.undelete() is None
+
+
+def test_what_another_tandem_brought_back_is_not_deleted_here_either(kept: Kept) -> None:
+    conversation = kept.exchange("a", "b")
+    kept.keeper.delete(conversation)
+    kept.keeper.leave()
+    other = kept.other
+    other.undelete(conversation)
+    other.close()
+    assert kept.keeper.open(conversation) is not None
+    assert not kept.keeper.is_deleted
+    assert not kept.keeper.can_undelete
+
+
 def test_without_a_store_nothing_is_kept() -> None:
     keeper = Keeper()
     keeper.open_store()

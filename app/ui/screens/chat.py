@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from app.chat.attached import compose, question_of, split
+from app.chat.attached import joined, question_of
 from app.chat.message import Role
 from app.errors import UsageError
 from app.request import AnswerRequest
@@ -153,7 +153,7 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
-        self.keeper.say = lambda text: self.call_later(self.messages.notice, text)
+        self.keeper.say = lambda text: self.call_later(self._warn, text)
         self.prompt.past.source = lambda: past_prompts(self.keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
@@ -161,6 +161,12 @@ class ChatScreen(Screen[None]):
         else:
             self.status.unloaded()
         self._listener.begin()
+
+    async def _warn(self, text: str) -> None:
+        await self.messages.notice(text)
+        # A long answer has its notices out of sight.
+        if self.messages.answer is not None:
+            self.hint.ask(text)
 
     # What the user does
 
@@ -315,8 +321,7 @@ class ChatScreen(Screen[None]):
             return self.steering.unsent
         if self.session.waiting is None:
             return self.prompt.whole
-        (first, before), (then, behind) = split(self.session.waiting), split(self.prompt.whole)
-        return as_typed(compose(f"{first}\n{then}".rstrip(), (*before, *behind)))
+        return as_typed(joined(self.session.waiting, self.prompt.whole))
 
     @property
     def last_answer(self) -> str:

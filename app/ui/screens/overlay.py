@@ -17,5 +17,13 @@ class Overlay(Screen[_T]):
     has left already: it would take the next one too, in the end the last.
     """
 
+    # Rows are for what is chosen from, where there are few.
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
+    DEFAULT_CSS = """
+    Overlay.-low HeaderLine {
+        display: none;
+    }
+    """
+
     def dismiss(self, result: _T | None = None) -> AwaitComplete:
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -69,7 +69,7 @@ class StatusLine(Widget):
         if bars := self._readouts.recent.bars(_BARS):
             yield 6, Content.styled(bars, "$quiet")
         if numbers.speedup is not None:
-            yield 1, Content(f"{numbers.speedup:.1f}x {numbers.verdict}".rstrip())
+            yield 1, Content(f"{numbers.ratio} {numbers.verdict}".rstrip())
         if numbers.acceptance is not None:
             yield 3, Content.styled(f"accepted {percent(numbers.acceptance)}", "$draft")
         if numbers.per_check is not None:
