@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.fitting.weighing import weighed
 
 from app.catalog import Pair
-from app.cli import weighing
-from app.hardware.fit import MAIN, DeviceRoom, Need
-from app.llama.pair import PairParams
+from app.fitting import weighing
+from app.fitting.weighing import weighed
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import Need
+from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.source import HubModel
 
