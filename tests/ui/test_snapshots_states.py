@@ -15,8 +15,9 @@ from app.ui.settings import ChatSettings
 from app.ui.widgets.conversation_picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import fake_app
+from tests.ui.test_conversations import look
 from tests.ui.test_snapshots import SnapCompare
-from tests.ui.test_snapshots_conversations import NOW, filled, look
+from tests.ui.test_snapshots_conversations import NOW, filled
 from tests.ui.test_snapshots_layout import keys, writing
 from tests.ui.test_tokens import ROUND, D, T, says
 from tests.ui.test_ways import refuse
