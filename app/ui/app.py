@@ -27,7 +27,7 @@ from app.ui.settings import ChatSettings
 from app.ui.setups import Choice, PairService
 from app.ui.signals import end_politely
 from app.ui.sweeping import leave_old_objects
-from app.ui.themes import DARK, FALLBACKS, LIGHT
+from app.ui.themes import DARK, LIGHT, our_names
 from app.ui.tuning import Tuning
 from app.ui.widgets.hint import Hint
 
@@ -123,8 +123,10 @@ class TandemApp(App[None]):
         )
         return self._chat
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return FALLBACKS
+    def get_css_variables(self) -> dict[str, str]:
+        # Behind Textual's, for they replace some of a theme's own.
+        self.theme_variables = {**super().get_css_variables(), **our_names(self.current_theme)}
+        return self.theme_variables
 
     def get_key_display(self, binding: Binding) -> str:
         return binding.key_display or binding.key

@@ -112,11 +112,13 @@ class Comparing:
         doing = f"{turn}, {self._turn.side}"
         match batch.latest:
             case Measuring(share=share):
-                doing = f"measuring this pair, once {percent(share)}"
+                doing = f"measuring this pair, only once: {percent(share)}"
             case PromptProgressed(drafting=drafting, done=done, total=total):
                 doing += f": reading the prompt {done:,} / {total:,}{', draft' if drafting else ''}"
-            case StepCompleted(stats=stats) if self._turn.round != WARM_UP:
-                self._screen.panes[self._turn.side].add(batch.segments, stats)
+        if self._turn.round != WARM_UP:
+            # The draft may read its prompt behind the first token of the target.
+            stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None
+            self._screen.panes[self._turn.side].add(batch.segments, stats)
         self._tell(doing)
 
     async def handle(self, event: Single) -> None:

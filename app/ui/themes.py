@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from textual.theme import Theme
 
+from app.ui.contrast import adapted
+
 
 @dataclass(frozen=True, slots=True)
 class _Palette:
@@ -20,6 +22,18 @@ class _Palette:
 
 _DARK = _Palette("#14171a", "#272d32", "#d9dcde", "#858d94", "#30363b", "#45c9b4", "#eeb04d")
 _LIGHT = _Palette("#fcfbf8", "#e9e6df", "#23282c", "#656d74", "#d8d5cf", "#08776f", "#985800")
+
+
+def _scrollbars(rule: str, quiet: str, background: str) -> dict[str, str]:
+    """Scrollbars as quiet as lines."""
+    return {
+        "scrollbar": rule,
+        "scrollbar-hover": quiet,
+        "scrollbar-active": quiet,
+        "scrollbar-background": background,
+        "scrollbar-background-hover": background,
+        "scrollbar-background-active": background,
+    }
 
 
 def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
@@ -40,12 +54,7 @@ def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
             "target": p.target,
             "quiet": p.quiet,
             "rule": p.rule,
-            "scrollbar": p.rule,
-            "scrollbar-hover": p.quiet,
-            "scrollbar-active": p.quiet,
-            "scrollbar-background": p.background,
-            "scrollbar-background-hover": p.background,
-            "scrollbar-background-active": p.background,
+            **_scrollbars(p.rule, p.quiet, p.background),
             "footer-foreground": p.quiet,
             "footer-background": p.background,
             "footer-key-foreground": p.foreground,
@@ -63,5 +72,12 @@ def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
 DARK = _theme("tandem-dark", _DARK, dark=True)
 LIGHT = _theme("tandem-light", _LIGHT, dark=False)
 
-FALLBACKS = {"draft": "#45c9b4", "target": "#eeb04d", "quiet": "#858d94", "rule": "#4a5258"}
-"""For Textual's own themes, which do not know our names."""
+
+def our_names(theme: Theme) -> dict[str, str]:
+    """Our colours in a theme that does not know them, such as Textual's own; nothing for one that does."""
+    if "draft" in theme.variables:
+        return {}
+    palette = _DARK if theme.dark else _LIGHT
+    colours = adapted({name: getattr(palette, name) for name in ("draft", "target", "quiet")}, theme)
+    background = theme.to_color_system().generate()["background"]
+    return {**colours, **_scrollbars(colours["rule"], colours["quiet"], background)}

@@ -31,6 +31,7 @@ class TokenMode:
         self.on = not self.on
         self._engine.inspect(self.on)
         self._inspector.display = self.on
+        self._screen.refresh_bindings()
         for answer in self._screen.query(AnswerMessage):
             await answer.show_tokens(self.on)
 

@@ -10,7 +10,8 @@ import psutil
 
 from app.llama import library
 from app.llama.cancel import CancelFlag
-from app.llama.pair import NativePair, PairParams
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 
 

@@ -184,11 +184,19 @@ async def test_what_comes_in_is_followed_until_the_reader_moves_and_a_difference
         assert "line 39" not in compare.chat.text
 
 
+async def test_text_that_came_before_the_draft_read_the_prompt_is_shown() -> None:
+    async with open_comparison() as compare:
+        compare.begins(AUTOMATIC)
+        compare.writes("Quicksort.", made(AUTOMATIC, 0.1).stats)
+        compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 40, 40))
+        await compare.chat.shows("Quicksort.")
+
+
 async def test_what_goes_on_is_said() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
-        await compare.chat.shows("measuring this pair, once 50%")
+        await compare.chat.shows("measuring this pair, only once: 50%")
         compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: reading the prompt 10 / 40, draft")
 

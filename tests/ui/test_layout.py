@@ -402,7 +402,28 @@ async def test_f1_gives_a_key_to_one_thing_only() -> None:
         keys = [key for row in rows for key in row.split(", ")]
         for key in ("f6", "f7", "ctrl+d", "ctrl+z"):
             assert keys.count(key) == 1, key
-        assert "alt+backspace Delete left to start of word" in chat.text
+        at = next(at for at, row in enumerate(chat.rows) if "Delete left to start of word" in row)
+        assert " ".join(row[:26].strip() for row in chat.rows[at : at + 2]).endswith(", alt+backspace")
+
+
+async def test_a_key_that_does_nothing_is_shown_only_beside_all_others() -> None:
+    async with open_chat(size=(150, 30)) as chat:
+        await chat.until(lambda: "ctrl+p commands" in chat.rows[-1])
+        assert "esc stop" in chat.rows[-1]
+        await chat.pilot.resize_terminal(110, 30)
+        await chat.until(lambda: "ctrl+p commands" not in chat.rows[-1])
+        assert "esc stop" not in chat.rows[-1]
+
+
+async def test_of_two_keys_that_are_called_the_same_the_nearer_one_is_shown() -> None:
+    async with open_chat(size=(160, 30)) as chat:
+        await chat.send("Sort a list.")
+        chat.engine.goes_on("It is sorted.")
+        await chat.ready()
+        await chat.until(lambda: "ctrl+r again" in chat.rows[-1])
+        await chat.pilot.press("ctrl+up")
+        await chat.until(lambda: "r again" in chat.rows[-1] and "esc back" in chat.rows[-1])
+        assert "ctrl+r again" not in chat.rows[-1]
 
 
 # The header

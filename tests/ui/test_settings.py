@@ -419,9 +419,11 @@ async def test_only_what_was_measured_is_shown(file: Path) -> None:
 async def test_a_filter_without_a_match_does_nothing(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("zzz")
+        await panel.chat.shows("Nothing is found.")
         await panel.press("enter", "right", "down", "ctrl+x")
         assert not file.exists()
         await panel.find("")
+        assert "Nothing is found." not in panel.chat.text
         assert panel.chosen == "preset"
 
 

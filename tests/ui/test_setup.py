@@ -14,6 +14,7 @@ from app.pairing.propose import Fit
 from app.ui.screens.setup import SetupScreen
 from app.ui.session import Phase
 from app.ui.setups import Download, Inquiry, Job, ModelReport, Report, Stage
+from app.ui.widgets.downloads import line_text
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
@@ -529,3 +530,21 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
         await window.until(lambda: window.in_chat)
         window.pairs.goes("coder-32b", Job(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
         await window.shows("coder-32b: [b]bad[2J")
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (78, "coder-32b  target 62 %  draft 100 %  94 MB/s  1 min 22 s"),
+        (50, "coder-32b  target 62 %  draft 100 %  94 MB/s"),
+        (30, "coder-32b  target 62 %"),
+        (6, "coder…"),
+    ],
+)
+def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, line: str) -> None:
+    assert line_text("coder-32b", BEGUN, width).plain == line
+
+
+def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
+    failed = Job(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
+    assert line_text("coder-32b", failed, 40).plain == "coder-32b: The connection… f6 tells more"

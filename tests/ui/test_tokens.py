@@ -110,6 +110,19 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
         await chat.shows("round 5 of 5")
 
 
+async def test_the_keys_that_step_are_shown_while_they_do() -> None:
+    async with open_chat() as chat:
+        assert "earlier" not in chat.rows[-1]
+        await chat.pilot.press("f3")
+        await chat.until(lambda: "left earlier  right later" in chat.rows[-1])
+        await chat.type("a")
+        await chat.until(lambda: "earlier" not in chat.rows[-1])
+        await chat.pilot.press("backspace")
+        await chat.until(lambda: "left earlier  right later" in chat.rows[-1])
+        await chat.pilot.press("f3")
+        await chat.until(lambda: "earlier" not in chat.rows[-1])
+
+
 async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another_answer() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f3")

@@ -306,6 +306,8 @@ class ChatScreen(Screen[None]):
     def _on_typed(self) -> None:
         pair = self.session.pair
         self.included.look(self.prompt.text, self.prompt.pastes, pair.n_ctx if pair is not None else None)
+        if self.tokens.on:
+            self.refresh_bindings()
         if not self._draft_waits:
             self._draft_waits = True
             self.set_timer(_DRAFT_S, self._keep_draft)

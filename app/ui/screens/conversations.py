@@ -18,7 +18,17 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.key_bar import KeyBar
 
-_KEYS = ("found.open", "found.leave", "found.rename", "found.pin", "found.delete", "found.undelete", "app.quit")
+_KEYS = (
+    "title.take",
+    "title.leave",
+    "found.open",
+    "found.leave",
+    "found.rename",
+    "found.pin",
+    "found.delete",
+    "found.undelete",
+    "app.quit",
+)
 
 
 class ConversationsScreen(Overlay[int | None]):

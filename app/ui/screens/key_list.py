@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -15,9 +15,9 @@ from app.ui.key_map import Key
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.key_bar import KeyBar
+from app.ui.widgets.key_table import KeyTable
 
-_KEYS = 26
-"""Cells for the keys."""
+_Group = tuple[str, Sequence[Key]]
 
 
 class KeyListScreen(Overlay[None]):
@@ -28,6 +28,7 @@ class KeyListScreen(Overlay[None]):
     """
 
     CSS_PATH = "key_list.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - of the instance, for Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1", "dismiss", "back", key_display="esc", id="keys.leave", tooltip="Back"),
     ]
@@ -39,13 +40,23 @@ class KeyListScreen(Overlay[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine("Keys")
         with VerticalScroll():
-            for title, keys in self._keys.items():
-                yield Static(Content.styled(title, "bold"), classes="title")
-                for key in keys:
-                    yield Static(_line(key), classes="key")
+            for name, column in zip(("first", "second"), _halves(list(self._keys.items())), strict=True):
+                with VerticalGroup(id=name):
+                    for title, keys in column:
+                        yield Static(Content.styled(title, "bold"), classes="title")
+                        yield KeyTable(keys)
         yield KeyBar()
 
 
-def _line(key: Key) -> Content:
-    was = f"  (was {key.usual})" if key.usual else ""
-    return Content.assemble(f"{key.keys:{_KEYS - 1}} ", (key.does, "$quiet"), (was, "$foreground"))
+def _halves(groups: list[_Group]) -> tuple[list[_Group], list[_Group]]:
+    """The groups in two columns, in their order and as equal as they can be."""
+
+    def unevenness(at: int) -> int:
+        return abs(_rows(groups[:at]) - _rows(groups[at:]))
+
+    at = min(range(1, len(groups) + 1), key=unevenness, default=0)
+    return groups[:at], groups[at:]
+
+
+def _rows(groups: Sequence[_Group]) -> int:
+    return sum(len(keys) + 2 for _, keys in groups)

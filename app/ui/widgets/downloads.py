@@ -21,6 +21,7 @@ _SHORTEST_BAR, _LONGEST_BAR = 10, 40
 _NUMBERS = 54
 """Cells beside a bar."""
 _GAP = "  "
+_MORE = " f6 tells more"
 
 
 class DownloadBars(Static):
@@ -87,32 +88,43 @@ class DownloadLine(Static):
             self._timer.stop()
         self.display = job is not None and job.stage is not Stage.STOPPED
         if job is not None and self._watched is not None:
-            self.update(line_text(self._watched, job))
+            self.update(line_text(self._watched, job, self.app.size.width - self.gutter.width))
 
 
-def line_text(name: str, job: Job) -> Content:
-    """A set-up in one line."""
+def line_text(name: str, job: Job, width: int) -> Content:
+    """A set-up in one line of so many cells."""
     name = printable(name)
     if job.stage is Stage.READY:
-        return Content.styled(f"{name} is set up; f6 opens it", "$quiet")
+        return Content.styled(f"{name} is set up; f6 opens it", "$quiet").truncate(width, ellipsis=True)
     if job.error is not None:
-        return Content.styled(f"{name}: {printable(job.error.message)} f6 tells more", "$quiet")
+        what = Content(f"{name}: {printable(job.error.message)}")
+        return (what.truncate(max(0, width - len(_MORE)), ellipsis=True) + _MORE).stylize("$quiet")
+    parts = _line_parts(name, job)
+    while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
+        parts.pop()
+    return Content(_GAP).join(parts).truncate(width, ellipsis=True)
+
+
+def _line_parts(name: str, job: Job) -> list[Content]:
+    """What there is to say, that which can be spared last."""
     parts = [Content.styled(name, "$quiet")]
     parts += [Content.styled(f"{one.role} {percent(one.share)}", f"${one.role}") for one in job.downloads]
     waiting = next((one.waiting for one in job.downloads if one.waiting), "")
     if job.stage is Stage.DOWNLOADING and job.downloads:
-        parts.append(Content.styled(printable(waiting) or pace_text(job), "$quiet"))
+        parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
     else:
         parts.append(Content.styled(job.stage.value, "$quiet"))
-    return Content(_GAP).join(parts)
+    return parts
 
 
 def pace_text(job: Job) -> str:
     """Speed and time left, as far as they are known."""
-    if not job.running:
-        return job.stage.value
+    return _GAP.join(_pace(job)) if job.running else job.stage.value
+
+
+def _pace(job: Job) -> list[str]:
     left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
-    return _GAP.join(part for part in (speed(job.bytes_per_s), left) if part)
+    return [part for part in (speed(job.bytes_per_s), left) if part]
 
 
 def _bar(one: Download, pace: str, width: int) -> Content:

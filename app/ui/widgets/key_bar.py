@@ -26,11 +26,11 @@ class KeyBar(Words):
         # While the terminal is not looked at nothing has the focus; its keys will be back with it.
         if not self.is_attached or screen is not self.screen or not self.app.app_focus:
             return
-        # One action has one place, whatever the number of its keys.
+        # One action has one place, whatever the number of its keys; of two that are called the same the first counts.
         shown: dict[str, ActiveBinding] = {}
         for active in screen.active_bindings.values():
             if active.binding.show:
-                shown.setdefault(active.binding.action, active)
+                shown.setdefault(active.binding.description, active)
         right = {one.binding.id: one for one in shown.values() if one.binding.id in _RIGHT}
         self.say(
             [self._word(one) for one in shown.values() if one.binding.id not in _RIGHT],

@@ -25,7 +25,7 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.suggestions import Suggestion, Suggestions
 
 _ASKING = "ask anything, @file to include, / for commands"
-_SEARCHING = "type to search what was asked before; esc leaves"
+_SEARCHING = "search what was asked before; esc leaves"
 _MOST_FOUND = 200
 
 
@@ -50,11 +50,34 @@ class PromptInput(TextArea):
             tooltip="Begin a new line in the prompt",
             priority=True,
         ),
-        Binding("tab", "complete", "complete", id="prompt.complete", show=False),
-        Binding("escape", "dismiss", "close", id="prompt.dismiss", show=False),
-        Binding("ctrl+s", "search", "search prompts", id="prompt.search", show=False),
+        Binding("tab", "complete", "complete", id="prompt.complete", tooltip="Complete what is typed", show=False),
+        Binding(
+            "escape",
+            "dismiss",
+            "close",
+            key_display="esc",
+            id="prompt.dismiss",
+            tooltip="Close the list above the prompt",
+            show=False,
+        ),
+        Binding(
+            "ctrl+s",
+            "search",
+            "search prompts",
+            id="prompt.search",
+            tooltip="Search everything asked before",
+            show=False,
+        ),
         # Ctrl+Z suspends.
-        Binding("ctrl+underscore", "undo", "undo", id="prompt.undo", show=False),
+        Binding(
+            "ctrl+underscore",
+            "undo",
+            "undo",
+            key_display="ctrl+_",
+            id="prompt.undo",
+            tooltip="Undo what was typed",
+            show=False,
+        ),
     ]
 
     class _Edit(Message, bubble=False):

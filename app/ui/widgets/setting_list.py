@@ -60,18 +60,20 @@ class SettingList(VerticalScroll, can_focus=False):
         self._lines[shown[0].setting.name].add_class("first")
         tables = dict.fromkeys(one.setting.table for one in shown)
         self._titles = {table: Static(TABLES[table], classes=f"title {table}") for table in tables}
+        self._nothing = Static("Nothing is found.", classes="nothing")
         self._details = SettingDetails()
         self._chosen = shown[0].setting.name
         self._measured: Sequence[str] = ()
 
     def compose(self) -> ComposeResult:
+        yield self._nothing
         for table, title in self._titles.items():
             yield title
             yield from (line for line in self._lines.values() if line.shown.setting.table == table)
         yield self._details
 
     def on_mount(self) -> None:
-        self._titles[""].display = False
+        self._titles[""].display = self._nothing.display = False
         self.choose(self._chosen)
 
     @property
@@ -101,6 +103,7 @@ class SettingList(VerticalScroll, can_focus=False):
             title.display = bool(table) and any(
                 self._lines[name].shown.setting.table == table for name in self._visible
             )
+        self._nothing.display = not self._visible
         if self._chosen not in self._visible or not words:
             self.choose(next(iter(self._visible), self._chosen))
 

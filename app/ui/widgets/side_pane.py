@@ -161,11 +161,13 @@ class SidePane(Vertical):
         self.body.follows = True
         self._draw()
 
-    def add(self, segments: Sequence[Segment], stats: GenerationStats) -> None:
-        """More text has come."""
-        self._parts += segments
-        self.line.readout = live(stats)
-        self._draw()
+    def add(self, segments: Sequence[Segment], stats: GenerationStats | None) -> None:
+        """More text has come, and counters if they are newer."""
+        if stats is not None:
+            self.line.readout = live(stats)
+        if segments:
+            self._parts += segments
+            self._draw()
 
     def end(self, run: Run) -> None:
         """The side's turn is over."""

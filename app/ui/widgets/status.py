@@ -10,7 +10,7 @@ from textual.widget import Widget
 from app.ui.readouts import Readouts
 from app.ui.text import percent, tokens
 
-_BARS = 8
+_MOST_BARS, _FEWEST_BARS = 8, 4
 _GAP = "  "
 _ALWAYS = 0
 
@@ -34,14 +34,24 @@ class StatusLine(Widget):
         self._readouts.watch(self.refresh)
 
     def render(self) -> Content:
-        parts = list(self._parts())
+        parts, width = list(self._parts()), self.size.width
         # What can be spared goes first where the line is short.
         for spared in sorted({rank for rank, _ in parts}, reverse=True):
             line = Content(_GAP).join([part for _, part in parts])
-            if line.cell_length <= self.size.width or spared == _ALWAYS:
+            if line.cell_length <= width or spared == _ALWAYS:
                 break
             parts = [(rank, part) for rank, part in parts if rank != spared]
-        return Content(_GAP).join([part for _, part in parts]).truncate(self.size.width, ellipsis=True)
+        line = Content(_GAP).join([part for _, part in parts])
+        # The bars behind the speed take what is left, so that nothing else has to go for them.
+        bars = self._bars(min(_MOST_BARS, width - line.cell_length - 1))
+        if bars:
+            rest = [part for _, part in parts[1:]]
+            line = Content(_GAP).join([Content.assemble(parts[0][1], " ", (bars, "$quiet")), *rest])
+        return line.truncate(width, ellipsis=True)
+
+    def _bars(self, room: int) -> str:
+        shown = self._readouts
+        return shown.recent.bars(room) if room >= _FEWEST_BARS and not shown.doing and shown.stats is not None else ""
 
     def _parts(self) -> Iterator[tuple[int, Content]]:
         """What there is to say; the larger its rank, the sooner it is spared."""
@@ -66,8 +76,6 @@ class StatusLine(Widget):
         if numbers is None:
             return
         yield _ALWAYS, Content(f"{numbers.speed or 0.0:.1f} t/s")
-        if bars := self._readouts.recent.bars(_BARS):
-            yield 6, Content.styled(bars, "$quiet")
         if numbers.speedup is not None:
             yield 1, Content(f"{numbers.ratio} {numbers.verdict}".rstrip())
         if numbers.acceptance is not None:

@@ -28,7 +28,7 @@ class Word:
 class Words(Widget, can_focus=False):
     """Words side by side: on the left as many as fit, each whole; on the right those that are never left out.
 
-    Where not all fit, those that a click does nothing to give way to the others.
+    Those that a click does nothing to are there only where all others fit.
     """
 
     ALLOW_SELECT = False
@@ -51,7 +51,9 @@ class Words(Widget, can_focus=False):
             right.pop(0)
         end = width + _GAP - _length(right)
         left: list[Word] = []
-        for word in sorted(self._left, key=lambda word: word.clicked is None):
+        live = [word for word in self._left if word.clicked is not None]
+        all_fit = _length(live) <= end
+        for word in [*live, *(word for word in self._left if all_fit and word.clicked is None)]:
             if _length([*left, word]) <= end:
                 left.append(word)
         left.sort(key=self._left.index)

@@ -1,0 +1,157 @@
+"""What comes now and then. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from textual.command import CommandInput
+from textual.pilot import Pilot
+
+from app.engine.types import AutoDraft
+from app.ui.settings import ChatSettings
+from app.ui.widgets.conversation_picker import ConversationPicker
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import fake_app
+from tests.ui.test_conversations import look
+from tests.ui.test_snapshots import SnapCompare
+from tests.ui.test_snapshots_conversations import NOW, filled
+from tests.ui.test_snapshots_layout import keys, writing
+from tests.ui.test_tokens import ROUND, D, T, says
+from tests.ui.test_ways import refuse
+
+MARKDOWN = """# Every kind of block
+
+A paragraph with **bold**, *italic*, `code`, ~~struck~~ and a [link](https://example.org/a/long/path?and=a&query=too).
+
+| case  | comparisons | when |
+|:------|------------:|:-----|
+| best  | n log n     | the pivot halves the list at every level of the recursion |
+| worst | n²          | the pivot is the smallest |
+
+> A quote with `code` in it.
+>
+> > A quote in a quote, which goes on for so long that it has to wrap somewhere.
+
+1. שלום עולם
+2. 日本語のテキストも表示できます。全角文字は二つ分の幅を取りますから、行の折り返しに注意が必要です。
+
+$$
+\\int_0^\\infty e^{-x^2}\\,dx = \\frac{\\sqrt{\\pi}}{2}
+$$
+"""
+
+
+@pytest.fixture(autouse=True)
+def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
+    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+async def blocks(chat: Chat) -> None:
+    await chat.send("Show every kind of block.")
+    chat.engine.goes_on(MARKDOWN)
+    await chat.ready()
+    await chat.pilot.press("pageup", "pageup", "pageup")
+
+
+async def thought(chat: Chat) -> None:
+    await chat.send("Sort a list.")
+    chat.engine.says(
+        "The user wants a list sorted.\n\n1. Quicksort\n2. `sorted`, which is there already", thinking=True
+    )
+    chat.engine.goes_on("Call `sorted(items)`.")
+    await chat.ready()
+    await chat.pilot.press("ctrl+t")
+
+
+async def tokens(chat: Chat) -> None:
+    await chat.pilot.press("f3")
+    await chat.send("Write a quicksort in Python.")
+    says(chat, ("def quicksort(items):", D), ("\n", T), ("    if len(items) <", D), (" 2:\n", T))
+    says(chat, ("    pivot =", D), (" items[0", T), details=replace(ROUND, number=1))
+    await chat.shows("round 1")
+
+
+async def chosen(chat: Chat) -> None:
+    await chat.send("Sort a list.")
+    chat.engine.goes_on("Call `sorted(items)`.")
+    await chat.ready()
+    await chat.pilot.press("ctrl+up")
+    await chat.shows("e edit")
+
+
+async def searching(chat: Chat) -> None:
+    await chat.pilot.press("ctrl+o")
+    await chat.until(lambda: chat.screen.sidebar.has_focus_within)
+    await chat.pilot.press(*"pivot")
+    await chat.shows("the pivot of the trip")
+
+
+async def renaming(chat: Chat) -> None:
+    await look(chat)
+    await chat.pilot.press("down", "ctrl+r")
+    await chat.shows("enter rename")
+
+
+async def palette(chat: Chat) -> None:
+    await chat.pilot.press("ctrl+p")
+    chat.pilot.app.screen.query_one(CommandInput).cursor_blink = False
+    await chat.shows("Show every key")
+
+
+@pytest.mark.parametrize(
+    ("scene", "size", "theme"),
+    [
+        (blocks, (50, 40), "tandem-dark"),
+        (blocks, (100, 40), "textual-dark"),
+        (thought, (80, 24), "tandem-light"),
+        (tokens, (80, 24), "tandem-dark"),
+        (tokens, (120, 40), "textual-light"),
+        (chosen, (80, 24), "tandem-dark"),
+        (writing, (80, 24), "tandem-dark"),
+        (writing, (80, 24), "textual-light"),
+        (searching, (120, 40), "tandem-dark"),
+        (renaming, (80, 24), "tandem-light"),
+        (palette, (80, 24), "tandem-dark"),
+        (palette, (50, 20), "textual-light"),
+        (keys, (50, 20), "tandem-dark"),
+        (keys, (200, 60), "tandem-light"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_states(
+    snap_compare: SnapCompare, scene: Callable[[Chat], Awaitable[None]], size: tuple[int, int], theme: str
+) -> None:
+    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        sidebar = chat.screen.sidebar
+        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
+        await scene(chat)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("size", [(50, 20), (80, 24)], ids=str)
+def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()))
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await refuse(chat)
+        await chat.shows("takes one")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
