@@ -1,0 +1,303 @@
+"""A long column of messages of which only those near to what is seen are mounted.
+
+The others are blank rows, as many as they had when they were seen, or would have by a guess. A guess that was wrong
+moves what is below it; `MessageList` sees to it that this is not what the user looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.containers import VerticalGroup
+from textual.geometry import Size
+from textual.layout import DockArrangeResult
+from textual.strip import Strip
+from textual.widget import AwaitMount, Widget
+
+from app.ui.widgets.absent import Absent, AbsentAnswer, AbsentPrompt
+from app.ui.widgets.message import AnswerMessage, UserMessage
+from app.ui.widgets.speech import Speech
+
+_WIDEST = 100
+"""Columns that a message takes at most."""
+
+
+class _Place(NamedTuple):
+    """Rows of a widget at the last layout: the first, the one below the last, and where the next widget begins."""
+
+    top: int
+    bottom: int
+    end: int
+    widget: Widget
+
+
+class Gap(Widget, can_focus=False):
+    """Blank rows in place of messages."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "Gap { height: 0; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = 0
+
+    def stretch(self, rows: int) -> None:
+        if rows != self.rows:
+            self.rows = rows
+            self.styles.height = rows
+
+    def render_line(self, y: int) -> Strip:
+        return Strip.blank(self.size.width, self.visual_style.rich_style)
+
+
+class Entry:
+    """A place in the column.
+
+    Args:
+        absent: What stands for its message while that is not mounted; None for a widget that always is.
+        widget: The message.
+
+    Attributes:
+        gap: The blank rows above it, for the messages that are not mounted there.
+        hidden: Whether nothing is shown of it.
+    """
+
+    def __init__(self, absent: Absent | None = None, widget: Widget | None = None) -> None:
+        self.absent = absent
+        self.widget = widget
+        self.gap: Gap | None = None
+        self.hidden = False
+        self._rows = self._width = 0
+
+    @property
+    def speech(self) -> Speech | None:
+        """The message, if it is mounted."""
+        return self.widget if isinstance(self.widget, Speech) else None
+
+    @property
+    def node(self) -> int | None:
+        """The id of its message in the conversation."""
+        if self.absent is not None and self.widget is None:
+            return self.absent.node
+        return self.speech.node if self.speech is not None else None
+
+    def rows(self, width: int) -> int:
+        """Rows that it takes in so many columns, measured or guessed."""
+        if self.hidden:
+            return 0
+        if self._width != width and self.absent is not None:
+            self.measured(self.absent.guess(min(width, _WIDEST)), width)
+        return self._rows
+
+    def measured(self, rows: int, width: int) -> None:
+        self._rows, self._width = rows, width
+
+    def forget_rows(self) -> None:
+        """Its height has changed while it was not mounted."""
+        self._width = 0
+
+
+class Window(VerticalGroup):
+    """The column.
+
+    Attributes:
+        entries: All there is, first one on top.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="said")
+        self.entries: list[Entry] = []
+        self._foot = Gap()
+        self._arranged: DockArrangeResult | None = None
+        self._places: list[_Place] = []
+        self._owners: dict[Widget, Entry] = {}
+        self._width = 0
+
+    def compose(self) -> ComposeResult:
+        yield self._foot
+
+    # What is mounted
+
+    async def settle(self, near: range, kept: range, pinned: Collection[Entry]) -> list[Speech]:
+        """Mount what is near, and unmount what is far.
+
+        Args:
+            near: The entries that are mounted.
+            kept: Those that stay mounted.
+            pinned: Others that are mounted in any case.
+
+        Returns:
+            The messages that were mounted.
+        """
+        entries, far, fresh = self.entries, [], []
+        for at, entry in enumerate(entries):
+            if entry.widget is None:
+                if not entry.hidden and (at in near or entry in pinned):
+                    fresh.append(entry)
+            elif entry.speech is not None and at not in kept and entry not in pinned:
+                far.append(entry)
+        gone = [widget for entry in far for widget in self._dismiss(entry)]
+        await self._mount(fresh)
+        await self._stretch(gone)
+        return [entry.speech for entry in fresh if entry.speech is not None]
+
+    async def add(self, *entries: Entry, before: Entry | None = None) -> None:
+        """Put entries below all others, or above one; those with a widget are mounted at once."""
+        at = self.entries.index(before) if before is not None else len(self.entries)
+        self.entries[at:at] = entries
+        await self._place_widgets([entry for entry in entries if entry.widget is not None])
+        await self._stretch([])
+
+    async def remove(self, entries: Iterable[Entry]) -> None:
+        """Take entries out."""
+        leaving = set(entries)
+        self.entries = [entry for entry in self.entries if entry not in leaving]
+        gone = [widget for entry in leaving for widget in (entry.gap, entry.widget) if widget is not None]
+        await self._stretch(gone)
+
+    def _dismiss(self, entry: Entry) -> list[Widget]:
+        speech, gap = entry.speech, entry.gap
+        assert speech is not None
+        entry.absent, entry.widget, entry.gap = speech.absent(), None, None
+        return [speech] if gap is None else [gap, speech]
+
+    async def _mount(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            entry.widget = _present(entry.absent)
+        await self._place_widgets(entries)
+        for entry in entries:
+            if isinstance(entry.widget, UserMessage) and isinstance(entry.absent, AbsentPrompt):
+                entry.widget.recall(entry.absent)
+            elif isinstance(entry.widget, AnswerMessage) and isinstance(entry.absent, AbsentAnswer):
+                await entry.widget.recall(entry.absent)
+
+    async def _place_widgets(self, entries: Sequence[Entry]) -> None:
+        """Mount the widgets of entries that are in the column already, neighbours together."""
+        wanted, run = set(entries), list[Widget]()
+        mounted: list[AwaitMount] = []
+        for entry in self.entries:
+            if entry in wanted and entry.widget is not None:
+                run.append(entry.widget)
+            elif entry.widget is not None and run:
+                mounted.append(self.mount(*run, before=entry.gap or entry.widget))
+                run = []
+        if run:
+            mounted.append(self.mount(*run, before=self._foot))
+        for waiting in mounted:
+            await waiting
+
+    async def _stretch(self, gone: Sequence[Widget]) -> None:
+        """Make the blank rows as many as there are to be, and take away what is not needed."""
+        width, rows, leaving = self.size.width, 0, list(gone)
+        for entry in self.entries:
+            if entry.widget is None:
+                rows += entry.rows(width)
+                continue
+            if rows and entry.gap is None:
+                entry.gap = Gap()
+                self.mount(entry.gap, before=entry.widget)
+            elif not rows and entry.gap is not None:
+                leaving.append(entry.gap)
+                entry.gap = None
+            if entry.gap is not None:
+                entry.gap.stretch(rows)
+            rows = 0
+        self._foot.stretch(rows)
+        for widget in leaving:
+            widget.display = False
+        self._owners = {w: entry for entry in self.entries for w in (entry.gap, entry.widget) if w is not None}
+        await self.remove_children(leaving)
+
+    # Where things are
+
+    def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
+        arranged = super().arrange(size, optimal)
+        if not optimal and arranged is not self._arranged:
+            self._arranged, self._width = arranged, size.width
+            placed = sorted(arranged.placements, key=lambda placement: placement.region.y)
+            ends = [placement.region.y for placement in placed[1:]]
+            ends += [placement.region.bottom + placement.margin.bottom for placement in placed[-1:]]
+            self._places = [
+                _Place(one.region.y, one.region.bottom, end, one.widget) for one, end in zip(placed, ends, strict=True)
+            ]
+            for place in self._places:
+                entry = self._owners.get(place.widget)
+                if entry is not None and entry.widget is place.widget:
+                    entry.measured(place.end - place.top, size.width)
+        return arranged
+
+    @property
+    def rows(self) -> int:
+        """Of everything, at the last layout."""
+        return self._places[-1].end if self._places else 0
+
+    def lacks(self, top: float, bottom: float) -> bool:
+        """Whether something between two rows is not mounted."""
+        gaps = (place for place in self._places if isinstance(place.widget, Gap) and place.bottom > place.top)
+        return any(gap.top < bottom and gap.bottom > top for gap in gaps)
+
+    def place_of(self, widget: Widget | None) -> tuple[int, int] | None:
+        """The first row of a widget and the one below it; None before it was laid out."""
+        return next(((place.top, place.bottom) for place in self._places if place.widget is widget), None)
+
+    def top_of(self, entry: Entry) -> int | None:
+        """The first row of an entry; None if that is not known yet."""
+        if entry.widget is not None:
+            place = self.place_of(entry.widget)
+            return place[0] if place is not None else None
+        gap: Widget | None = self._foot
+        rows = 0
+        for each in self.entries[self.entries.index(entry) :]:
+            if each.widget is not None:
+                gap = each.gap
+                break
+            rows += each.rows(self._width)
+        blank = self.place_of(gap)
+        return blank[1] - rows if blank is not None else None
+
+    def at(self, row: float) -> tuple[Entry, float] | None:
+        """The entry in a row, and its top relative to that; None if there is nothing."""
+        place = next((place for place in self._places if place.end > row), None)
+        if place is None:
+            return None
+        behind = self._owners.get(place.widget)
+        if not isinstance(place.widget, Gap):
+            return (behind, place.top - row) if behind is not None else None
+        last = self.entries.index(behind) if behind is not None else len(self.entries)
+        first = last
+        while first and self.entries[first - 1].widget is None:
+            first -= 1
+        y: float = place.top
+        for entry in self.entries[first:last]:
+            if y + entry.rows(self._width) > row:
+                return entry, y - row
+            y += entry.rows(self._width)
+        return None
+
+    def around(self, at: int, top: float, start: float, end: float) -> range:
+        """The entries that reach into rows.
+
+        Args:
+            at: Where one of them stands in the column.
+            top: Its first row; the rows below count from there, not from the top of the column.
+            start: First row.
+            end: The row below the last.
+        """
+        entries, width = self.entries, self.size.width
+        first, y = at, top
+        while first > 0 and y > start:
+            first -= 1
+            y -= entries[first].rows(width)
+        while at < len(entries) and top < end:
+            top += entries[at].rows(width)
+            at += 1
+        return range(first, at)
+
+
+def _present(absent: Absent | None) -> Speech:
+    assert absent is not None
+    if isinstance(absent, AbsentPrompt):
+        return UserMessage(absent.text, absent.label, absent.node)
+    return AnswerMessage(absent.node)
