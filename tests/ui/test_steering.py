@@ -432,10 +432,10 @@ async def test_a_long_branch_is_shown_from_its_end(file: Path) -> None:
         await chat.shows("You   ◂ 1 / 2 ▸")
         await press(chat, "ctrl+up", "right")
         await chat.shows("message 59.")
-        assert len(chat.screen.query(UserMessage)) == 20
+        assert len(chat.screen.query(UserMessage)) < 20
 
 
-async def test_going_up_past_the_first_message_fetches_earlier_ones(file: Path) -> None:
+async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
     parent: int | None = None
@@ -448,13 +448,11 @@ async def test_going_up_past_the_first_message_fetches_earlier_ones(file: Path) 
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
         await chat.shows("message 49.")
-        chat.screen.messages.choose(chat.screen.messages.speeches[0])
-        assert chosen(chat) == "message 10."
-        await press(chat, "up")
-        await chat.until(lambda: len(chat.screen.messages.speeches) == 50)
-        await press(chat, "up")
-        await chat.until(lambda: chosen(chat) == "message 9.")
-        chat.screen.messages.choose(chat.screen.messages.speeches[0])
+        await press(chat, "ctrl+up")
+        for n in range(49, 0, -1):
+            await chat.until(lambda n=n: chosen(chat) == f"message {n}.")
+            await press(chat, "up")
+        await chat.until(lambda: chosen(chat) == "message 0.")
         await chat.shows("You   ◂ 1 / 2 ▸")
 
 

@@ -421,10 +421,14 @@ class MessageList(VerticalScroll, can_focus=False):
     def release_anchor(self) -> None:
         if self.following:
             self._held = self.said.at(self.scroll_y)
-        self._left = True
+            # Textual would take hold again where what is mounted above leaves the end in sight for a moment.
+            self.anchor(False)
         super().release_anchor()
 
     def on_mouse_scroll_down(self) -> None:
+        self.call_next(self._hold)
+
+    def on_scroll_to(self) -> None:
         self.call_next(self._hold)
 
     def _hold(self) -> None:
