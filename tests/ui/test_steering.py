@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ async def next_request(chat: Chat, *keys: str) -> None:
 def chosen(chat: Chat) -> str:
     speech = chat.screen.messages.chosen
     return speech.text if speech is not None else ""
+
+
+def is_chosen(chat: Chat, text: str) -> bool:
+    return chosen(chat) == text
 
 
 async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
@@ -450,7 +455,7 @@ async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> Non
         await chat.shows("message 49.")
         await press(chat, "ctrl+up")
         for n in range(49, 0, -1):
-            await chat.until(lambda n=n: chosen(chat) == f"message {n}.")
+            await chat.until(partial(is_chosen, chat, f"message {n}."))
             await press(chat, "up")
         await chat.until(lambda: chosen(chat) == "message 0.")
         await chat.shows("You   ◂ 1 / 2 ▸")

@@ -232,7 +232,7 @@ class MessageList(VerticalScroll, can_focus=False):
             entry.widget.display = not hidden
 
     async def _remove(self, entries: Iterable[Entry]) -> None:
-        await self.said.remove(entries)
+        await self.said.take_out(entries)
         if self._held is not None and self._held[0] not in self.said.entries:
             self._held = None
 
@@ -251,7 +251,7 @@ class MessageList(VerticalScroll, can_focus=False):
         if not said.entries:
             return
         if self.following or self._held is None:
-            at, top = len(said.entries), height
+            at, top = len(said.entries), float(height)
         else:
             at, top = said.entries.index(self._held[0]), self._held[1]
         near = said.around(at, top, -_AHEAD * height, (1 + _AHEAD) * height)

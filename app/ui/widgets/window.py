@@ -150,7 +150,7 @@ class Window(VerticalGroup):
         await self._place_widgets([entry for entry in entries if entry.widget is not None])
         await self._stretch([])
 
-    async def remove(self, entries: Iterable[Entry]) -> None:
+    async def take_out(self, entries: Iterable[Entry]) -> None:
         """Take entries out."""
         leaving = set(entries)
         self.entries = [entry for entry in self.entries if entry not in leaving]
