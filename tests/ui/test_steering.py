@@ -423,7 +423,7 @@ async def test_without_a_store_there_are_no_branches() -> None:
         assert chat.prompt == ""
 
 
-async def test_a_long_branch_is_shown_from_its_end(file: Path) -> None:
+async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
     leaf = store.add(number, Role.USER, "the other one", parent=None).id
@@ -436,8 +436,11 @@ async def test_a_long_branch_is_shown_from_its_end(file: Path) -> None:
         await chat.screen.open_conversation(number)
         await chat.shows("You   ◂ 1 / 2 ▸")
         await press(chat, "ctrl+up", "right")
-        await chat.shows("message 59.")
+        await chat.until(lambda: chosen(chat) == "message 0.")
+        await chat.shows("You   ◂ 2 / 2 ▸")
         assert len(chat.screen.query(UserMessage)) < 20
+        await press(chat, "ctrl+end")
+        await chat.shows("message 59.")
 
 
 async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:

@@ -244,37 +244,31 @@ class Window(VerticalGroup):
 
     def top_of(self, entry: Entry) -> int | None:
         """The first row of an entry; None if that is not known yet."""
-        if entry.widget is not None:
-            place = self.place_of(entry.widget)
-            return place[0] if place is not None else None
-        gap: Widget | None = self._foot
+        placed = {place.widget: place for place in self._places}
         rows = 0
         for each in self.entries[self.entries.index(entry) :]:
-            if each.widget is not None:
-                gap = each.gap
-                break
+            if each.widget in placed:
+                return placed[each.widget].top - rows
             rows += each.rows(self._width)
-        blank = self.place_of(gap)
-        return blank[1] - rows if blank is not None else None
+        return placed[self._foot].bottom - rows if self._foot in placed else None
 
     def at(self, row: float) -> tuple[Entry, float] | None:
         """The entry in a row, and its top relative to that; None if there is nothing."""
-        place = next((place for place in self._places if place.end > row), None)
-        if place is None:
-            return None
-        behind = self._owners.get(place.widget)
-        if not isinstance(place.widget, Gap):
-            return (behind, place.top - row) if behind is not None else None
-        last = self.entries.index(behind) if behind is not None else len(self.entries)
-        first = last
-        while first and self.entries[first - 1].widget is None:
-            first -= 1
-        y: float = place.top
-        for entry in self.entries[first:last]:
-            if y + entry.rows(self._width) > row:
+        number = next((number for number, place in enumerate(self._places) if place.end > row), len(self._places))
+        owned = ((place, self._owners.get(place.widget)) for place in self._places[number:])
+        place, behind = next(((p, each) for p, each in owned if each and each.widget is p.widget), (None, None))
+        if place is not None and behind is not None and place.top <= row:
+            return behind, place.top - row
+        # It is among what was not mounted at the last layout, upwards from the next entry that was.
+        placed = {place.widget for place in self._places}
+        y: float = place.top if place is not None else self.rows
+        for entry in reversed(self.entries[: self.entries.index(behind) if behind is not None else None]):
+            if entry.widget in placed:
+                return None
+            y -= entry.rows(self._width)
+            if y <= row:
                 return entry, y - row
-            y += entry.rows(self._width)
-        return None
+        return (self.entries[0], 0) if self.entries else None
 
     def around(self, at: int, top: float, start: float, end: float) -> range:
         """The entries that reach into rows.
