@@ -208,7 +208,7 @@ async def test_marked_text_is_still_copied_when_it_is_far_away() -> None:
 
 
 async def test_what_was_unfolded_is_so_when_it_comes_back() -> None:
-    first = compose("look at this", (Attachment("notes", "the contents"),))
+    first = compose("look at this @notes", (Attachment("notes", "the contents"),))
     async with long_chat(path(first=first, reasoning="deep thought")) as chat:
         await chat.pilot.press("ctrl+home")
         await chat.shows("look at this")
