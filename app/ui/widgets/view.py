@@ -162,12 +162,15 @@ class View(VerticalScroll, Even, can_focus=False):
         if self._wants_more:
             self._mount_soon()
 
-    async def _rest(self) -> None:
+    def _rest(self) -> None:
         self._resting = None
         left = self._moved + _REST - monotonic()
         if left > 0:
             self._resting = self.set_timer(left, self._rest)
-            return
+        else:
+            self.call_next(self._unmount_far)
+
+    async def _unmount_far(self) -> None:
         async with self._changes:
             with self.app.batch_update():
                 await self._settle(rests=True)
