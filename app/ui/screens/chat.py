@@ -47,7 +47,6 @@ from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
 from app.ui.widgets.readout_panel import ReadoutPanel
-from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
@@ -386,10 +385,7 @@ class ChatScreen(Screen[None]):
         self.prompt.insert(event.text)
 
     def action_toggle_thinking(self) -> None:
-        thoughts = self.query(Reasoning)
-        opened = not any(thought.open for thought in thoughts)
-        for thought in thoughts:
-            thought.open = opened
+        self.messages.open_thoughts()
 
     def action_toggle_tokens(self) -> None:
         self.call_later(self.tokens.toggle)
@@ -402,6 +398,9 @@ class ChatScreen(Screen[None]):
 
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
+
+    def action_beginning(self) -> None:
+        self.messages.go_to_beginning()
 
     def action_follow(self) -> None:
         self.messages.anchor()

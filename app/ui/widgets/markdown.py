@@ -11,11 +11,16 @@ class ModelMarkdown(RowsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._document = MarkdownDocument()
+        self.document = MarkdownDocument()
 
     def append(self, text: str) -> None:
         """Show more text."""
-        document = self._document
+        document = self.document
         frozen = len(document.frozen)
         document.append(text)
         self.put(frozen, [*document.frozen[frozen:], *document.open])
+
+    def show(self, document: MarkdownDocument) -> None:
+        """Show what was laid out before."""
+        self.document = document
+        self.put(0, [*document.frozen, *document.open])

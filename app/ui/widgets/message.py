@@ -15,6 +15,7 @@ from app.chat.attached import split
 from app.engine.text import Segment, printable
 from app.errors import AppError
 from app.ui.ways import NoRoomError
+from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
 from app.ui.widgets.folded import FoldedText
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from app.ui.reading.origins import Writers
     from app.ui.widgets.markdown import ModelMarkdown
     from app.ui.widgets.token_view import TokenView
+
+
+_DEAR = 20_000
+"""Characters of an answer that is not read anew each time it comes near: that would take a tenth of a second."""
 
 
 class UserMessage(Speech):
@@ -37,6 +42,7 @@ class UserMessage(Speech):
 
     def __init__(self, text: str, label: str = "You", node: int | None = None) -> None:
         super().__init__(label, node)
+        self._whole = text
         question, self._attachments = split(text)
         self._text = printable(question)
 
@@ -49,6 +55,15 @@ class UserMessage(Speech):
         for attachment in self._attachments:
             yield FoldedText(attachment)
         yield Static(Content(self._text), classes="said")
+
+    def absent(self) -> AbsentPrompt:
+        opened = [folded.open for folded in self.query(FoldedText)]
+        return AbsentPrompt(self._whole, self.speaker, self.node, opened)
+
+    def recall(self, was: AbsentPrompt) -> None:
+        """Be as a message was that is mounted no longer."""
+        for folded, opened in zip(self.query(FoldedText), was.opened, strict=False):
+            folded.open = opened
 
 
 class Problem(VerticalGroup):
@@ -83,6 +98,7 @@ class AnswerMessage(Speech):
         self._said: list[str] = []
         self._remark = ""
         self._is_final = False
+        self._error: AppError | None = None
         self._markdown: ModelMarkdown | None = None
         self._writers: Writers | None = None
         self._tokens: TokenView | None = None
@@ -172,9 +188,43 @@ class AnswerMessage(Speech):
         """More is to come: what was said about its end holds no longer."""
         self.can_go_on = False
         self.note("")
+        self._error = None
         await self.query(Problem).remove()
 
     async def fail(self, error: AppError) -> None:
         """Say why there is no answer, or no more of it."""
         self.note("")
+        self._error = error
         await self.mount(Problem(error))
+
+    # Being mounted and not
+
+    def absent(self) -> AbsentAnswer:
+        thought, text = self.reasoning, self.text
+        dear = self._markdown is not None and len(text) > _DEAR
+        return AbsentAnswer(
+            text,
+            thought.text,
+            thought.seconds,
+            thought.open,
+            self._remark,
+            self._is_final,
+            self._error,
+            self._writers if self._seen_whole else None,
+            self._markdown.document if self._markdown is not None and dear else None,
+            self.node,
+        )
+
+    async def recall(self, was: AbsentAnswer) -> None:
+        """Be as an answer was that is mounted no longer."""
+        if was.document is not None and self._markdown is not None:
+            self._begun, self._said = True, [was.text]
+            self._markdown.show(was.document)
+            await self.put("", was.thought)
+        else:
+            await self.put(was.text, was.thought)
+        self.reasoning.recall(was.seconds, opened=was.opened)
+        self._writers, self._seen_whole = was.writers, was.writers is not None or not (was.text or was.thought)
+        if was.error is not None:
+            await self.fail(was.error)
+        self.note(was.remark, is_final=was.is_final)

@@ -24,6 +24,7 @@ class Reasoning(VerticalGroup):
     def __init__(self) -> None:
         super().__init__()
         self._thought: ModelMarkdown | None = None
+        self._said: list[str] = []
         self._unread: list[str] = []
         self._words = 0
         self._in_word = False
@@ -43,7 +44,24 @@ class Reasoning(VerticalGroup):
         if live and self._words:
             self._latest = monotonic()
             self._began = self._began or self._latest
+        self._said.append(text)
         self._unread.append(text)
+        self._draw()
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self._said)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, as far as it was seen."""
+        return self._latest - self._began
+
+    def recall(self, seconds: float, *, opened: bool) -> None:
+        """Be as thinking was that is mounted no longer."""
+        self._began, self._latest = 0.0, seconds
+        self.open = opened
         self._draw()
 
     def watch_open(self) -> None:
@@ -63,7 +81,7 @@ class Reasoning(VerticalGroup):
             self._in_word = not text[-1].isspace()
 
     def _draw(self) -> None:
-        words, seconds = self._words, self._latest - self._began
+        words, seconds = self._words, self.seconds
         self.set_class(bool(words), "-begun")
         mark = "▾" if self.open else "▸"
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""

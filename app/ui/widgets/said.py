@@ -28,18 +28,23 @@ _WIDTH = 100
 class Said(VerticalGroup, Even):
     """The messages; while there are none, what the two colours mean and where to go from here."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said yet."""
+        return not self.children
+
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
 
     def _on_bindings(self, _: Screen[object]) -> None:
-        if not self.children:
+        if self.is_empty:
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        return super().render_lines(crop) if self.children else Widget.render_lines(self, crop)
+        return Widget.render_lines(self, crop) if self.is_empty else super().render_lines(crop)
 
     def render(self) -> VisualType:
-        return super().render() if self.children else self._nothing_yet()
+        return self._nothing_yet() if self.is_empty else super().render()
 
     def _nothing_yet(self) -> Content:
         target, draft = (Content.styled(_WHO[1], "$target"), Content.styled(_WHO[3], "$draft"))
