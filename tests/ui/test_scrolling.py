@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from textual import events
 from textual.selection import SELECT_ALL
 
 from app.chat.attached import Attachment, compose
@@ -17,14 +19,18 @@ from app.ui.widgets.folded import FoldedText
 from app.ui.widgets.message import AnswerMessage, UserMessage
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
-from app.ui.widgets.window import Gap
 from tests.ui.chat_driver import Chat, open_chat
 
-MESSAGES = 300
-MOST_MOUNTED = 150
-"""While the user moves: what is near, and what was left behind since the last time that it was unmounted."""
-MOST_AT_REST = 90
-"""What is near: seven windowfuls on either side of 17 rows, or thirty messages, and the last exchange."""
+MESSAGES = 60
+MOST_MOUNTED = 30
+"""What is near, three windowfuls of 17 rows on either side, what was left behind, and the last exchange."""
+
+
+@pytest.fixture(autouse=True)
+def near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few messages are a long conversation where less of it is near."""
+    monkeypatch.setattr(view, "_STEPS", (2, 3))
+    monkeypatch.setattr(view, "_MOST_FAR", 2)
 
 
 def said(n: int) -> str:
@@ -68,8 +74,17 @@ def body(chat: Chat) -> list[str]:
 
 async def settled(chat: Chat) -> None:
     """Wait until what is near is mounted and laid out."""
-    for _ in range(3):
-        await chat.pilot.pause()
+    for _ in range(5):
+        drawn = asyncio.Event()
+        chat.screen.messages.call_after_refresh(drawn.set)
+        await drawn.wait()
+
+
+async def press(chat: Chat, *keys: str) -> None:
+    """Press keys, one when all is drawn that came of the last; the pilot would wait for the processor to rest."""
+    for key in keys:
+        chat.pilot.app.post_message(events.Key(key, None))
+        await settled(chat)
 
 
 def mounted(chat: Chat) -> int:
@@ -79,88 +94,69 @@ def mounted(chat: Chat) -> int:
 def blank(chat: Chat) -> bool:
     """Whether rows are seen in place of messages."""
     messages = chat.screen.messages
-    return messages.said.lacks(messages.scroll_y, messages.scroll_y + messages.scrollable_content_region.height)
+    top, height = round(messages.scroll_y), messages.scrollable_content_region.height
+    return messages.said.lacks(messages.said.between(top, top + height))
 
 
 async def test_only_what_is_near_is_mounted_wherever_one_looks() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        for key in ["pageup"] * 40 + ["ctrl+home"] + ["pagedown"] * 40 + ["ctrl+end"]:
-            await chat.pilot.press(key)
-            await settled(chat)
+        for key in ["pageup"] * 12 + ["ctrl+home"] + ["pagedown"] * 12 + ["ctrl+end"]:
+            await press(chat, key)
             assert mounted(chat) < MOST_MOUNTED
             assert not blank(chat)
         assert f"message {MESSAGES}." in chat.text
 
 
-async def test_what_was_left_behind_goes_when_the_user_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view, "_REST", 0.01)
-    monkeypatch.setattr(view, "_MOST_FAR", MESSAGES)
-    async with long_chat(path()) as chat:
-        for _ in range(40):
-            await chat.pilot.press("pageup")
-            await settled(chat)
-        before = body(chat)
-        await chat.until(lambda: mounted(chat) < MOST_AT_REST)
-        await settled(chat)
-        assert body(chat) == before
-
-
 async def test_pages_that_were_just_read_are_still_there() -> None:
     async with long_chat(path()) as chat:
-        for _ in range(8):
-            await chat.pilot.press("pageup")
-            await settled(chat)
+        for _ in range(3):
+            await press(chat, "pageup")
         there = set(chat.screen.query(Speech))
-        for key in ["pagedown"] * 7 + ["pageup"] * 7:
-            await chat.pilot.press(key)
+        for key in ["pagedown"] * 2 + ["pageup"] * 2:
+            await press(chat, key)
             assert not blank(chat)
             await settled(chat)
         assert there <= set(chat.screen.query(Speech))
 
 
 async def test_paging_up_and_down_passes_every_message_in_order() -> None:
-    async with long_chat(path(120)) as chat:
-        await chat.shows("message 120.")
+    async with long_chat(path(30)) as chat:
+        await chat.shows("message 30.")
         seen: list[str] = []
-        for _ in range(400):
+        for _ in range(100):
             found = [row.split()[1] for row in body(chat) if row.strip().startswith("message ")]
             seen += [each for each in reversed(found) if each not in seen[-12:]]
             if "1." in found:
                 break
-            await chat.pilot.press("pageup")
-            await settled(chat)
-        assert seen == [f"{n}." for n in range(120, 0, -1)]
+            await press(chat, "pageup")
+        assert seen == [f"{n}." for n in range(30, 0, -1)]
         while not chat.screen.messages.following:
-            await chat.pilot.press("pagedown")
-            await settled(chat)
-        assert "message 120." in chat.text
+            await press(chat, "pagedown")
+        assert "message 30." in chat.text
 
 
 async def test_a_page_down_and_up_leads_back_though_guesses_are_wrong() -> None:
     async with long_chat(path()) as chat:
-        await chat.pilot.press("pageup", "pageup")
-        for _ in range(30):
-            await chat.pilot.press("pageup")
-            await settled(chat)
+        await press(chat, "pageup", "pageup")
+        for _ in range(8):
+            await press(chat, "pageup")
             above = body(chat)
-            await chat.pilot.press("pagedown")
-            await settled(chat)
+            await press(chat, "pagedown")
             assert body(chat) != above
-            await chat.pilot.press("pageup")
-            await settled(chat)
+            await press(chat, "pageup")
             assert body(chat) == above
 
 
 async def test_the_first_and_the_last_message_are_one_key_away() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         assert chat.screen.messages.scroll_y == 0
         assert not chat.screen.messages.following
         assert mounted(chat) < MOST_MOUNTED
-        await chat.pilot.press("ctrl+end")
+        await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
         assert chat.screen.messages.following
 
@@ -169,10 +165,9 @@ async def test_what_is_seen_stays_while_an_answer_grows_and_is_never_unmounted()
     async with long_chat(path()) as chat:
         await chat.send("go on")
         answer = chat.screen.messages.answer
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("message 1.")
-        await chat.pilot.press("pagedown", "pagedown")
-        await settled(chat)
+        await press(chat, "pagedown", "pagedown")
         before = body(chat)
         for n in range(5):
             chat.engine.says(f"line {n}\n\n" * 30)
@@ -182,7 +177,7 @@ async def test_what_is_seen_stays_while_an_answer_grows_and_is_never_unmounted()
         assert chat.screen.messages.answer is answer
         assert answer is not None
         assert answer.is_attached
-        await chat.pilot.press("ctrl+end")
+        await press(chat, "ctrl+end")
         await chat.shows("line 4")
         await chat.until(lambda: "new text below" not in chat.text)
         chat.engine.says("the end")
@@ -193,44 +188,39 @@ async def test_what_is_seen_stays_while_an_answer_grows_and_is_never_unmounted()
 
 async def test_a_resize_keeps_the_first_message_in_sight() -> None:
     async with long_chat(path(), size=(120, 40)) as chat:
-        await chat.pilot.press("ctrl+home", *["pagedown"] * 4)
-        await settled(chat)
-        held = chat.screen.messages._held
-        assert held is not None
+        await press(chat, "ctrl+home", *["pagedown"] * 4)
+        messages = chat.screen.messages
+        first = messages.said.at(messages.scroll_y)
+        assert first is not None
         await chat.pilot.resize_terminal(60, 30)
         await settled(chat)
-        after = chat.screen.messages._held
-        assert after is not None
-        assert after[0] is held[0]
-        place = chat.screen.messages.said.place_of(held[0].widget)
-        assert place is not None
-        assert place[0] <= chat.screen.messages.scroll_y <= place[1]
+        assert messages.said.at(messages.scroll_y) is first
         assert not blank(chat)
 
 
 async def test_a_chosen_message_stays_and_its_neighbour_is_mounted_for_the_keys() -> None:
     async with long_chat(path()) as chat:
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         first = chat.screen.messages.speeches[0]
         chat.screen.messages.choose(first)
-        await chat.pilot.press("ctrl+end")
+        await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
         await settled(chat)
         assert chat.screen.messages.chosen is first
         assert mounted(chat) < MOST_MOUNTED
-        await chat.pilot.press("down")
+        await press(chat, "down")
         await chat.until(lambda: (s := chat.screen.messages.chosen) is not None and s.text.startswith("message 2."))
         await chat.shows("message 2.")
 
 
 async def test_marked_text_is_still_copied_when_it_is_far_away() -> None:
     async with long_chat(path()) as chat:
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         text = chat.screen.messages.speeches[0].query_one(".said")
         chat.screen.selections = {text: SELECT_ALL}
-        await chat.pilot.press("ctrl+end")
+        await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
         await settled(chat)
         assert (chat.screen.get_selected_text() or "").startswith("message 1.")
@@ -239,29 +229,29 @@ async def test_marked_text_is_still_copied_when_it_is_far_away() -> None:
 async def test_what_was_unfolded_is_so_when_it_comes_back() -> None:
     first = compose("look at this @notes", (Attachment("notes", "the contents"),))
     async with long_chat(path(first=first, reasoning="deep thought")) as chat:
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("look at this")
         chat.screen.query(FoldedText).first().open = True
         chat.screen.query(Reasoning).first().open = True
         await chat.shows("deep thought")
         gone = chat.screen.messages.speeches[0]
-        await chat.pilot.press("ctrl+end")
+        await press(chat, "ctrl+end")
         await chat.until(lambda: not gone.is_attached)
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("the contents")
         await chat.shows("deep thought")
 
 
 async def test_one_key_unfolds_the_thinking_of_all() -> None:
     async with long_chat(path(reasoning="deep thought")) as chat:
-        await chat.pilot.press("ctrl+t")
-        await settled(chat)
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+t")
+        await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         await chat.shows("deep thought")
 
 
-async def test_an_answer_comes_back_as_it_was() -> None:
+async def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "_MOST_FAR", 0)
     async with open_chat() as chat:
         await chat.send("first prompt")
         chat.engine.says("**bold** words", thinking=False)
@@ -269,21 +259,38 @@ async def test_an_answer_comes_back_as_it_was() -> None:
         await chat.ready()
         first = chat.answers[0]
         first.note("a remark")
-        for n in range(14):
-            await chat.send(f"prompt {n}")
-            chat.engine.says("long\n\n" * 20)
-            chat.engine.finishes()
-            await chat.ready()
+        await chat.send("another prompt")
+        chat.engine.says("long\n\n" * 60)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.send("and another")
         await chat.until(lambda: not first.is_attached)
-        assert mounted(chat) < 28
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("bold words")
         await chat.shows("a remark")
         again = chat.answers[0]
         assert again is not first
         assert again.text == "**bold** words"
-        await chat.pilot.press("f3")
-        await chat.until(lambda: again.shows_tokens)
+        await press(chat, "f3")
+        await chat.shows("**bold** words")
+
+
+async def test_the_writers_of_an_answer_that_comes_back_are_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "_MOST_FAR", 0)
+    async with open_chat() as chat:
+        await chat.send("first prompt")
+        chat.engine.says("**bold** words")
+        chat.engine.finishes()
+        await chat.ready()
+        first = chat.answers[0]
+        await chat.send("another prompt")
+        chat.engine.says("long\n\n" * 60)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.send("and another")
+        await chat.until(lambda: not first.is_attached)
+        await press(chat, "f3")
+        await press(chat, "ctrl+home")
         await chat.shows("**bold** words")
 
 
@@ -292,13 +299,13 @@ async def test_a_branch_is_gone_to_from_a_message_far_up() -> None:
     nodes.insert(2, Node(1000, 1, Role.ASSISTANT, "the other answer", "", State.COMPLETE, 2.5))
     async with long_chat(nodes) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await chat.pilot.press("ctrl+home")
+        await press(chat, "ctrl+home")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
         chat.screen.messages.choose(chat.screen.messages.speeches[1])
-        await chat.pilot.press("right")
+        await press(chat, "right")
         await chat.shows("the other answer")
         await chat.until(lambda: len(chat.screen.messages.said.entries) == 2)
-        await chat.pilot.press("left")
+        await press(chat, "left")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
         await chat.until(lambda: len(chat.screen.messages.said.entries) == MESSAGES)
         await chat.shows("message 2.")
@@ -318,7 +325,20 @@ async def test_a_message_that_is_not_mounted_is_reached(kind: type[Speech]) -> N
         assert await chat.screen.messages.reach(10_000) is None
 
 
-async def test_blank_rows_take_no_clicks_and_no_keys() -> None:
+async def test_blank_rows_stand_for_what_is_not_mounted() -> None:
     async with long_chat(path()) as chat:
-        assert all(not gap.can_focus for gap in chat.screen.query(Gap))
-        assert sum(gap.rows for gap in chat.screen.query(Gap)) > 10 * len(body(chat))
+        await settled(chat)
+        messages = chat.screen.messages
+        first = next(entry for entry in messages.said.entries if entry.widget is not None)
+        assert messages.said.top_of(first) > 10 * len(body(chat))
+        assert messages.max_scroll_y == messages.said.rows - messages.scrollable_content_region.height
+
+
+@pytest.mark.parametrize("moment", [0, 1, 3, 10])
+async def test_the_application_may_end_while_messages_are_being_mounted(moment: int) -> None:
+    async with long_chat(path()) as chat:
+        mounting = asyncio.create_task(chat.screen.messages.reach(3))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        chat.pilot.app.exit()
+        await mounting

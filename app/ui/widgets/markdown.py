@@ -7,11 +7,16 @@ from app.ui.widgets.rows_view import RowsView
 
 
 class ModelMarkdown(RowsView):
-    """Text that comes from a model, in pieces."""
+    """Text that comes from a model, in pieces.
 
-    def __init__(self) -> None:
+    Args:
+        document: What was laid out before.
+    """
+
+    def __init__(self, document: MarkdownDocument | None = None) -> None:
         super().__init__()
-        self.document = MarkdownDocument()
+        self.document = document or MarkdownDocument()
+        self.put(0, [*self.document.frozen, *self.document.open])
 
     def append(self, text: str) -> None:
         """Show more text."""
@@ -19,8 +24,3 @@ class ModelMarkdown(RowsView):
         frozen = len(document.frozen)
         document.append(text)
         self.put(frozen, [*document.frozen[frozen:], *document.open])
-
-    def show(self, document: MarkdownDocument) -> None:
-        """Show what was laid out before."""
-        self.document = document
-        self.put(0, [*document.frozen, *document.open])

@@ -10,7 +10,7 @@ from textual.widgets import Static
 from app.chat.tree import Node, Tree
 from app.engine.text import printable
 from app.errors import AppError
-from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt, absent
+from app.ui.widgets.absent import Absent, AbsentAnswer, AbsentPrompt, absent
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
@@ -41,7 +41,7 @@ class MessageList(View, can_focus=False):
         """Add a prompt and the place for its answer, and go there."""
         async with self._changes:
             self._asked, self._replaced = Entry(AbsentPrompt(prompt)), ()
-            self.said.entries.append(self._asked)
+            self.said.put([self._asked])
             return await self._begin_answer()
 
     async def ask_again(self, prompt: UserMessage | None = None) -> None:
@@ -53,13 +53,12 @@ class MessageList(View, can_focus=False):
         async with self._changes:
             self._asked = self._entry_of(prompt) or self._asked
             self._replaced = self._below(self._asked)
-            for entry in self._replaced:
-                self._hide(entry, True)
+            self._hide(self._replaced, True)
             await self._begin_answer()
 
     async def _begin_answer(self) -> AnswerMessage:
         self._answer = Entry(AbsentAnswer())
-        self.said.entries.append(self._answer)
+        self.said.put([self._answer])
         self.anchor()
         await self._settle()
         assert self.answer is not None
@@ -72,7 +71,7 @@ class MessageList(View, can_focus=False):
             assert self._answer is not None
             prompts = [entry for entry in entries[: entries.index(self._answer)] if _is_prompt(entry)]
             self._asked = prompts[-1] if prompts else None
-            await self._remove(self._below(self._answer))
+            await self._take_out(self._below(self._answer))
             await answer.go_on()
             self.anchor()
             await self._settle()
@@ -89,38 +88,39 @@ class MessageList(View, can_focus=False):
         async with self._changes:
             replaced, self._replaced = self._replaced, ()
             if counts:
-                await self._remove(replaced)
+                await self._take_out(replaced)
             else:
-                for entry in replaced:
-                    self._hide(entry, False)
+                self._hide(replaced, False)
                 await self._settle()
             return bool(replaced) and not counts
 
     async def take_back(self) -> None:
         """Remove the last prompt and the place for its answer."""
         async with self._changes:
-            await self._remove([entry for entry in (self._asked, self._answer) if entry is not None])
+            await self._take_out([entry for entry in (self._asked, self._answer) if entry is not None])
             await self._settle_last()
 
     async def notice(self, text: str) -> None:
         """Say something that belongs to no answer."""
         async with self._changes:
-            widget = Static(printable(text), classes="notice", markup=False)
-            await self.said.add(Entry(widget=widget), before=self._answer)
+            await self._put(Static(printable(text), classes="notice", markup=False), before=self._answer)
 
     async def tell(self, text: str) -> None:
         """Say something below everything else, in place of what was told before."""
         async with self._changes:
             told = [entry for entry in self.said.entries if entry.widget is not None and entry.widget.id == "told"]
-            await self._remove(told)
-            widget = Static(printable(text), classes="notice", id="told", markup=False)
-            await self.said.add(Entry(widget=widget))
+            await self._take_out(told)
+            await self._put(Static(printable(text), classes="notice", id="told", markup=False))
             self.anchor()
 
     async def fail(self, error: AppError) -> None:
         """Say what could not be done."""
         async with self._changes:
-            await self.said.add(Entry(widget=Problem(error)))
+            await self._put(Problem(error))
+
+    async def _put(self, widget: Widget, before: Entry | None = None) -> None:
+        self.said.put([Entry(widget=widget)], before)
+        await self._settle()
 
     async def clear(self) -> None:
         """Begin a new conversation."""
@@ -129,9 +129,9 @@ class MessageList(View, can_focus=False):
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
         async with self._changes:
-            await self._remove(list(self.said.entries))
             self._replaced = ()
-            self.said.entries = [Entry(absent(node)) for node in path]
+            await self._take_out(self.said.entries)
+            self.said.put([Entry(absent(node)) for node in path])
             self.anchor()
             await self._settle_last()
 
@@ -142,14 +142,11 @@ class MessageList(View, can_focus=False):
         async with self._changes:
             entry, entries = self._entry_of(speech), self.said.entries
             assert entry is not None
-            at, held = entries.index(entry), self._held
-            fresh = [Entry(absent(node)) for node in nodes]
-            entries.extend(fresh)
             self._replaced = ()
-            await self._remove(entries[at : len(entries) - len(fresh)])
-            if held is not None and held[0] not in self.said.entries and fresh:
-                # What takes the place of what is seen is seen there.
-                self._held = fresh[0], held[1]
+            fresh = [Entry(absent(node)) for node in nodes]
+            leaving = entries[entries.index(entry) :]
+            self.said.put(fresh)
+            await self._take_out(leaving)
             await self._settle_last()
 
     def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
@@ -199,19 +196,16 @@ class MessageList(View, can_focus=False):
         entries = self.said.entries
         return tuple(each for each in entries[entries.index(entry) + 1 :] if not each.hidden)
 
-    def _hide(self, entry: Entry, hidden: bool) -> None:
-        entry.hidden = hidden
-        if entry.widget is not None:
-            entry.widget.display = not hidden
-
-    async def _remove(self, entries: Iterable[Entry]) -> None:
-        await self.said.take_out(entries)
-        if self._held is not None and self._held[0] not in self.said.entries:
-            self._held = None
+    def _hide(self, entries: Iterable[Entry], hidden: bool) -> None:
+        for entry in entries:
+            entry.hidden = hidden
+            if entry.widget is not None:
+                entry.widget.display = not hidden
+        self.said.resize()
 
     async def _settle_last(self) -> None:
         """The last message has become another one."""
-        shown = [entry for entry in self.said.entries if _is_prompt(entry) or _is_answer(entry)]
+        shown = [entry for entry in self.said.entries if entry.absent is not None]
         self._answer = shown[-1] if shown and _is_answer(shown[-1]) else None
         self._asked = next((entry for entry in reversed(shown) if _is_prompt(entry)), None)
         await self._settle()
@@ -221,10 +215,13 @@ class MessageList(View, can_focus=False):
     def _pinned(self) -> set[Entry]:
         return {entry for entry in (self._asked, self._answer) if entry is not None}
 
-    async def _furnish(self, speech: Speech) -> None:
+    def _present(self, absent: Absent | None) -> Speech:
+        if isinstance(absent, AbsentPrompt):
+            speech: Speech = UserMessage(absent)
+        else:
+            speech = AnswerMessage(absent, tokens=self._shows_tokens)
         self._mark(speech)
-        if self._shows_tokens and isinstance(speech, AnswerMessage):
-            await speech.show_tokens(True)
+        return speech
 
     # The chosen message
 
@@ -252,9 +249,7 @@ class MessageList(View, can_focus=False):
 
     def step(self, direction: int) -> bool:
         """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
-        entries = [
-            entry for entry in self.said.entries if (_is_prompt(entry) or _is_answer(entry)) and not entry.hidden
-        ]
+        entries = [entry for entry in self.said.entries if entry.absent is not None and not entry.hidden]
         chosen = self._entry_of(self.chosen)
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
         if 0 <= at < len(entries):
@@ -275,6 +270,7 @@ class MessageList(View, can_focus=False):
             if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
                 entry.absent.opened = opened
                 entry.forget_rows()
+        self.said.resize()
 
     async def show_tokens(self, shown: bool) -> None:
         """Show the tokens of every answer that was seen coming, or the answers as they were."""
@@ -285,8 +281,8 @@ class MessageList(View, can_focus=False):
 
 
 def _is_prompt(entry: Entry) -> bool:
-    return isinstance(entry.widget if entry.widget is not None else entry.absent, UserMessage | AbsentPrompt)
+    return isinstance(entry.absent, AbsentPrompt)
 
 
 def _is_answer(entry: Entry) -> bool:
-    return isinstance(entry.widget if entry.widget is not None else entry.absent, AnswerMessage | AbsentAnswer)
+    return isinstance(entry.absent, AbsentAnswer)

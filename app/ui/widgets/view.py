@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from time import monotonic
+from typing import NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.geometry import Size
-from textual.getters import query_one
 from textual.layout import DockArrangeResult
 from textual.scrollbar import ScrollBar
-from textual.timer import Timer
 from textual.widget import Widget
 
+from app.ui.widgets.absent import Absent
 from app.ui.widgets.even import Even
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.window import Entry, Window
@@ -23,11 +22,16 @@ _LEAST, _STEPS = 1, (4, 7)
 """Windowfuls beside what is seen. With fewer than the least mounted there are more to mount: on the side that the user
 moves to, so many at a time that a key never waits long."""
 _MANY = 30
-"""Entries that are mounted on one side beyond the least; small ones in a large window need not be seven windowfuls."""
-_MOST_FAR = 60
+"""Entries that are mounted on one side at most; small ones in a large window need not be seven windowfuls."""
+_MOST_FAR = 30
 """Messages that are left behind while the user moves on, before they are unmounted together."""
-_REST = 1.0
-"""Seconds without moving after which what is far is unmounted."""
+
+
+class _Held(NamedTuple):
+    """What stays where it is on the screen: an entry, and its first row relative to what is seen."""
+
+    entry: Entry
+    offset: float
 
 
 class View(VerticalScroll, Even, can_focus=False):
@@ -37,115 +41,107 @@ class View(VerticalScroll, Even, can_focus=False):
     the entries holds `_changes` meanwhile.
     """
 
-    said = query_one("#said", Window)
-
     def __init__(self) -> None:
         super().__init__()
-        self._left = False
-        self._held: tuple[Entry, float] | None = None
-        """The first entry in sight, and its top relative to what is seen."""
+        self.said = Window()
+        self._held: _Held | None = None
+        """The first entry in sight; None while the view moves with the end."""
         self._upwards = True
         self._changes = asyncio.Lock()
-        self._mounts_now = self._mounts_soon = self._wants_more = False
+        self._mounts_now = self._mounts_soon = False
         self._height = 0
         """Rows that are seen, at the last layout; Textual would make one anew to tell."""
-        self._moved = 0.0
-        self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield Window()
+        yield self.said
 
     def on_mount(self) -> None:
         self.anchor()
 
     # What is mounted
 
+    def _present(self, absent: Absent | None) -> Speech:
+        """The message that something stands for."""
+        raise NotImplementedError
+
     def _pinned(self) -> Iterable[Entry]:
         """What is mounted wherever the user looks; what has the keys or is marked as text is in any case."""
         return ()
 
-    async def _furnish(self, speech: Speech) -> None:
-        """A message was mounted."""
-
-    async def _settle(self, also: Iterable[Entry] = (), *, rests: bool = False) -> None:
+    async def _settle(self, also: Iterable[Entry] = ()) -> bool:
         """Mount the next of what is near to what is seen, and unmount what is far if that is much.
 
         Args:
             also: What else is to be mounted.
-            rests: Whether the user has not moved for a while: then all that is far goes.
+
+        Returns:
+            Whether there was something to mount.
         """
-        said, entries = self.said, self.said.entries
-        if not entries:
-            return
-        pinned = {entries[-1], *self._pinned(), *also, *self._in_use()}
-        near = self._next_near()
-        fresh = [
-            entry
-            for at, entry in enumerate(entries)
-            if entry.widget is None and not entry.hidden and (at in near or entry in pinned)
-        ]
-        kept = self._around(_STEPS[-1], _STEPS[-1])
-        far = [
-            entry
-            for at, entry in enumerate(entries)
-            if entry.speech is not None and at not in kept and entry not in pinned
-        ]
-        leaves = far if rests or len(far) > _MOST_FAR else []
-        if far and not leaves and self._resting is None:
-            self._resting = self.set_timer(_REST, self._rest)
-        self._wants_more = bool(fresh)
-        if fresh or leaves:
-            await said.change(fresh, leaves)
-        else:
-            await said.stretch()
-        for entry in fresh:
-            if entry.speech is not None:
-                await self._furnish(entry.speech)
+        if not self.is_attached:
+            # The application is about to end.
+            return False
+        entries = self.said.entries
+        pinned = {*entries[-1:], *self._pinned(), *also}
+        near, kept = self._next_near(), self._around(_STEPS[-1], _STEPS[-1])
+        fresh, far = list[Entry](), list[Entry]()
+        for number, entry in enumerate(entries):
+            if entry.widget is None and not entry.hidden and (number in near or entry in pinned):
+                entry.widget = self._present(entry.absent)
+            if entry.widget is not None and entry.widget.parent is None:
+                fresh.append(entry)
+            elif entry.speech is not None and number not in kept and entry not in pinned:
+                far.append(entry)
+        if len(far) <= _MOST_FAR:
+            far.clear()
+        if fresh or far:
+            # What is blank is not drawn before it is mounted.
+            with self.app.batch_update():
+                await self.said.change(fresh, self._unused(far))
+        return bool(fresh)
 
     def _next_near(self) -> range:
         """The nearest entries of which some are not mounted; if all are, as far as it goes."""
-        near = self._around(0, 0)
-        if self._lacks(near):
+        ahead = [(step, _LEAST) if self._upwards else (_LEAST, step) for step in _STEPS]
+        if self.said.lacks(self._around(0, 0)):
             return self._around(_LEAST, _LEAST)
-        for ahead in _STEPS:
-            near = self._around(*((ahead, _LEAST) if self._upwards else (_LEAST, ahead)))
-            if self._lacks(near):
-                break
-        return near
+        steps = [self._around(*windowfuls) for windowfuls in ahead]
+        return next(filter(self.said.lacks, steps), steps[-1])
 
     def _around(self, above: float, below: float) -> range:
-        """The entries in so many windowfuls above and below what is seen, but not too many of them."""
-        said, height = self.said, self._height
-        if self.following or self._held is None:
-            at, top = len(said.entries), float(height)
-        else:
-            at, top = said.entries.index(self._held[0]), self._held[1]
-        wanted = said.around(at, top, -above * height, (1 + below) * height)
-        least = said.around(at, top, -min(above, _LEAST) * height, (1 + min(below, _LEAST)) * height)
-        return range(max(wanted.start, least.start - _MANY), min(wanted.stop, least.stop + _MANY))
+        """The numbers of the entries in so many windowfuls beside what is seen, but not too many of them."""
+        top, height = self._top, self._height
+        seen = self.said.between(top, top + height)
+        wide = self.said.between(top - above * height, top + (1 + below) * height)
+        return range(max(wide.start, seen.start - _MANY), min(wide.stop, seen.stop + _MANY))
 
-    def _lacks(self, near: range) -> bool:
-        return any(entry.widget is None and not entry.hidden for entry in self.said.entries[near.start : near.stop])
-
-    def _in_use(self) -> list[Entry]:
-        """What has the keys, is marked as text or as being changed."""
+    def _unused(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those that have not the keys, and of which nothing is marked as text or as being changed."""
         selected = {ancestor for widget in self.screen.selections for ancestor in widget.ancestors}
         return [
             entry
-            for entry in self.said.entries
+            for entry in entries
             if (speech := entry.speech) is not None
-            and (speech in selected or speech.has_focus_within or speech.has_class("-changed"))
+            and not (speech in selected or speech.has_focus_within or speech.has_class("-changed"))
         ]
+
+    async def _take_out(self, entries: Iterable[Entry]) -> None:
+        """Take entries out; what comes in the place of what is held is held there."""
+        leaving, held = set(entries), self._held
+        if held is not None and held.entry in leaving:
+            all_of_them = self.said.entries
+            number = all_of_them.index(held.entry)
+            nearest = [*all_of_them[number:], *reversed(all_of_them[:number])]
+            instead = next((entry for entry in nearest if entry not in leaving), None)
+            self._held = _Held(instead, held.offset) if instead is not None else None
+        await self.said.take_out(leaving)
 
     def _look(self) -> None:
         """See to it that what is near is mounted: at once what is seen, the rest when that is drawn."""
-        height = self._height
-        top = self.scroll_y if self.following or self._held is None else self._top
-        if self.said.lacks(top, top + height):
+        if self.said.lacks(self._around(0, 0)):
             if not self._mounts_now:
                 self._mounts_now = True
                 self.call_next(self._mount_next)
-        elif self._wants_more or self.said.lacks(top - _LEAST * height, top + (1 + _LEAST) * height):
+        elif self.said.lacks(self._around(_LEAST, _LEAST)):
             self._mount_soon()
 
     def _mount_soon(self) -> None:
@@ -156,24 +152,9 @@ class View(VerticalScroll, Even, can_focus=False):
     async def _mount_next(self) -> None:
         self._mounts_now = self._mounts_soon = False
         async with self._changes:
-            # What is blank is not drawn before it is mounted.
-            with self.app.batch_update():
-                await self._settle()
-        if self._wants_more:
+            is_more = await self._settle()
+        if is_more:
             self._mount_soon()
-
-    def _rest(self) -> None:
-        self._resting = None
-        left = self._moved + _REST - monotonic()
-        if left > 0:
-            self._resting = self.set_timer(left, self._rest)
-        else:
-            self.call_next(self._unmount_far)
-
-    async def _unmount_far(self) -> None:
-        async with self._changes:
-            with self.app.batch_update():
-                await self._settle(rests=True)
 
     # Where the user looks
 
@@ -188,7 +169,7 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def _hold_still(self, furthest: int) -> None:
         """Keep the first entry in sight where it is, before anything is drawn elsewhere."""
-        if not self.following and self._held is not None:
+        if self._held is not None:
             y = min(max(0, round(self._top)), max(0, furthest))
             if y != round(self.scroll_y):
                 self.set_scroll(None, y)
@@ -198,30 +179,31 @@ class View(VerticalScroll, Even, can_focus=False):
 
     @property
     def _top(self) -> float:
-        """The first row in sight."""
-        top = self.said.top_of(self._held[0]) if self._held is not None and not self.following else None
-        return top - self._held[1] if top is not None and self._held is not None else self.scroll_y
+        """The first row in sight, at the next layout."""
+        if self._held is None:
+            return max(0, self.said.rows - self._height)
+        return self.said.top_of(self._held.entry) - self._held.offset
+
+    def _hold(self, y: float) -> None:
+        """Keep what is in a row at the top of what is seen."""
+        entry = self.said.at(y)
+        self._held = _Held(entry, self.said.top_of(entry) - y) if entry is not None else None
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if not self.following:
-            self._held = self.said.at(self.scroll_y)
-            self._moves(new_value - old_value)
+        if self._held is not None:
+            self._upwards = new_value < old_value
+            self._hold(new_value)
         self._look()
-
-    def _moves(self, rows: float) -> None:
-        self._moved = monotonic()
-        self._upwards = rows < 0 if rows else self._upwards
 
     @property
     def following(self) -> bool:
         """Whether the view moves with the end of the conversation."""
-        return not self._left
+        return self._held is None
 
     def page(self, direction: int) -> None:
         """Move up (-1) or down (1) by what is in sight; at the end, follow again."""
         self._go(self._top + direction * self._height)
-        self._hold()
 
     def go_to_beginning(self) -> None:
         """Show the first message."""
@@ -229,51 +211,52 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def _go(self, y: float) -> None:
         """Show what is from a row on; what is not mounted there is, before it is drawn."""
-        y = min(max(0, y), self.max_scroll_y)
-        if self.said.lacks(y, y + self._height):
+        y = max(0, min(y, self.said.rows - self._height))
+        if self.said.lacks(self.said.between(y, y + self._height)):
             self.release_anchor()
-            self._moves(y - self._top)
-            self._held = self.said.at(y)
+            self._upwards = y < self._top
+            self._hold(y)
             self._look()
         else:
             self.scroll_to(y=y, animate=False, immediate=True)
+        self._follow_at_end()
 
     def _show(self, entry: Entry) -> None:
         """Bring an entry in sight."""
-        place, height = self.said.place_of(entry.widget), self._height
-        if place is None:
+        top, height = self.said.top_of(entry), self._height
+        rows = entry.widget.outer_size.height if entry.widget is not None else 0
+        if not rows:
             # It was mounted just now, and comes to the top.
             self.release_anchor()
-            self._held = entry, 0
+            self._held = _Held(entry, 0)
             self.refresh(layout=True)
-            return
-        top, bottom = place
-        if top < self.scroll_y or bottom - top >= height:
+        elif top < self.scroll_y or rows >= height:
             self._go(top)
-        elif bottom > self.scroll_y + height:
-            self._go(bottom - height)
-        self._hold()
+        elif top + rows > self.scroll_y + height:
+            self._go(top + rows - height)
+        else:
+            self._follow_at_end()
 
     def anchor(self, anchor: bool = True) -> None:
-        self._left = not anchor
-        self._upwards = self._upwards or anchor
+        if anchor:
+            self._held, self._upwards = None, True
         super().anchor(anchor)
         self._look()
 
     def release_anchor(self) -> None:
-        if self.following:
-            self._held = self.said.at(self.scroll_y)
+        if self._held is None:
+            self._hold(self.scroll_y)
             # Textual would take hold again where what is mounted above leaves the end in sight for a moment.
             self.anchor(False)
         super().release_anchor()
 
     def on_mouse_scroll_down(self) -> None:
-        self.call_next(self._hold)
+        self.call_next(self._follow_at_end)
 
     def on_scroll_to(self) -> None:
-        self.call_next(self._hold)
+        self.call_next(self._follow_at_end)
 
-    def _hold(self) -> None:
+    def _follow_at_end(self) -> None:
         # Textual lets go of the end on every scroll, and takes hold again only if something moved.
-        if self.is_vertical_scroll_end and not self._mounts_now:
+        if self._top >= self.said.rows - self._height:
             self.anchor()
