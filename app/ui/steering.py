@@ -64,9 +64,9 @@ class Steering:
             case Wish.LEAVE:
                 screen.prompt.focus()
             case Wish.UP:
-                screen.messages.step(-1)
+                await screen.messages.step(-1)
             case Wish.DOWN:
-                if not screen.messages.step(1):
+                if not await screen.messages.step(1):
                     screen.prompt.focus()
             case Wish.EDIT:
                 self._edit(speech)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from textual import events
@@ -14,12 +15,16 @@ from app.chat.attached import Attachment, compose
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
-from app.ui.widgets import view
+from app.errors import AppError
+from app.ui.reading.origins import Writers
+from app.ui.widgets import message, view
+from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
 from app.ui.widgets.folded import FoldedText
 from app.ui.widgets.message import AnswerMessage, UserMessage
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
 from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.test_conversations import back, look
 
 MESSAGES = 60
 MOST_MOUNTED = 30
@@ -214,6 +219,15 @@ async def test_a_chosen_message_stays_and_its_neighbour_is_mounted_for_the_keys(
         await chat.shows("message 2.")
 
 
+async def test_every_key_counts_where_messages_are_not_mounted() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+up")
+        for _ in range(25):
+            chat.pilot.app.post_message(events.Key("up", None))
+        await chat.until(lambda: (s := chat.screen.messages.chosen) is not None and s.node == MESSAGES - 25)
+        await chat.shows(f"message {MESSAGES - 25}.")
+
+
 async def test_marked_text_is_still_copied_when_it_is_far_away() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home")
@@ -250,8 +264,23 @@ async def test_one_key_unfolds_the_thinking_of_all() -> None:
         await chat.shows("deep thought")
 
 
-async def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
+    included = compose("look at @notes and @more", (Attachment("notes", "the contents"), Attachment("more", "others")))
+    prompts = AbsentPrompt("hello", "System", 3, []), AbsentPrompt(included, "You", None, [False, True])
+    answers = (
+        AbsentAnswer("*text*", "a thought", 5.0, opened=True, remark="stopped", is_final=True, node=7),
+        AbsentAnswer("text", error=AppError("It broke.", "Mend it.")),
+        AbsentAnswer("text", writers=Writers()),
+    )
+    async with open_chat():
+        assert [UserMessage(was).absent() for was in prompts] == [*prompts]
+        assert [AnswerMessage(was).absent() for was in answers] == [*answers]
+
+
+@pytest.mark.parametrize("dear", [0, 1_000])
+async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_MOST_FAR", 0)
+    monkeypatch.setattr(message, "_DEAR", dear)
     async with open_chat() as chat:
         await chat.send("first prompt")
         chat.engine.says("**bold** words", thinking=False)
@@ -323,6 +352,21 @@ async def test_a_message_that_is_not_mounted_is_reached(kind: type[Speech]) -> N
         assert isinstance(speech, kind)
         assert speech.text.startswith(f"message {wanted}.")
         assert await chat.screen.messages.reach(10_000) is None
+
+
+async def test_what_a_search_finds_is_brought_in_sight() -> None:
+    nodes = path()
+    nodes[20] = replace(nodes[20], text="a needle" + nodes[20].text)
+    async with long_chat(nodes) as chat:
+        await look(chat)
+        for character in "needle":
+            chat.pilot.app.post_message(events.Key(character, character))
+        await chat.shows("a needle")
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
+        assert not chat.screen.messages.following
+        assert chat.screen.prompt.has_focus
 
 
 async def test_blank_rows_stand_for_what_is_not_mounted() -> None:

@@ -215,7 +215,7 @@ class ChatScreen(Screen[None]):
         self.steering.leave()
 
     def action_choose(self) -> None:
-        self.messages.step(-1)
+        self.call_later(self.messages.step, -1)
 
     @on(Speech.Clicked)
     def _choose(self, event: Speech.Clicked) -> None:
@@ -262,6 +262,12 @@ class ChatScreen(Screen[None]):
         """See `Whereabouts.open`."""
         await self._whereabouts.open(conversation)
 
+    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
+        """Go on with the conversation that was found, and show the message; None stays."""
+        await self.open_conversation(found.conversation if found is not None else None)
+        if found is not None and found.message is not None:
+            await self.messages.seek(found.message)
+
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
         self.prompt.choose(event.suggestion)
@@ -290,7 +296,7 @@ class ChatScreen(Screen[None]):
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.prompt.focus()
-        await self.open_conversation(event.conversation)
+        await self.open_found(event)
 
     async def on_conversation_picker_changed(self) -> None:
         await self.open_conversation(None)

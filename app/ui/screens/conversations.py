@@ -21,8 +21,8 @@ from app.ui.widgets.key_bar import KeyBar
 _KEYS = ("found.open", "found.leave", "found.rename", "found.pin", "found.delete", "found.undelete", "app.quit")
 
 
-class ConversationsScreen(Overlay[int | None]):
-    """Choose a conversation; the result is its id, or None to go on as before.
+class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
+    """Choose a conversation; the result is what was chosen, or None to go on as before.
 
     Args:
         keeper: Has them.
@@ -50,7 +50,7 @@ class ConversationsScreen(Overlay[int | None]):
 
     @on(ConversationPicker.Chosen)
     def _take(self, event: ConversationPicker.Chosen) -> None:
-        self.dismiss(event.conversation)
+        self.dismiss(event)
 
     @on(Hint.Wanted)
     def _hint(self, event: Hint.Wanted) -> None:

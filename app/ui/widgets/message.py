@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -41,9 +41,9 @@ class UserMessage(Speech):
         self._whole = was.text
         question, attachments = split(was.text)
         self._text = printable(question)
+        opened = chain(was.opened, repeat(False))
         self._attachments = [
-            FoldedText(attachment, opened=opened)
-            for attachment, opened in zip_longest(attachments, was.opened[: len(attachments)], fillvalue=False)
+            FoldedText(text, opened=is_open) for text, is_open in zip(attachments, opened, strict=False)
         ]
 
     @property
@@ -78,15 +78,14 @@ class AnswerMessage(Speech):
     """One answer, from its first word to its last.
 
     Args:
-        was: What stood for it; None for one that is about to begin.
+        was: What stood for it.
         tokens: Whether who wrote each token is shown, if that is known.
     """
 
-    def __init__(self, was: AbsentAnswer | None = None, *, tokens: bool = False) -> None:
+    def __init__(self, was: AbsentAnswer, *, tokens: bool = False) -> None:
         # The first frame need not wait for a Markdown parser.
         from app.ui.widgets.markdown import ModelMarkdown
 
-        was = was or AbsentAnswer()
         super().__init__("Answer", was.node)
         self.reasoning = Reasoning(was.thought, was.seconds, opened=was.opened)
         self._markdown = ModelMarkdown(was.document)

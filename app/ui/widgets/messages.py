@@ -39,7 +39,7 @@ class MessageList(View, can_focus=False):
 
     async def ask(self, prompt: str) -> AnswerMessage:
         """Add a prompt and the place for its answer, and go there."""
-        async with self._changes:
+        async with self._changing():
             self._asked, self._replaced = Entry(AbsentPrompt(prompt)), ()
             self.said.put([self._asked])
             return await self._begin_answer()
@@ -50,7 +50,7 @@ class MessageList(View, can_focus=False):
         Args:
             prompt: What is to be answered; None for the last prompt.
         """
-        async with self._changes:
+        async with self._changing():
             self._asked = self._entry_of(prompt) or self._asked
             self._replaced = self._below(self._asked)
             self._hide(self._replaced, True)
@@ -66,7 +66,7 @@ class MessageList(View, can_focus=False):
 
     async def go_on(self, answer: AnswerMessage) -> None:
         """More of an answer is to come; what stands below it and is no part of the conversation goes."""
-        async with self._changes:
+        async with self._changing():
             entries, self._answer, self._replaced = self.said.entries, self._entry_of(answer), ()
             assert self._answer is not None
             prompts = [entry for entry in entries[: entries.index(self._answer)] if _is_prompt(entry)]
@@ -85,7 +85,7 @@ class MessageList(View, can_focus=False):
         Returns:
             Whether an earlier answer is shown again.
         """
-        async with self._changes:
+        async with self._changing():
             replaced, self._replaced = self._replaced, ()
             if counts:
                 await self._take_out(replaced)
@@ -96,18 +96,18 @@ class MessageList(View, can_focus=False):
 
     async def take_back(self) -> None:
         """Remove the last prompt and the place for its answer."""
-        async with self._changes:
+        async with self._changing():
             await self._take_out([entry for entry in (self._asked, self._answer) if entry is not None])
             await self._settle_last()
 
     async def notice(self, text: str) -> None:
         """Say something that belongs to no answer."""
-        async with self._changes:
+        async with self._changing():
             await self._put(Static(printable(text), classes="notice", markup=False), before=self._answer)
 
     async def tell(self, text: str) -> None:
         """Say something below everything else, in place of what was told before."""
-        async with self._changes:
+        async with self._changing():
             told = [entry for entry in self.said.entries if entry.widget is not None and entry.widget.id == "told"]
             await self._take_out(told)
             await self._put(Static(printable(text), classes="notice", id="told", markup=False))
@@ -115,23 +115,17 @@ class MessageList(View, can_focus=False):
 
     async def fail(self, error: AppError) -> None:
         """Say what could not be done."""
-        async with self._changes:
+        async with self._changing():
             await self._put(Problem(error))
 
     async def _put(self, widget: Widget, before: Entry | None = None) -> None:
         self.said.put([Entry(widget=widget)], before)
         await self._settle()
 
-    async def clear(self) -> None:
-        """Begin a new conversation."""
-        await self.show(())
-
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
-        async with self._changes:
-            self._replaced = ()
-            await self._take_out(self.said.entries)
-            self.said.put([Entry(absent(node)) for node in path])
+        async with self._changing():
+            await self._put_instead(self.said.entries, path)
             self.anchor()
             await self._settle_last()
 
@@ -139,15 +133,16 @@ class MessageList(View, can_focus=False):
 
     async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
         """Show other messages in place of one and of all below it."""
-        async with self._changes:
+        async with self._changing():
             entry, entries = self._entry_of(speech), self.said.entries
             assert entry is not None
-            self._replaced = ()
-            fresh = [Entry(absent(node)) for node in nodes]
-            leaving = entries[entries.index(entry) :]
-            self.said.put(fresh)
-            await self._take_out(leaving)
+            await self._put_instead(entries[entries.index(entry) :], nodes)
             await self._settle_last()
+
+    async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
+        leaving, self._replaced = tuple(last), ()
+        self.said.put([Entry(absent(node)) for node in nodes])
+        await self._take_out(leaving)
 
     def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
         """Say of every message which branch it is.
@@ -180,11 +175,25 @@ class MessageList(View, can_focus=False):
 
     async def reach(self, node: int) -> Speech | None:
         """The message with this id, mounted wherever it is; None if it is not shown."""
-        entry = next((entry for entry in self.said.entries if entry.node == node and not entry.hidden), None)
-        if entry is not None and entry.widget is None:
-            async with self._changes:
+        entry = self._entry_with(node)
+        return await self._reach(entry) if entry is not None else None
+
+    async def seek(self, node: int) -> None:
+        """Bring the message with this id to the top, if it is shown."""
+        async with self._changing():
+            entry = self._entry_with(node)
+            if entry is not None:
+                self._bring_up(entry)
+                await self._settle()
+
+    async def _reach(self, entry: Entry) -> Speech | None:
+        if entry.widget is None:
+            async with self._changing():
                 await self._settle({entry})
-        return entry.speech if entry is not None else None
+        return entry.speech
+
+    def _entry_with(self, node: int) -> Entry | None:
+        return next((entry for entry in self.said.entries if entry.node == node and not entry.hidden), None)
 
     def _entry_of(self, widget: Widget | None) -> Entry | None:
         return next((entry for entry in self.said.entries if entry.widget is widget), None) if widget else None
@@ -215,7 +224,7 @@ class MessageList(View, can_focus=False):
     def _pinned(self) -> set[Entry]:
         return {entry for entry in (self._asked, self._answer) if entry is not None}
 
-    def _present(self, absent: Absent | None) -> Speech:
+    def _present(self, absent: Absent) -> Speech:
         if isinstance(absent, AbsentPrompt):
             speech: Speech = UserMessage(absent)
         else:
@@ -240,24 +249,13 @@ class MessageList(View, can_focus=False):
         if entry is not None:
             self._show(entry)
 
-    async def _choose(self, entry: Entry) -> None:
-        if entry.widget is None:
-            async with self._changes:
-                await self._settle({entry})
-        if entry.speech is not None:
-            self.choose(entry.speech)
-
-    def step(self, direction: int) -> bool:
+    async def step(self, direction: int) -> bool:
         """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
         entries = [entry for entry in self.said.entries if entry.absent is not None and not entry.hidden]
         chosen = self._entry_of(self.chosen)
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
-        if 0 <= at < len(entries):
-            speech = entries[at].speech
-            if speech is not None:
-                self.choose(speech)
-            else:
-                self.call_later(self._choose, entries[at])
+        if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
+            self.choose(speech)
         return at < len(entries)
 
     def open_thoughts(self) -> None:
@@ -274,7 +272,7 @@ class MessageList(View, can_focus=False):
 
     async def show_tokens(self, shown: bool) -> None:
         """Show the tokens of every answer that was seen coming, or the answers as they were."""
-        async with self._changes:
+        async with self._changing():
             self._shows_tokens = shown
             for answer in self.query(AnswerMessage):
                 await answer.show_tokens(shown)

@@ -34,8 +34,7 @@ class RowsView(Widget):
 
     def put(self, start: int, rows: Sequence[Row]) -> None:
         """Put rows in place of all from the one numbered `start` on."""
-        # Textual lays out all that is mounted to tell a size; the first rows change the height in any case.
-        width = self.size.width if self._flow.rows else 0
+        width = self.size.width
         before = self._flow.height(width) if width else 0
         self._flow.replace(start, rows)
         self.refresh(layout=not width or self._flow.height(width) != before)

@@ -28,23 +28,18 @@ _WIDTH = 100
 class Said(VerticalGroup, Even):
     """The messages; while there are none, what the two colours mean and where to go from here."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was said yet."""
-        return not self.children
-
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
 
     def _on_bindings(self, _: Screen[object]) -> None:
-        if self.is_empty:
+        if not self.children:
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        return Widget.render_lines(self, crop) if self.is_empty else super().render_lines(crop)
+        return super().render_lines(crop) if self.children else Widget.render_lines(self, crop)
 
     def render(self) -> VisualType:
-        return self._nothing_yet() if self.is_empty else super().render()
+        return super().render() if self.children else self._nothing_yet()
 
     def _nothing_yet(self) -> Content:
         target, draft = (Content.styled(_WHO[1], "$target"), Content.styled(_WHO[3], "$draft"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from textual.app import ComposeResult
@@ -23,8 +24,8 @@ _LEAST, _STEPS = 1, (4, 7)
 moves to, so many at a time that a key never waits long."""
 _MANY = 30
 """Entries that are mounted on one side at most; small ones in a large window need not be seven windowfuls."""
-_MOST_FAR = 30
-"""Messages that are left behind while the user moves on, before they are unmounted together."""
+_MOST_FAR = 60
+"""Messages that are left behind while the user moves on, before they are unmounted together; at the end none are."""
 
 
 class _Held(NamedTuple):
@@ -38,7 +39,7 @@ class View(VerticalScroll, Even, can_focus=False):
     """A column of entries, of which those near to what is seen are mounted; moves with its end until the user does not.
 
     Whatever comes, goes or grows above it, the first entry in sight stays where it is on the screen. Whoever changes
-    the entries holds `_changes` meanwhile.
+    the entries does so within `_changing`.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class View(VerticalScroll, Even, can_focus=False):
         self._held: _Held | None = None
         """The first entry in sight; None while the view moves with the end."""
         self._upwards = True
-        self._changes = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._mounts_now = self._mounts_soon = False
         self._height = 0
         """Rows that are seen, at the last layout; Textual would make one anew to tell."""
@@ -60,7 +61,14 @@ class View(VerticalScroll, Even, can_focus=False):
 
     # What is mounted
 
-    def _present(self, absent: Absent | None) -> Speech:
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """One change at a time, drawn when it is whole."""
+        async with self._lock:
+            with self.app.batch_update():
+                yield
+
+    def _present(self, absent: Absent) -> Speech:
         """The message that something stands for."""
         raise NotImplementedError
 
@@ -68,43 +76,38 @@ class View(VerticalScroll, Even, can_focus=False):
         """What is mounted wherever the user looks; what has the keys or is marked as text is in any case."""
         return ()
 
-    async def _settle(self, also: Iterable[Entry] = ()) -> bool:
-        """Mount the next of what is near to what is seen, and unmount what is far if that is much.
+    async def _settle(self, also: Iterable[Entry] = ()) -> None:
+        """Mount the next of what is near to what is seen, and go on when that is drawn; at last unmount what is far.
 
         Args:
             also: What else is to be mounted.
-
-        Returns:
-            Whether there was something to mount.
         """
         if not self.is_attached:
             # The application is about to end.
-            return False
+            return
         entries = self.said.entries
         pinned = {*entries[-1:], *self._pinned(), *also}
         near, kept = self._next_near(), self._around(_STEPS[-1], _STEPS[-1])
         fresh, far = list[Entry](), list[Entry]()
         for number, entry in enumerate(entries):
-            if entry.widget is None and not entry.hidden and (number in near or entry in pinned):
+            wanted = not entry.hidden and (number in near or entry in pinned)
+            if entry.widget is None and entry.absent is not None and wanted:
                 entry.widget = self._present(entry.absent)
             if entry.widget is not None and entry.widget.parent is None:
                 fresh.append(entry)
             elif entry.speech is not None and number not in kept and entry not in pinned:
                 far.append(entry)
-        if len(far) <= _MOST_FAR:
-            far.clear()
-        if fresh or far:
-            # What is blank is not drawn before it is mounted.
-            with self.app.batch_update():
-                await self.said.change(fresh, self._unused(far))
-        return bool(fresh)
+        if fresh:
+            await self.said.mount_those(fresh)
+            self._mount_soon()
+        elif (self.following or len(far) > _MOST_FAR) and (leaving := self._unused(far)):
+            await self.said.unmount_those(leaving)
 
     def _next_near(self) -> range:
         """The nearest entries of which some are not mounted; if all are, as far as it goes."""
-        ahead = [(step, _LEAST) if self._upwards else (_LEAST, step) for step in _STEPS]
         if self.said.lacks(self._around(0, 0)):
             return self._around(_LEAST, _LEAST)
-        steps = [self._around(*windowfuls) for windowfuls in ahead]
+        steps = [self._around(step, _LEAST) if self._upwards else self._around(_LEAST, step) for step in _STEPS]
         return next(filter(self.said.lacks, steps), steps[-1])
 
     def _around(self, above: float, below: float) -> range:
@@ -126,13 +129,12 @@ class View(VerticalScroll, Even, can_focus=False):
 
     async def _take_out(self, entries: Iterable[Entry]) -> None:
         """Take entries out; what comes in the place of what is held is held there."""
-        leaving, held = set(entries), self._held
+        leaving, held, there = set(entries), self._held, self.said.entries
         if held is not None and held.entry in leaving:
-            all_of_them = self.said.entries
-            number = all_of_them.index(held.entry)
-            nearest = [*all_of_them[number:], *reversed(all_of_them[:number])]
-            instead = next((entry for entry in nearest if entry not in leaving), None)
-            self._held = _Held(instead, held.offset) if instead is not None else None
+            number = there.index(held.entry)
+            nearest = [*there[number:], *reversed(there[:number])]
+            stays = next((entry for entry in nearest if entry not in leaving), None)
+            self._held = held._replace(entry=stays) if stays is not None else None
         await self.said.take_out(leaving)
 
     def _look(self) -> None:
@@ -151,10 +153,8 @@ class View(VerticalScroll, Even, can_focus=False):
 
     async def _mount_next(self) -> None:
         self._mounts_now = self._mounts_soon = False
-        async with self._changes:
-            is_more = await self._settle()
-        if is_more:
-            self._mount_soon()
+        async with self._changing():
+            await self._settle()
 
     # Where the user looks
 
@@ -164,13 +164,13 @@ class View(VerticalScroll, Even, can_focus=False):
         for placement in arranged.placements:
             if placement.widget is self.said:
                 self.said.arrange(placement.region.size)
-                self._hold_still(placement.region.height - size.height)
+                self._hold_still()
         return arranged
 
-    def _hold_still(self, furthest: int) -> None:
+    def _hold_still(self) -> None:
         """Keep the first entry in sight where it is, before anything is drawn elsewhere."""
         if self._held is not None:
-            y = min(max(0, round(self._top)), max(0, furthest))
+            y = round(self._top)
             if y != round(self.scroll_y):
                 self.set_scroll(None, y)
                 self.set_reactive(Widget.scroll_target_y, y)
@@ -180,9 +180,10 @@ class View(VerticalScroll, Even, can_focus=False):
     @property
     def _top(self) -> float:
         """The first row in sight, at the next layout."""
+        last = max(0, self.said.rows - self._height)
         if self._held is None:
-            return max(0, self.said.rows - self._height)
-        return self.said.top_of(self._held.entry) - self._held.offset
+            return last
+        return min(max(0, self.said.top_of(self._held.entry) - self._held.offset), last)
 
     def _hold(self, y: float) -> None:
         """Keep what is in a row at the top of what is seen."""
@@ -221,15 +222,19 @@ class View(VerticalScroll, Even, can_focus=False):
             self.scroll_to(y=y, animate=False, immediate=True)
         self._follow_at_end()
 
+    def _bring_up(self, entry: Entry) -> None:
+        """Let an entry be the first in sight from the next layout on."""
+        self.release_anchor()
+        self._held = _Held(entry, 0)
+        self.refresh(layout=True)
+
     def _show(self, entry: Entry) -> None:
         """Bring an entry in sight."""
         top, height = self.said.top_of(entry), self._height
         rows = entry.widget.outer_size.height if entry.widget is not None else 0
         if not rows:
-            # It was mounted just now, and comes to the top.
-            self.release_anchor()
-            self._held = _Held(entry, 0)
-            self.refresh(layout=True)
+            # It was mounted just now.
+            self._bring_up(entry)
         elif top < self.scroll_y or rows >= height:
             self._go(top)
         elif top + rows > self.scroll_y + height:

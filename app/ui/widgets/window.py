@@ -87,14 +87,10 @@ class Window(Said):
         self._width = 0
         self._known_tops: list[int] | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.entries
-
     # What is in it
 
     def put(self, entries: Sequence[Entry], before: Entry | None = None) -> None:
-        """Put entries below all others, or above one; `change` mounts what is to be."""
+        """Put entries below all others, or above one; `mount_those` mounts what is to be."""
         at = self.entries.index(before) if before is not None else len(self.entries)
         self.entries[at:at] = entries
         self.resize()
@@ -102,15 +98,11 @@ class Window(Said):
     async def take_out(self, leaving: Set[Entry]) -> None:
         """Take entries out."""
         self.entries = [entry for entry in self.entries if entry not in leaving]
-        await self._unmount([entry.widget for entry in leaving if entry.widget is not None])
+        await self._remove([entry.widget for entry in leaving if entry.widget is not None])
 
-    async def change(self, fresh: Iterable[Entry], far: Iterable[Entry] = ()) -> None:
-        """Mount the widgets of some entries, and unmount the messages of others."""
-        leaving = [entry.leave() for entry in far]
-        await self._mount(set(fresh))
-        await self._unmount(leaving)
-
-    async def _mount(self, fresh: set[Entry]) -> None:
+    async def mount_those(self, entries: Iterable[Entry]) -> None:
+        """Mount the widgets of some entries."""
+        fresh = set(entries)
         present = [entry for entry in self.entries if entry.widget is not None]
         runs = [list(run) for _, run in groupby(present, fresh.__contains__)]
         mounted = [
@@ -121,7 +113,11 @@ class Window(Said):
         for waiting in mounted:
             await waiting
 
-    async def _unmount(self, widgets: Sequence[Widget]) -> None:
+    async def unmount_those(self, entries: Iterable[Entry]) -> None:
+        """Unmount the messages of some entries."""
+        await self._remove([entry.leave() for entry in entries])
+
+    async def _remove(self, widgets: Sequence[Widget]) -> None:
         for widget in widgets:
             widget.display = False
         self.resize()
