@@ -219,6 +219,20 @@ async def test_a_chosen_message_stays_and_its_neighbour_is_mounted_for_the_keys(
         await chat.shows("message 2.")
 
 
+async def test_a_message_that_is_being_changed_stays_mounted() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+up", "up", "up", "up")
+        changed = chat.screen.messages.chosen
+        assert changed is not None
+        await press(chat, "e")
+        await chat.until(lambda: changed.has_class("-changed"))
+        await press(chat, "ctrl+home", "pagedown")
+        assert changed.is_attached
+        assert mounted(chat) < MOST_MOUNTED
+        await press(chat, "escape")
+        assert not changed.has_class("-changed")
+
+
 async def test_every_key_counts_where_messages_are_not_mounted() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+up")
@@ -340,6 +354,22 @@ async def test_a_branch_is_gone_to_from_a_message_far_up() -> None:
         await chat.shows("message 2.")
         await settled(chat)
         assert mounted(chat) < MOST_MOUNTED
+
+
+async def test_what_takes_the_place_of_what_is_seen_is_seen_there() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+home", "pagedown", "pagedown")
+        messages, before = chat.screen.messages, body(chat)
+        first = messages.said.at(messages.scroll_y)
+        assert first is not None
+        assert first.speech is not None
+        number = first.node or 0
+        await messages.cut(first.speech, [replace(node, id=1000 + node.id) for node in path()[number - 1 :]])
+        await settled(chat)
+        again = messages.said.at(messages.scroll_y)
+        assert again is not None
+        assert again.node == 1000 + number
+        assert body(chat) == before
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AnswerMessage])
