@@ -176,7 +176,7 @@ class TandemApp(App[None]):
         if self._keeper.is_open and self._is_at_chat:
             from app.ui.screens.conversations import ConversationsScreen
 
-            self.push_screen(ConversationsScreen(self._keeper), self._chat.open_conversation)
+            self.push_screen(ConversationsScreen(self._keeper), self._chat.open_found)
 
     @on(ChatScreen.ComparisonWanted)
     def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:

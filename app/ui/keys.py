@@ -63,6 +63,7 @@ KEYS: list[BindingType] = [
     ),
     Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
     Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
+    Binding("ctrl+home", "beginning", "to the beginning", id="chat.beginning", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
 # In a list it brings back what was deleted; Windows has no suspending.

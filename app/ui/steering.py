@@ -16,7 +16,6 @@ from app.ui.keeping import Keeper
 from app.ui.kept import Opened
 from app.ui.session import Phase
 from app.ui.widgets.message import AnswerMessage, UserMessage
-from app.ui.widgets.messages import MOST_SHOWN
 from app.ui.widgets.speech import Speech, Wish
 
 if TYPE_CHECKING:
@@ -67,9 +66,9 @@ class Steering:
             case Wish.LEAVE:
                 screen.prompt.focus()
             case Wish.UP:
-                screen.messages.step(-1)
+                await screen.messages.step(-1)
             case Wish.DOWN:
-                if not screen.messages.step(1):
+                if not await screen.messages.step(1):
                     screen.prompt.focus()
             case Wish.EDIT:
                 self._edit(speech)
@@ -182,7 +181,7 @@ class Steering:
             return True
         self._session.restart(opened.said)
         screen.ask(message)
-        speech = screen.messages.find(prompt)
+        speech = await screen.messages.reach(prompt)
         if speech is not None:
             await screen.messages.cut(speech)
         await screen.messages.ask(message)
@@ -202,7 +201,7 @@ class Steering:
             return
         nodes = self._keeper.tree.nodes
         prompt = nodes.get(node.parent or 0) if node.role is Role.ASSISTANT else node
-        asked = self._screen.messages.find(prompt.id) if prompt is not None else None
+        asked = await self._screen.messages.reach(prompt.id) if prompt is not None else None
         if prompt is None or prompt.role is not Role.USER or not isinstance(asked, UserMessage):
             self._screen.hint.say("There is no prompt that it answers.")
             return
@@ -229,7 +228,7 @@ class Steering:
         self.leave()
         if self._keeper.tree.leaf != node.id:
             await self._show(self._keeper.switch(node.id), node.id)
-        answer = messages.find(node.id)
+        answer = await messages.reach(node.id)
         opened = self._keeper.go_on(node.id)
         if opened is None or opened.asked is None or not isinstance(answer, AnswerMessage):
             self._screen.hint.say("This answer cannot be continued.")
@@ -253,7 +252,7 @@ class Steering:
             self.leave()
             opened = self._keeper.switch(siblings[at])
             await self._show(opened, node.id)
-            shown = self._screen.messages.find(siblings[at])
+            shown = await self._screen.messages.reach(siblings[at])
             if shown is not None:
                 self._screen.messages.choose(shown)
 
@@ -265,11 +264,11 @@ class Steering:
         self._session.restart(opened.said, opened.asked)
         siblings = {sibling.id for sibling in tree.siblings(instead)}
         depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)
-        speech, below = screen.messages.find(instead), opened.path[depth:]
-        if speech is None or len(below) > MOST_SHOWN:
+        speech = await screen.messages.reach(instead)
+        if speech is None:
             await screen.messages.show(opened.path)
         else:
-            await screen.messages.cut(speech, below)
+            await screen.messages.cut(speech, opened.path[depth:])
         screen.messages.mark(tree)
         if self._session.phase is Phase.READY:
             screen.show_ready()

@@ -32,8 +32,7 @@ class TokenMode:
         self._engine.inspect(self.on)
         self._inspector.display = self.on
         self._screen.refresh_bindings()
-        for answer in self._screen.query(AnswerMessage):
-            await answer.show_tokens(self.on)
+        await self._screen.messages.show_tokens(self.on)
 
     def begin(self) -> None:
         """An answer was asked for."""

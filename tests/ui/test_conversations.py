@@ -258,12 +258,10 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
         await chat.pilot.press("enter")
         await back(chat)
         await chat.shows("message 99.")
-        assert len(chat.answers) == 20
-        chat.screen.messages.scroll_to(y=0, animate=False, immediate=True)
-        await chat.shows("60 earlier messages; page up shows them")
-        await chat.pilot.press("pageup")
-        await chat.until(lambda: len(chat.answers) == 40)
-        await chat.shows("message 60.")
+        assert len(chat.answers) < 30
+        await chat.pilot.press("ctrl+home")
+        await chat.shows("message 0.")
+        assert len(chat.answers) < 30
         await chat.send("more")
         assert len(chat.engine.requests[0].messages) == 101
 

@@ -47,7 +47,6 @@ from app.ui.widgets.key_bar import KeyBar
 from app.ui.widgets.messages import MessageList
 from app.ui.widgets.prompt import PromptInput
 from app.ui.widgets.readout_panel import ReadoutPanel
-from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.status import StatusLine
@@ -222,7 +221,7 @@ class ChatScreen(Screen[None]):
         self.steering.leave()
 
     def action_choose(self) -> None:
-        self.messages.step(-1)
+        self.call_later(self.messages.step, -1)
 
     @on(Speech.Clicked)
     def _choose(self, event: Speech.Clicked) -> None:
@@ -269,6 +268,12 @@ class ChatScreen(Screen[None]):
         """See `Whereabouts.open`."""
         await self._whereabouts.open(conversation)
 
+    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
+        """Go on with the conversation that was found, and show the message; None stays."""
+        await self.open_conversation(found.conversation if found is not None else None)
+        if found is not None and found.message is not None:
+            await self.messages.seek(found.message)
+
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
         self.prompt.choose(event.suggestion)
@@ -297,7 +302,7 @@ class ChatScreen(Screen[None]):
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.prompt.focus()
-        await self.open_conversation(event.conversation)
+        await self.open_found(event)
 
     async def on_conversation_picker_changed(self) -> None:
         await self.open_conversation(None)
@@ -393,10 +398,7 @@ class ChatScreen(Screen[None]):
         self.prompt.insert(event.text)
 
     def action_toggle_thinking(self) -> None:
-        thoughts = self.query(Reasoning)
-        opened = not any(thought.open for thought in thoughts)
-        for thought in thoughts:
-            thought.open = opened
+        self.messages.open_thoughts()
 
     def action_toggle_tokens(self) -> None:
         self.call_later(self.tokens.toggle)
@@ -409,6 +411,9 @@ class ChatScreen(Screen[None]):
 
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
+
+    def action_beginning(self) -> None:
+        self.messages.go_to_beginning()
 
     def action_follow(self) -> None:
         self.messages.anchor()

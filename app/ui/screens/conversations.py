@@ -31,8 +31,8 @@ _KEYS = (
 )
 
 
-class ConversationsScreen(Overlay[int | None]):
-    """Choose a conversation; the result is its id, or None to go on as before.
+class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
+    """Choose a conversation; the result is what was chosen, or None to go on as before.
 
     Args:
         keeper: Has them.
@@ -60,7 +60,7 @@ class ConversationsScreen(Overlay[int | None]):
 
     @on(ConversationPicker.Chosen)
     def _take(self, event: ConversationPicker.Chosen) -> None:
-        self.dismiss(event.conversation)
+        self.dismiss(event)
 
     @on(Hint.Wanted)
     def _hint(self, event: Hint.Wanted) -> None:

@@ -38,6 +38,7 @@ class Row:
         is_open: Whether it is the one that goes on.
         excerpt: Where a search has found its words; None without a search.
         in_title: Whether that is the title.
+        message: The id of the message where it has.
     """
 
     conversation: int
@@ -47,6 +48,7 @@ class Row:
     is_open: bool = False
     excerpt: Excerpt | None = None
     in_title: bool = False
+    message: int | None = None
 
 
 class ConversationList(Widget):

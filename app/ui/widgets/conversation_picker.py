@@ -95,9 +95,10 @@ class ConversationPicker(Vertical):
 
     @dataclass
     class Chosen(Message):
-        """A conversation is to be gone on with."""
+        """A conversation is to be gone on with, at the message that was found."""
 
         conversation: int
+        message: int | None = None
 
     class Changed(Message):
         """Conversations were deleted or brought back."""
@@ -145,7 +146,7 @@ class ConversationPicker(Vertical):
     def _take(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self.post_message(self.Chosen(row.conversation))
+            self.post_message(self.Chosen(row.conversation, row.message))
 
     @on(ConversationList.Changed)
     def _on_changed(self) -> None:
@@ -224,6 +225,7 @@ class ConversationPicker(Vertical):
                     hit.conversation == current,
                     hit.excerpt,
                     hit.message is None,
+                    hit.message,
                 )
                 for hit in self._keeper.search(query)
                 if hit.conversation in known

@@ -24,13 +24,15 @@ class FoldedText(VerticalGroup):
 
     Args:
         attachment: What is included.
+        opened: Whether it is open at first.
     """
 
     open: reactive[bool] = reactive(False, toggle_class="-open")
 
-    def __init__(self, attachment: Attachment) -> None:
+    def __init__(self, attachment: Attachment, *, opened: bool = False) -> None:
         super().__init__()
         self._attachment = attachment
+        self.open = opened
 
     def compose(self) -> ComposeResult:
         yield Static(classes="summary")

@@ -7,15 +7,20 @@ from app.ui.widgets.rows_view import RowsView
 
 
 class ModelMarkdown(RowsView):
-    """Text that comes from a model, in pieces."""
+    """Text that comes from a model, in pieces.
 
-    def __init__(self) -> None:
+    Args:
+        document: What was laid out before.
+    """
+
+    def __init__(self, document: MarkdownDocument | None = None) -> None:
         super().__init__()
-        self._document = MarkdownDocument()
+        self.document = document or MarkdownDocument()
+        self.put(0, [*self.document.frozen, *self.document.open])
 
     def append(self, text: str) -> None:
         """Show more text."""
-        document = self._document
+        document = self.document
         frozen = len(document.frozen)
         document.append(text)
         self.put(frozen, [*document.frozen[frozen:], *document.open])

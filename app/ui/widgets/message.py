@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.content import Content
-from textual.getters import query_one
 from textual.widgets import Static
 
 from app.chat.attached import split
 from app.engine.text import Segment, printable
 from app.errors import AppError
 from app.ui.ways import NoRoomError
+from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
 from app.ui.widgets.folded import FoldedText
 from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
 from app.ui.widgets.way_list import WayList
 
 if TYPE_CHECKING:
-    from app.ui.reading.origins import Writers
-    from app.ui.widgets.markdown import ModelMarkdown
     from app.ui.widgets.token_view import TokenView
 
 
+_DEAR = 20_000
+"""Characters of an answer that is not read anew each time it comes near: that would take a tenth of a second."""
+
+
 class UserMessage(Speech):
-    """What the user asked, exactly as typed.
+    """What the user asked, exactly as typed; what it includes is folded.
 
     Args:
-        text: The prompt; what it includes is folded.
-        label: Who speaks.
-        node: Its id in the conversation.
+        was: What stood for it.
     """
 
-    def __init__(self, text: str, label: str = "You", node: int | None = None) -> None:
-        super().__init__(label, node)
-        question, self._attachments = split(text)
+    def __init__(self, was: AbsentPrompt) -> None:
+        super().__init__(was.label, was.node)
+        self._whole = was.text
+        question, attachments = split(was.text)
         self._text = printable(question)
+        opened = chain(was.opened, repeat(False))
+        self._attachments = [
+            FoldedText(text, opened=is_open) for text, is_open in zip(attachments, opened, strict=False)
+        ]
 
     @property
     def text(self) -> str:
@@ -46,9 +52,11 @@ class UserMessage(Speech):
 
     def compose(self) -> ComposeResult:
         yield self.label
-        for attachment in self._attachments:
-            yield FoldedText(attachment)
+        yield from self._attachments
         yield Static(Content(self._text), classes="said")
+
+    def absent(self) -> AbsentPrompt:
+        return AbsentPrompt(self._whole, self.speaker, self.node, [folded.open for folded in self._attachments])
 
 
 class Problem(VerticalGroup):
@@ -70,60 +78,59 @@ class AnswerMessage(Speech):
     """One answer, from its first word to its last.
 
     Args:
-        node: Its id in the conversation; None until it has one.
+        was: What stood for it.
+        tokens: Whether who wrote each token is shown, if that is known.
     """
 
-    reasoning = query_one(Reasoning)
-    remark = query_one(".remark", Static)
-
-    def __init__(self, node: int | None = None) -> None:
-        super().__init__("Answer", node)
-        self._begun = False
-        self._seen_whole = True
-        self._said: list[str] = []
-        self._remark = ""
-        self._is_final = False
-        self._markdown: ModelMarkdown | None = None
-        self._writers: Writers | None = None
-        self._tokens: TokenView | None = None
-
-    def compose(self) -> ComposeResult:
+    def __init__(self, was: AbsentAnswer, *, tokens: bool = False) -> None:
         # The first frame need not wait for a Markdown parser.
         from app.ui.widgets.markdown import ModelMarkdown
 
-        self._markdown = ModelMarkdown()
+        super().__init__("Answer", was.node)
+        self.reasoning = Reasoning(was.thought, was.seconds, opened=was.opened)
+        self._markdown = ModelMarkdown(was.document)
+        self.remark = Static(classes="remark")
+        self._said = [was.text] if was.document is not None else []
+        self._remark, self._is_final = was.remark, was.is_final
+        self._error = was.error
+        self._writers = was.writers
+        self._seen_whole = was.writers is not None or not (was.text or was.thought)
+        self._tokens: TokenView | None = None
+        if was.document is None:
+            self._say(was.text)
+        self._show_tokens(tokens)
+        self._draw_remark()
+
+    def compose(self) -> ComposeResult:
         yield self.label
-        yield Reasoning()
+        yield self.reasoning
         yield self._markdown
-        yield Static(classes="remark")
+        if self._tokens is not None:
+            yield self._tokens
+        yield self.remark
+        if self._error is not None:
+            yield Problem(self._error)
 
     @property
     def text(self) -> str:
         return "".join(self._said)
 
     async def add(self, segments: Sequence[Segment]) -> None:
-        """Show more text, and remember who wrote it; must not be called again before it returns."""
+        """Show more text, and remember who wrote it."""
         from app.ui.reading.origins import Writers
 
         self._writers = self._writers or Writers()
         self._writers.add(segments)
         if self._tokens is not None:
             self._tokens.append((segment.text, segment.origin) for segment in segments)
-        await self.put(
-            "".join(s.text for s in segments if not s.reasoning),
-            "".join(s.text for s in segments if s.reasoning),
-            live=True,
-        )
+        if thought := "".join(s.text for s in segments if s.reasoning):
+            self.reasoning.add(thought)
+        self._say("".join(s.text for s in segments if not s.reasoning))
 
-    async def put(self, text: str, thought: str = "", *, live: bool = False) -> None:
-        """Show more text, and more thinking, that comes now or was kept; not to be called again before it returns."""
-        self._seen_whole = self._seen_whole and live
-        if thought:
-            self.reasoning.add(thought, live=live)
+    def _say(self, text: str) -> None:
         # Indented code is the only thing that leading space could mean, and models do not mean it.
-        text = text if self._begun else text.lstrip()
-        if text and self._markdown is not None:
-            self._begun = True
+        text = text if self._said else text.lstrip()
+        if text:
             self._said.append(text)
             self._markdown.append(text)
 
@@ -136,17 +143,19 @@ class AnswerMessage(Speech):
 
         An answer that was not seen coming from its first word stays as it is.
         """
-        writers = self._writers if shown and self._seen_whole else None
         if self._tokens is not None:
             await self._tokens.remove()
-            self._tokens = None
-        self.set_class(bool(writers), "-tokens")
-        if writers:
+        self._show_tokens(shown)
+        if self._tokens is not None:
+            await self.mount(self._tokens, after=self._markdown)
+
+    def _show_tokens(self, shown: bool) -> None:
+        self._tokens = None
+        if shown and self._seen_whole and self._writers:
             from app.ui.widgets.token_view import TokenView
 
-            self._tokens = TokenView()
-            self._tokens.append(writers.runs)
-            await self.mount(self._tokens, after=self._markdown)
+            self._tokens = TokenView(self._writers.runs)
+        self.set_class(self._tokens is not None, "-tokens")
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
         super().place(at, of, can_go_on=can_go_on)
@@ -172,9 +181,26 @@ class AnswerMessage(Speech):
         """More is to come: what was said about its end holds no longer."""
         self.can_go_on = False
         self.note("")
+        self._error = None
         await self.query(Problem).remove()
 
     async def fail(self, error: AppError) -> None:
         """Say why there is no answer, or no more of it."""
         self.note("")
+        self._error = error
         await self.mount(Problem(error))
+
+    def absent(self) -> AbsentAnswer:
+        text, thought = self.text, self.reasoning
+        return AbsentAnswer(
+            text,
+            thought.text,
+            thought.seconds,
+            thought.open,
+            self._remark,
+            self._is_final,
+            self._error,
+            self._writers if self._seen_whole else None,
+            self._markdown.document if len(text) > _DEAR else None,
+            self.node,
+        )

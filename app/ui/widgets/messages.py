@@ -2,68 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.chat.message import Role
-from app.chat.tree import Node, State, Tree
+from app.chat.tree import Node, Tree
 from app.engine.text import printable
 from app.errors import AppError
-from app.ui.widgets.even import Even
+from app.ui.widgets.absent import Absent, AbsentAnswer, AbsentPrompt, absent
 from app.ui.widgets.message import AnswerMessage, Problem, UserMessage
-from app.ui.widgets.said import Said
+from app.ui.widgets.reasoning import Reasoning
 from app.ui.widgets.speech import Speech
-
-MOST_SHOWN = 40
-"""Messages that are shown at once; every answer is a tree of widgets, and takes its time."""
-_REMARKS = {
-    State.STOPPED: "stopped",
-    State.CUT: "cut before its end",
-    State.FAILED: "failed before its end",
-    State.WRITING: "another Tandem is writing it",
-}
+from app.ui.widgets.view import View
+from app.ui.widgets.window import Entry
 
 
-def _widget(node: Node) -> UserMessage | AnswerMessage:
-    if node.role is Role.ASSISTANT:
-        return AnswerMessage(node.id)
-    return UserMessage(node.text, "You" if node.role is Role.USER else "System", node.id)
-
-
-class MessageList(VerticalScroll, Even, can_focus=False):
+class MessageList(View, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
-
-    said = query_one("#said", Said)
 
     def __init__(self) -> None:
         super().__init__()
-        self.answer: AnswerMessage | None = None
-        """The answer that is being written, or was last."""
-        self._asked: UserMessage | None = None
-        self._replaced: tuple[Widget, ...] = ()
-        self._earlier: tuple[Node, ...] = ()
+        self._asked: Entry | None = None
+        self._answer: Entry | None = None
+        self._replaced: tuple[Entry, ...] = ()
         self._tree = Tree()
-        self._left = False
+        self._shows_tokens = False
 
-    def compose(self) -> ComposeResult:
-        yield Said(id="said")
-
-    def on_mount(self) -> None:
-        self.anchor()
+    @property
+    def answer(self) -> AnswerMessage | None:
+        """The answer that is being written, or was last."""
+        widget = self._answer.widget if self._answer is not None else None
+        return widget if isinstance(widget, AnswerMessage) else None
 
     # What is said
 
     async def ask(self, prompt: str) -> AnswerMessage:
         """Add a prompt and the place for its answer, and go there."""
-        self._asked, self.answer, self._replaced = UserMessage(prompt), AnswerMessage(), ()
-        await self.said.mount(self._asked, self.answer)
-        self.anchor()
-        return self.answer
+        async with self._changing():
+            self._asked, self._replaced = Entry(AbsentPrompt(prompt)), ()
+            self.said.put([self._asked])
+            return await self._begin_answer()
 
     async def ask_again(self, prompt: UserMessage | None = None) -> None:
         """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
@@ -71,21 +50,31 @@ class MessageList(VerticalScroll, Even, can_focus=False):
         Args:
             prompt: What is to be answered; None for the last prompt.
         """
-        self._asked = prompt if prompt is not None else self._asked
-        self._replaced, self.answer = self._below(self._asked), AnswerMessage()
-        await self.said.mount(self.answer)
-        for widget in self._replaced:
-            widget.display = False
+        async with self._changing():
+            self._asked = self._entry_of(prompt) or self._asked
+            self._replaced = self._below(self._asked)
+            self._hide(self._replaced, True)
+            await self._begin_answer()
+
+    async def _begin_answer(self) -> AnswerMessage:
+        self._answer = Entry(AbsentAnswer())
+        self.said.put([self._answer])
         self.anchor()
+        await self._settle()
+        assert self.answer is not None
+        return self.answer
 
     async def go_on(self, answer: AnswerMessage) -> None:
         """More of an answer is to come; what stands below it and is no part of the conversation goes."""
-        self.answer, self._replaced = answer, ()
-        above = [child for child in self._widgets[: self._widgets.index(answer)] if isinstance(child, UserMessage)]
-        self._asked = above[-1] if above else None
-        await self.said.remove_children(self._below(answer))
-        await answer.go_on()
-        self.anchor()
+        async with self._changing():
+            entries, self._answer, self._replaced = self.said.entries, self._entry_of(answer), ()
+            assert self._answer is not None
+            prompts = [entry for entry in entries[: entries.index(self._answer)] if _is_prompt(entry)]
+            self._asked = prompts[-1] if prompts else None
+            await self._take_out(self._below(self._answer))
+            await answer.go_on()
+            self.anchor()
+            await self._settle()
 
     async def settle(self, *, counts: bool) -> bool:
         """The answer has ended.
@@ -96,89 +85,64 @@ class MessageList(VerticalScroll, Even, can_focus=False):
         Returns:
             Whether an earlier answer is shown again.
         """
-        replaced, self._replaced = self._replaced, ()
-        if counts:
-            await self.said.remove_children(replaced)
-        else:
-            for widget in replaced:
-                widget.display = True
-        return bool(replaced) and not counts
+        async with self._changing():
+            replaced, self._replaced = self._replaced, ()
+            if counts:
+                await self._take_out(replaced)
+            else:
+                self._hide(replaced, False)
+                await self._settle()
+            return bool(replaced) and not counts
 
     async def take_back(self) -> None:
         """Remove the last prompt and the place for its answer."""
-        for widget in (self._asked, self.answer):
-            if widget is not None:
-                await widget.remove()
-        self._find_last()
+        async with self._changing():
+            await self._take_out([entry for entry in (self._asked, self._answer) if entry is not None])
+            await self._settle_last()
 
     async def notice(self, text: str) -> None:
         """Say something that belongs to no answer."""
-        await self.said.mount(Static(printable(text), classes="notice", markup=False), before=self.answer)
+        async with self._changing():
+            await self._put(Static(printable(text), classes="notice", markup=False), before=self._answer)
 
     async def tell(self, text: str) -> None:
         """Say something below everything else, in place of what was told before."""
-        await self.said.query("#told").remove()
-        await self.said.mount(Static(printable(text), classes="notice", id="told", markup=False))
-        self.anchor()
+        async with self._changing():
+            told = [entry for entry in self.said.entries if entry.widget is not None and entry.widget.id == "told"]
+            await self._take_out(told)
+            await self._put(Static(printable(text), classes="notice", id="told", markup=False))
+            self.anchor()
 
     async def fail(self, error: AppError) -> None:
         """Say what could not be done."""
-        await self.said.mount(Problem(error))
+        async with self._changing():
+            await self._put(Problem(error))
 
-    async def clear(self) -> None:
-        """Begin a new conversation."""
-        self._asked = self.answer = None
-        self._replaced = ()
-        self._earlier = ()
-        await self.said.remove_children()
+    async def _put(self, widget: Widget, before: Entry | None = None) -> None:
+        self.said.put([Entry(widget=widget)], before)
+        await self._settle()
 
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
-        await self.clear()
-        at = max(0, len(path) - MOST_SHOWN)
-        await self._mount_nodes(path[at:])
-        self._find_last()
-        self._earlier = tuple(path[:at])
-        await self._tell_earlier()
-        self.anchor()
-
-    async def _mount_nodes(self, nodes: Sequence[Node], before: Widget | None = None) -> list[Widget]:
-        widgets: list[Widget] = [_widget(node) for node in nodes]
-        await self.said.mount(*widgets, before=before)
-        for widget, node in zip(widgets, nodes, strict=True):
-            if isinstance(widget, AnswerMessage):
-                await widget.put(node.text, node.reasoning)
-                widget.note(_REMARKS.get(node.state, ""))
-        return widgets
-
-    async def _tell_earlier(self) -> None:
-        await self.said.query("#earlier").remove()
-        if n := len(self._earlier):
-            text = f"{n:,} earlier message{'s' * (n != 1)}; page up shows them"
-            await self.said.mount(Static(text, classes="notice", id="earlier"), before=0)
-
-    async def _show_earlier(self) -> None:
-        """Put some of what was left out above the rest, which stays where it is on the screen."""
-        at = max(0, len(self._earlier) - MOST_SHOWN)
-        nodes, self._earlier = self._earlier[at:], self._earlier[:at]
-        first, height = self.said.children[1], self.said.size.height
-        await self._mount_nodes(nodes, before=first)
-        self.mark(self._tree)
-        await self._tell_earlier()
-
-        def stay() -> None:
-            self.scroll_to(y=self.scroll_y + self.said.size.height - height, animate=False, immediate=True)
-
-        self.call_after_refresh(stay)
+        async with self._changing():
+            await self._put_instead(self.said.entries, path)
+            self.anchor()
+            await self._settle_last()
 
     # Its branches
 
     async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
         """Show other messages in place of one and of all below it."""
-        await self.said.remove_children((speech, *self._below(speech)))
-        self._replaced = ()
-        await self._mount_nodes(nodes)
-        self._find_last()
+        async with self._changing():
+            entry, entries = self._entry_of(speech), self.said.entries
+            assert entry is not None
+            await self._put_instead(entries[entries.index(entry) :], nodes)
+            await self._settle_last()
+
+    async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
+        leaving, self._replaced = tuple(last), ()
+        self.said.put([Entry(absent(node)) for node in nodes])
+        await self._take_out(leaving)
 
     def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
         """Say of every message which branch it is.
@@ -188,43 +152,87 @@ class MessageList(VerticalScroll, Even, can_focus=False):
             exchange: The ids of the last prompt and of its answer, if something has come of them just now.
         """
         self._tree = tree
-        for widget, node_id in zip((self._asked, self.answer), exchange, strict=True):
-            if widget is not None and node_id is not None:
-                widget.node = node_id
+        for entry, node_id in zip((self._asked, self._answer), exchange, strict=True):
+            if entry is not None and entry.speech is not None and node_id is not None:
+                entry.speech.node = node_id
         for speech in self.speeches:
-            node = tree.nodes.get(speech.node) if speech.node is not None else None
-            if node is None:
+            if speech.node not in tree.nodes:
                 speech.node = None
-                continue
-            siblings = [sibling.id for sibling in tree.siblings(node.id)]
-            ended_early = node.state.can_continue and not tree.has_replies(node.id)
-            speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+            self._mark(speech)
+
+    def _mark(self, speech: Speech) -> None:
+        node = self._tree.nodes.get(speech.node) if speech.node is not None else None
+        if node is None:
+            return
+        siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
+        ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
+        speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
 
     @property
     def speeches(self) -> list[Speech]:
-        """The messages that are shown, first one first."""
-        return [child for child in self._widgets if isinstance(child, Speech) and child.display]
+        """The messages that are mounted, first one first; the last one of all is among them."""
+        return [entry.speech for entry in self.said.entries if entry.speech is not None and not entry.hidden]
 
-    def find(self, node: int) -> Speech | None:
-        """The message with this id, if it is shown."""
-        return next((speech for speech in self.speeches if speech.node == node), None)
+    async def reach(self, node: int) -> Speech | None:
+        """The message with this id, mounted wherever it is; None if it is not shown."""
+        entry = self._entry_with(node)
+        return await self._reach(entry) if entry is not None else None
 
-    @property
-    def _widgets(self) -> list[Widget]:
-        return list(self.said.children)
+    async def seek(self, node: int) -> None:
+        """Bring the message with this id to the top, if it is shown."""
+        async with self._changing():
+            entry = self._entry_with(node)
+            if entry is not None:
+                self._bring_up(entry)
+                await self._settle()
 
-    def _below(self, widget: Widget | None) -> tuple[Widget, ...]:
+    async def _reach(self, entry: Entry) -> Speech | None:
+        if entry.widget is None:
+            async with self._changing():
+                await self._settle({entry})
+        return entry.speech
+
+    def _entry_with(self, node: int) -> Entry | None:
+        return next((entry for entry in self.said.entries if entry.node == node and not entry.hidden), None)
+
+    def _entry_of(self, widget: Widget | None) -> Entry | None:
+        return next((entry for entry in self.said.entries if entry.widget is widget), None) if widget else None
+
+    def _below(self, entry: Entry | None) -> tuple[Entry, ...]:
         """What stands below a message; for none, nothing."""
-        if widget is None:
+        if entry is None:
             return ()
-        return tuple(child for child in self._widgets[self._widgets.index(widget) + 1 :] if child.display)
+        entries = self.said.entries
+        return tuple(each for each in entries[entries.index(entry) + 1 :] if not each.hidden)
 
-    def _find_last(self) -> None:
-        last = self.speeches[-1:]
-        self.answer = last[0] if last and isinstance(last[0], AnswerMessage) else None
-        self._asked = next((each for each in reversed(self.speeches) if isinstance(each, UserMessage)), None)
+    def _hide(self, entries: Iterable[Entry], hidden: bool) -> None:
+        for entry in entries:
+            entry.hidden = hidden
+            if entry.widget is not None:
+                entry.widget.display = not hidden
+        self.said.resize()
 
-    # Where the user looks
+    async def _settle_last(self) -> None:
+        """The last message has become another one."""
+        shown = [entry for entry in self.said.entries if entry.absent is not None]
+        self._answer = shown[-1] if shown and _is_answer(shown[-1]) else None
+        self._asked = next((entry for entry in reversed(shown) if _is_prompt(entry)), None)
+        await self._settle()
+
+    # What is mounted
+
+    def _pinned(self) -> set[Entry]:
+        return {entry for entry in (self._asked, self._answer) if entry is not None}
+
+    def _present(self, absent: Absent) -> Speech:
+        if isinstance(absent, AbsentPrompt):
+            speech: Speech = UserMessage(absent)
+        else:
+            speech = AnswerMessage(absent, tokens=self._shows_tokens)
+        self._mark(speech)
+        return speech
+
+    # The chosen message
 
     @property
     def chosen(self) -> Speech | None:
@@ -237,47 +245,42 @@ class MessageList(VerticalScroll, Even, can_focus=False):
             if other is not speech:
                 other.choose(False)
         speech.choose(True)
-        fits = speech.size.height < self.scrollable_content_region.height
-        self.scroll_to_widget(speech, animate=False, immediate=True, top=not fits)
-        self._hold()
+        entry = self._entry_of(speech)
+        if entry is not None:
+            self._show(entry)
 
-    def step(self, direction: int) -> bool:
+    async def step(self, direction: int) -> bool:
         """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
-        speeches, chosen = self.speeches, self.chosen
-        at = speeches.index(chosen) + direction if chosen is not None else len(speeches) - 1
-        if at < 0 and self._earlier:
-            self.call_later(self._show_earlier)
-            return True
-        if 0 <= at < len(speeches):
-            self.choose(speeches[at])
-        return at < len(speeches)
+        entries = [entry for entry in self.said.entries if entry.absent is not None and not entry.hidden]
+        chosen = self._entry_of(self.chosen)
+        at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
+        if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
+            self.choose(speech)
+        return at < len(entries)
 
-    @property
-    def following(self) -> bool:
-        """Whether the view moves with the end of the conversation."""
-        return not self._left
+    def open_thoughts(self) -> None:
+        """Unfold all thinking, or fold it if some is unfolded."""
+        thoughts = self.query(Reasoning)
+        opened = not any(thought.open for thought in thoughts)
+        for thought in thoughts:
+            thought.open = opened
+        for entry in self.said.entries:
+            if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
+                entry.absent.opened = opened
+                entry.forget_rows()
+        self.said.resize()
 
-    def page(self, direction: int) -> None:
-        """Move up (-1) or down (1) by what is in sight; at the end, follow again."""
-        if direction < 0 and self._earlier and self.scroll_y == 0:
-            self.call_later(self._show_earlier)
-            return
-        height = self.scrollable_content_region.height
-        self.scroll_to(y=self.scroll_y + direction * height, animate=False, immediate=True)
-        self._hold()
+    async def show_tokens(self, shown: bool) -> None:
+        """Show the tokens of every answer that was seen coming, or the answers as they were."""
+        async with self._changing():
+            self._shows_tokens = shown
+            for answer in self.query(AnswerMessage):
+                await answer.show_tokens(shown)
 
-    def anchor(self, anchor: bool = True) -> None:
-        self._left = not anchor
-        super().anchor(anchor)
 
-    def release_anchor(self) -> None:
-        self._left = True
-        super().release_anchor()
+def _is_prompt(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentPrompt)
 
-    def on_mouse_scroll_down(self) -> None:
-        self.call_next(self._hold)
 
-    def _hold(self) -> None:
-        # Textual lets go of the end on every scroll, and takes hold again only if something moved.
-        if self.is_vertical_scroll_end:
-            self.anchor()
+def _is_answer(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentAnswer)

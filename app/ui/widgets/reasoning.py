@@ -17,34 +17,52 @@ if TYPE_CHECKING:
 
 
 class Reasoning(VerticalGroup):
-    """The model's thinking: one line with its length, the text itself on request."""
+    """The model's thinking: one line with its length, the text itself on request.
+
+    Args:
+        text: What was thought already.
+        seconds: How long that took; 0 if nobody saw it.
+        opened: Whether the text is shown at first.
+    """
 
     open: reactive[bool] = reactive(False, toggle_class="-open")
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "", seconds: float = 0.0, *, opened: bool = False) -> None:
         super().__init__()
+        self._summary = Static(classes="summary")
         self._thought: ModelMarkdown | None = None
+        self._said: list[str] = []
         self._unread: list[str] = []
         self._words = 0
         self._in_word = False
-        self._began = self._latest = 0.0
+        self._began, self._latest = 0.0, seconds
+        self.open = opened
+        self._count(text)
+        self._show(text)
 
     def compose(self) -> ComposeResult:
-        yield Static(classes="summary")
+        yield self._summary
+        if self._thought is not None:
+            yield self._thought
 
-    def add(self, text: str, *, live: bool = True) -> None:
-        """Take more of it.
-
-        Args:
-            text: What the model thought since.
-            live: Whether it is being thought now, and not fetched from where it was kept.
-        """
+    def add(self, text: str) -> None:
+        """Take more of it, which is being thought now."""
         self._count(text)
-        if live and self._words:
-            self._latest = monotonic()
-            self._began = self._began or self._latest
-        self._unread.append(text)
-        self._draw()
+        if self._words:
+            now = monotonic()
+            self._began = self._began or now - self._latest
+            self._latest = now
+        self._show(text)
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self._said)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, as far as it was seen."""
+        return self._latest - self._began
 
     def watch_open(self) -> None:
         if self.is_mounted:
@@ -62,15 +80,20 @@ class Reasoning(VerticalGroup):
             self._words += words - (continues and words > 0)
             self._in_word = not text[-1].isspace()
 
+    def _show(self, text: str) -> None:
+        self._said.append(text)
+        self._unread.append(text)
+        self._draw()
+
     def _draw(self) -> None:
-        words, seconds = self._words, self._latest - self._began
+        words, seconds = self._words, self.seconds
         self.set_class(bool(words), "-begun")
         mark = "▾" if self.open else "▸"
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
         length = f"{mark} thinking, {words:,} word{'s' * (words != 1)}{time}"
-        self.query_one(".summary", Static).update(Content(length))
-        if self.open and self._unread:
-            self._shown.append("".join(self._unread))
+        self._summary.update(Content(length))
+        if self.open and (text := "".join(self._unread)):
+            self._shown.append(text)
             self._unread.clear()
 
     @property
@@ -80,5 +103,6 @@ class Reasoning(VerticalGroup):
             from app.ui.widgets.markdown import ModelMarkdown
 
             self._thought = ModelMarkdown()
-            self.mount(self._thought)
+            if self.is_attached:
+                self.mount(self._thought)
         return self._thought

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from app.ui.widgets.absent import Absent
 from app.ui.widgets.even import Even
 
 _GAP = "   "
@@ -115,6 +116,7 @@ class Speech(VerticalGroup, Even, can_focus=True):
 
     def __init__(self, speaker: str, node: int | None = None) -> None:
         super().__init__()
+        self.speaker = speaker
         self.label = Speaker(speaker)
         self.node = node
         self.can_go_on = False
@@ -125,6 +127,10 @@ class Speech(VerticalGroup, Even, can_focus=True):
     def text(self) -> str:
         """What is said in it."""
         return ""
+
+    def absent(self) -> Absent:
+        """What it takes to show it again once it is mounted no longer."""
+        raise NotImplementedError
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
         """Say where it stands in the conversation.

@@ -9,11 +9,16 @@ from app.ui.widgets.rows_view import RowsView
 
 
 class TokenView(RowsView):
-    """The plain text of an answer, in the colours of who wrote each token first."""
+    """The plain text of an answer, in the colours of who wrote each token first.
 
-    def __init__(self) -> None:
+    Args:
+        runs: What there is of it.
+    """
+
+    def __init__(self, runs: Iterable[Run]) -> None:
         super().__init__()
         self._document = OriginDocument(COLOURLESS if self.app.no_color else STYLES)
+        self.append(runs)
 
     def append(self, runs: Iterable[Run]) -> None:
         """Show more of it."""

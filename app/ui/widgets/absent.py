@@ -1,0 +1,93 @@
+"""What stands for a message that is not mounted: all it takes to show it again, and a guess at its height."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.chat.message import Role
+from app.chat.tree import Node, State
+from app.errors import AppError
+
+if TYPE_CHECKING:
+    from app.ui.reading.document import MarkdownDocument
+    from app.ui.reading.origins import Writers
+
+_REMARKS = {
+    State.STOPPED: "stopped",
+    State.CUT: "cut before its end",
+    State.FAILED: "failed before its end",
+    State.WRITING: "another Tandem is writing it",
+}
+_FRAME = 2
+"""Rows of any message besides its text: who speaks, and a blank one."""
+
+
+@dataclass(slots=True)
+class AbsentPrompt:
+    """A prompt, or what the system says.
+
+    Attributes:
+        text: All of it, with what it includes.
+        label: Who speaks.
+        node: Its id in the conversation.
+        opened: Which of the texts that it includes are unfolded.
+    """
+
+    text: str
+    label: str = "You"
+    node: int | None = None
+    opened: Sequence[bool] = ()
+
+    def guess(self, width: int) -> int:
+        """Rows in so many columns, about."""
+        return _FRAME + _rows(self.text, width)
+
+
+@dataclass(slots=True)
+class AbsentAnswer:
+    """An answer.
+
+    Attributes:
+        text: What was said, without the thinking.
+        thought: The thinking.
+        seconds: How long it took; 0 if nobody saw it.
+        opened: Whether the thinking is unfolded.
+        remark: What is said about the answer.
+        is_final: Whether nothing can come after it.
+        error: Why there is no more of it.
+        writers: Who wrote what, if it was seen coming.
+        document: The text as it was laid out, where that is dear; None to do it again.
+        node: Its id in the conversation.
+    """
+
+    text: str = ""
+    thought: str = ""
+    seconds: float = 0.0
+    opened: bool = False
+    remark: str = ""
+    is_final: bool = False
+    error: AppError | None = None
+    writers: Writers | None = None
+    document: MarkdownDocument | None = None
+    node: int | None = None
+
+    def guess(self, width: int) -> int:
+        """Rows in so many columns, about."""
+        thought = (2 + (_rows(self.thought, width) if self.opened else 0)) if self.thought else 0
+        return _FRAME + _rows(self.text, width) + thought + 2 * bool(self.remark)
+
+
+Absent = AbsentPrompt | AbsentAnswer
+
+
+def absent(node: Node) -> Absent:
+    """What stands for a message that was kept."""
+    if node.role is not Role.ASSISTANT:
+        return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node.id)
+    return AbsentAnswer(node.text, node.reasoning, remark=_REMARKS.get(node.state, ""), node=node.id)
+
+
+def _rows(text: str, width: int) -> int:
+    return 1 + text.count("\n") + len(text) // max(1, width)
