@@ -13,8 +13,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from app.engine.types import DraftingStatus
+from app.ui.reading import code
+from app.ui.reading.ahead import read_ahead
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
+from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
 from app.ui.widgets.lines_view import LinesView
 from app.ui.widgets.rows_view import RowsView
@@ -26,7 +29,7 @@ def plain(*texts: str) -> list[Row]:
     return [Row(Content(text)) for text in texts]
 
 
-def table(source: str) -> list[Row]:
+def read(source: str) -> list[Row]:
     document = MarkdownDocument()
     document.append(source)
     return [*document.frozen, *document.open]
@@ -64,7 +67,7 @@ def test_a_table_whose_column_became_wider_looks_different_from_its_first_row_on
     document.append("| wide enough | 2 |\n")
     assert flow.replace(0, document.open) == 0
     assert [[part.plain for _, part in line] for row in flow.rows[:2] for line in row.lines(40)] != before
-    assert [row.text for row in document.open] == [row.text for row in table(narrow + "| wide enough | 2 |\n")]
+    assert [row.text for row in document.open] == [row.text for row in read(narrow + "| wide enough | 2 |\n")]
 
 
 class OneView(App[None]):
@@ -167,3 +170,19 @@ async def test_of_the_numbers_those_that_changed_are_drawn(lines_drawn: list[int
         )
         await chat.pilot.pause()
         assert 0 < len(lines_drawn) < 6
+
+
+def test_the_first_code_of_an_answer_finds_everything_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser.cache_clear()
+    code._lexer.cache_clear()
+    read_ahead()
+    assert parser.cache_info().currsize == 1
+    monkeypatch.setattr(code, "get_lexer_by_name", lambda name, **options: pytest.fail(f"{name} is loaded again"))
+    assert read("```python\ndef f(): pass\n```\n")[0].content.spans
+
+
+def test_an_unknown_language_is_looked_for_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    code._lexer.cache_clear()
+    monkeypatch.setattr("pygments.lexers.find_plugin_lexers", lambda: pytest.fail("installed packages are searched"))
+    assert [row.text for row in code.code_rows(["a = 1"], "no-such-language")] == ["a = 1"]
+    assert code.code_rows(["a = 'b'"], "Python")[0].content.spans
