@@ -12,7 +12,6 @@ from textual.strip import Strip
 
 from app.events import PairInfo
 from app.ui.numbers import of_document
-from app.ui.reading.rows import NOTHING
 from app.ui.readout_text import Group, earlier_groups, live_groups
 from app.ui.readouts import Readouts
 from app.ui.widgets.lines_view import LinesView
@@ -80,8 +79,8 @@ class ReadoutPanel(LinesView):
             groups = earlier_groups(of_document(self._earlier), (target, draft), width)
         before, self._lines = self._lines, _wrapped(_fit(groups, height), width)
         # Most of them are as they were.
-        pairs = zip_longest(before, self._lines, fillvalue=NOTHING)
-        changed = [y for y, (old, new) in enumerate(pairs) if not old.is_same(new)]
+        pairs = zip_longest(before, self._lines)
+        changed = [y for y, (old, new) in enumerate(pairs) if old is None or new is None or not old.is_same(new)]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
