@@ -149,7 +149,7 @@ class TandemApp(App[None]):
         if not self.is_headless:
             leave_old_objects()
         # An answer that is to be shown before it is there waits for it.
-        Thread(target=import_module, args=("app.ui.widgets.markdown",), daemon=True).start()
+        Thread(target=_read_ahead, daemon=True).start()
         if self._tuning is not None:
             for sentence in [*self._told, *take_keys(self, self._tuning.desk)]:
                 self._keeper.say(sentence)
@@ -298,6 +298,13 @@ class TandemApp(App[None]):
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)
+
+
+def _read_ahead() -> None:
+    import_module("app.ui.widgets.markdown")
+    from app.ui.reading.ahead import read_ahead
+
+    read_ahead()
 
 
 def make_app(

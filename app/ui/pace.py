@@ -6,9 +6,9 @@ import time
 
 FASTEST_S = 0.2
 SLOWEST_S = 1.0
-_SHARE = 0.025
+_SHARE = 0.02
 """Drawing takes the processor from the models, and they wait for the slowest of their threads: once it needs more than
-this of a core, it is done less often. Another thread writes to the terminal, which takes a little as well."""
+this of a core, it is done less often. Other threads read and write the terminal, which takes another half percent."""
 
 
 class Pace:

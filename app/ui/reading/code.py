@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
+from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Token
-from pygments.util import ClassNotFound
 from textual.content import Content, Span
 
 from app.ui.reading.inline import BREAK
@@ -36,12 +35,16 @@ _FEWEST, _MOST, _LARGEST = 32, 96, 8_000
 good place to begin anew: hardly a string or a comment reaches across it."""
 
 
+@cache
+def _languages() -> frozenset[str]:
+    """Every name of a language; one that is none of them would be looked for among all installed packages."""
+    return frozenset(name for _, names, _, _ in get_all_lexers(plugins=False) for name in names)
+
+
 @lru_cache(32)
 def _lexer(language: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=True) if language else None
-    except ClassNotFound:
-        return None
+    known = language.lower() in _languages()
+    return get_lexer_by_name(language, stripnl=False, ensurenl=True) if known else None
 
 
 def _style(kind: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 
 from app.ui.reading.rows import Line, Row
 
@@ -24,12 +25,27 @@ class Flow:
         self._width = 0
         self._lines: dict[int, list[Line]] = {}
 
-    def replace(self, start: int, rows: Sequence[Row]) -> None:
-        """Put rows in place of all from the one numbered `start` on."""
+    def replace(self, start: int, rows: Sequence[Row]) -> int:
+        """Put rows in place of all from the one numbered `start` on; those that look as before stay.
+
+        Returns:
+            The number of the first one that does not.
+        """
+        same = 0
+        for old, new in zip(islice(self.rows, start, None), rows, strict=False):
+            if not old.looks_like(new):
+                break
+            same += 1
+        start += same
         for number in range(start, len(self.rows)):
             self._lines.pop(number, None)
-        self.rows[start:] = rows
+        self.rows[start:] = rows[same:]
         del self._ends[start:]
+        return start
+
+    def top(self, number: int) -> int:
+        """The screen line that a row begins at, at the width last asked for."""
+        return self._ends[number - 1] if number else 0
 
     def height(self, width: int) -> int:
         """Screen lines of everything at a width in cells."""
@@ -53,5 +69,4 @@ class Flow:
             if len(self._lines) >= _MOST_KEPT:
                 self._lines.clear()
             lines = self._lines[number] = list(self.rows[number].lines(self._width))
-        above = self._ends[number - 1] if number else 0
-        return number, lines[min(y - above, len(lines) - 1)]
+        return number, lines[min(y - self.top(number), len(lines) - 1)]

@@ -47,6 +47,16 @@ class Row:
             before = before.replace(shown, written)
         return before + self.content.plain
 
+    def looks_like(self, other: Row) -> bool:
+        """Whether another row looks the same, and is copied as the same."""
+        return (
+            type(self) is type(other)
+            and (self.joined, self.source) == (other.joined, other.source)
+            and self.content.is_same(other.content)
+            and self.first.is_same(other.first)
+            and self.rest.is_same(other.rest)
+        )
+
     def indented(self, first: Content, rest: Content) -> Row:
         """The same row with more in front of it."""
         return replace(self, first=first + self.first, rest=rest + self.rest)
@@ -88,7 +98,7 @@ class Rule(Row):
 
 @dataclass(slots=True)
 class Columns:
-    """The columns that the rows of a table share.
+    """The columns that the rows of a table share; they stay as they are once a row was drawn.
 
     Attributes:
         natural: The widest cell of each, in cells.
@@ -140,6 +150,13 @@ class TableRow(Row):
     @classmethod
     def of(cls, cells: list[Content], columns: Columns, right: frozenset[int]) -> TableRow:
         return cls(Content(cls.SEPARATOR).join(cells), cells=tuple(cells), columns=columns, right=right)
+
+    def looks_like(self, other: Row) -> bool:
+        return (
+            isinstance(other, TableRow)
+            and Row.looks_like(self, other)
+            and (self.cells, self.columns, self.right) == (other.cells, other.columns, other.right)
+        )
 
     def height(self, width: int) -> int:
         widths = self._widths(width)

@@ -39,7 +39,7 @@ class TableBlock:
         self._done = 0
         cells = self._read(header)
         self._columns.include(cells)
-        self._waiting: list[Row] = [self._row([cell.stylize("$quiet") for cell in cells])]
+        self._waiting = [[cell.stylize("$quiet") for cell in cells]]
 
     def add(self, line: str) -> list[Row] | None:
         """Take a complete line; returns the rows that are finished by it, None if it does not belong to the table."""
@@ -49,27 +49,27 @@ class TableBlock:
         if self._done:
             return [self._row(cells)]
         self._columns.include(cells)
-        self._waiting.append(self._row(cells))
+        self._waiting.append(cells)
         if len(self._waiting) <= _FIXED_AFTER:
             return []
-        done, self._waiting = self._waiting, []
+        done, self._waiting = [self._row(cells) for cells in self._waiting], []
         self._done = len(done)
         return done
 
     def rows(self, ahead: str = "") -> list[Row]:
         """What is not finished, and `ahead`, the beginning of a line."""
-        if not ahead.strip():
-            return list(self._waiting)
-        if _ENDS.match(ahead):
-            return [*self._waiting, Row(inline_content(ahead.strip()))]
-        cells = self._read(ahead)
-        if self._done:
-            return [self._row(cells)]
+        last = self._read(ahead) if ahead.strip() and not _ENDS.match(ahead) else []
+        if self._done and last:
+            return [self._row(last)]
         # The columns are shared with rows that may have been drawn; a line that grows must not widen them twice.
         columns = Columns(list(self._columns.natural))
-        columns.include(cells)
-        waiting = [TableRow.of(list(r.cells), columns, self._right) for r in self._waiting if isinstance(r, TableRow)]
-        return [*waiting, TableRow.of(cells, columns, self._right)]
+        columns.include(last)
+        rows: list[Row] = [TableRow.of(cells, columns, self._right) for cells in self._waiting]
+        if last:
+            rows.append(TableRow.of(last, columns, self._right))
+        elif ahead.strip():
+            rows.append(Row(inline_content(ahead.strip())))
+        return rows
 
     def _row(self, cells: list[Content]) -> Row:
         return TableRow.of(cells, self._columns, self._right)

@@ -40,6 +40,7 @@ from app.ui.steering import Steering
 from app.ui.token_mode import TokenMode
 from app.ui.whereabouts import Whereabouts
 from app.ui.widgets.downloads import DownloadLine
+from app.ui.widgets.even import Even
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.included import IncludedLine
@@ -62,7 +63,7 @@ _DRAFT_S = 1.0
 """What is typed is kept after so long."""
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(Screen[None], Even):
     """One conversation with one pair.
 
     Args:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from textual.geometry import Region
+from textual.geometry import Region, Size
+from textual.reactive import var
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -12,6 +13,9 @@ class Even(Widget):
 
     The last of the base classes: a widget has the styles of the first.
     """
+
+    # What lies on it is laid out with it; Textual would lay out and draw everything once more whenever it has grown.
+    virtual_size = var(Size(0, 0))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         # Lines that are one object are also cut, where widgets lie on them, only once.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from textual.content import Content
-from textual.widget import Widget
+from textual.geometry import Region
+from textual.strip import Strip
 
 from app.events import PairInfo
 from app.ui.numbers import of_document
 from app.ui.readout_text import Group, earlier_groups, live_groups
 from app.ui.readouts import Readouts
+from app.ui.widgets.lines_view import LinesView
 
 
-class ReadoutPanel(Widget):
+class ReadoutPanel(LinesView):
     """The readouts of the running answer, or what was kept of an earlier one.
 
     Args:
@@ -26,7 +29,7 @@ class ReadoutPanel(Widget):
         self._readouts = readouts
         self._pair: PairInfo | None = None
         self._earlier: Mapping[str, Any] | None = None
-        self._drawn = Content("")
+        self._lines: list[Content] = []
 
     def on_mount(self) -> None:
         self._readouts.watch(self._on_changed)
@@ -52,7 +55,12 @@ class ReadoutPanel(Widget):
         self._draw()
 
     def render(self) -> Content:
-        return self._drawn
+        return Content("\n").join(self._lines)
+
+    def render_line(self, y: int) -> Strip:
+        if y < len(self._lines):
+            return self.draw(y, [(0, self._lines[y])])
+        return Strip.blank(self.size.width, self.visual_style.rich_style)
 
     def _on_changed(self) -> None:
         if self._readouts.doing or self._readouts.live:
@@ -69,10 +77,16 @@ class ReadoutPanel(Widget):
             names = [self._earlier.get(role) for role in ("target", "draft")]
             target, draft = (name if isinstance(name, str) else "" for name in names)
             groups = earlier_groups(of_document(self._earlier), (target, draft), width)
-        drawn = Content("\n").join(_fit(groups, height))
-        if drawn != self._drawn or drawn.spans != self._drawn.spans:
-            self._drawn = drawn
-            self.refresh()
+        before, self._lines = self._lines, _wrapped(_fit(groups, height), width)
+        # Most of them are as they were.
+        pairs = zip_longest(before, self._lines)
+        changed = [y for y, (old, new) in enumerate(pairs) if old is None or new is None or not old.is_same(new)]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+
+def _wrapped(lines: Iterable[Content], width: int) -> list[Content]:
+    return [part for line in lines for part in (line.wrap(width) if line.cell_length > width else [line])]
 
 
 def _fit(groups: Iterable[Group], height: int) -> list[Content]:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
-from rich.segment import Segment
-from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
+from textual.reactive import var
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.style import Style
-from textual.widget import Widget
 
 from app.ui.reading.flow import Flow
-from app.ui.reading.rows import Part, Row
+from app.ui.reading.rows import Row
+from app.ui.widgets.lines_view import LinesView
+
+_MOST_DRAWN = 1_000
+"""Screen lines that are kept."""
 
 
-class RowsView(Widget):
-    """Rows of text, as high as they are, with one blank line below them."""
+class RowsView(LinesView):
+    """Rows of text, as high as they are, with one blank line below them.
+
+    A line is drawn once: Textual draws everything anew that has grown, and keeps what it has made of a line with it.
+    """
+
+    # Nothing scrolls in it.
+    virtual_size = var(Size(0, 0))
 
     DEFAULT_CSS = "RowsView { width: 1fr; height: auto; }"
 
     def __init__(self) -> None:
-        super().__init__()
-        # Nothing that a model wrote can be clicked.
-        self.auto_links = False
         self._flow = Flow()
+        self._drawn: dict[int, Strip] = {}
+        self._drawn_at = (0, 0, 0)
+        super().__init__()
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -35,45 +43,46 @@ class RowsView(Widget):
     def put(self, start: int, rows: Sequence[Row]) -> None:
         """Put rows in place of all from the one numbered `start` on."""
         width = self.size.width
-        before = self._flow.height(width) if width else 0
-        self._flow.replace(start, rows)
-        self.refresh(layout=not width or self._flow.height(width) != before)
+        if not width:
+            self._flow.replace(start, rows)
+            self.refresh(layout=True)
+            return
+        before = self._flow.height(width)
+        top = self._flow.top(self._flow.replace(start, rows))
+        after = self._flow.height(width)
+        for y in range(top, before + 1):
+            self._drawn.pop(y, None)
+        self.refresh(Region(0, top, width, max(before, after) + 1 - top), layout=after != before)
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if not regions:
+            self._drawn.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def notify_style_update(self) -> None:
+        self._drawn.clear()
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        drawn = self._drawn
+        at = (self.size.width, *crop.column_span)
+        if at != self._drawn_at or len(drawn) > _MOST_DRAWN:
+            drawn.clear()
+            self._drawn_at = at
+        missing = [y for y in crop.line_range if y not in drawn]
+        if missing:
+            lines = range(missing[0], missing[-1] + 1)
+            fresh = super().render_lines(Region(crop.x, lines.start, crop.width, len(lines)))
+            drawn.update(zip(lines, fresh, strict=True))
+        return [drawn[y] for y in crop.line_range]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._flow.height(width) + 1 if width and self._flow.rows else 0
 
     def render_line(self, y: int) -> Strip:
         self._flow.height(self.size.width)
-        base = self.visual_style
         found = self._flow.at(y)
-        if found is None:
-            return Strip.blank(self.size.width, base.rich_style)
-        number, parts = found
-        selection = self.text_selection
-        span = selection.get_span(number) if selection is not None else None
-        segments: list[Segment] = []
-        for part in parts:
-            segments += self._segments(part, number, base, span)
-        return Strip(segments)
-
-    def _segments(self, part: Part, number: int, base: Style, span: tuple[int, int] | None) -> list[Segment]:
-        x, content = part
-        if x is None:
-            return [Segment(text, (base + style).rich_style) for text, style in content.render(base, end="")]
-        if span is not None:
-            content = self._selected(content, span[0] - x, len(content) if span[1] < 0 else span[1] - x)
-        segments = []
-        for text, style in content.render(base, end=""):
-            segments.append(Segment(text, (base + style).rich_style_with_offset(x, number)))
-            x += len(text)
-        return segments
-
-    def _selected(self, content: Content, start: int, end: int) -> Content:
-        start, end = max(0, start), min(len(content), end)
-        if start >= end:
-            return content
-        style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
-        return content.stylize(style, start, end)
+        return self.draw(*found) if found is not None else Strip.blank(self.size.width, self.visual_style.rich_style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """What is selected, with lines as their writer meant them."""

@@ -12,10 +12,11 @@ from textual.message import Message
 from textual.screen import Screen
 
 from app.ui.keeping import Keeper
+from app.ui.widgets.even import Even
 from app.ui.widgets.words import Word, Words
 
 
-class Sidebar(Vertical):
+class Sidebar(Vertical, Even):
     """Empty until the store is open: the first frame need not wait for what nobody can have seen yet.
 
     Args:

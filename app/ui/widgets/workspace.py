@@ -16,6 +16,7 @@ from app.ui.keeping import Keeper
 from app.ui.numbers import of_document
 from app.ui.readout_text import in_a_line
 from app.ui.readouts import Readouts
+from app.ui.widgets.even import Even
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.message import AnswerMessage
@@ -25,7 +26,11 @@ from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.speech import Speech
 
 
-class Workspace(Horizontal):
+class Middle(Vertical, Even):
+    """The conversation, and what stands right below it."""
+
+
+class Workspace(Horizontal, Even):
     """Conversations on the left, readouts on the right, as far as there is room and the user wants them.
 
     The class `-panel` of the screen says whether the readouts are shown.
@@ -46,7 +51,7 @@ class Workspace(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Sidebar(self._keeper)
-        with Vertical():
+        with Middle():
             yield MessageList()
             yield Inspector()
             yield Hint()
