@@ -85,7 +85,8 @@ def _draft_on_cpu(s: Situation) -> Cause | None:
     target, draft = s.pair.target, s.pair.draft
     if target is None or draft is None or target.on_cpu or draft.layers_offloaded == draft.layers:
         return None
-    if set(target.device.split(", ")) & set(s.software):
+    # Over a network a drafted token would wait for longer than it saves.
+    if set(target.device.split(", ")) & set(s.software) or target.device.startswith("RPC"):
         return None
     where = "on the processor" if draft.on_cpu else "partly on the processor"
     text = f"The draft is {where}, the target on {target.device}. As a rule, the draft belongs on the card, whole."
