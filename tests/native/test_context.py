@@ -120,7 +120,7 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
     context = Context(model, ContextParams(256, 1, 1, n_outputs=8, waits=waits))
     context.decode(tokens, n_outputs)
     # Something must be there to be fetched from a remote device, and nobody else may read it.
-    flags = list(context._flags[: len(tokens)])
+    flags = list(context._batch._flags[: len(tokens)])
     with pytest.raises(UsageError, match="was asked for"):
         context.logits(n_outputs)
     context.close()
