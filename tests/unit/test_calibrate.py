@@ -152,3 +152,11 @@ def test_what_a_long_context_costs_is_measured_where_there_is_time() -> None:
 
 def test_the_draft_models_reading_speed_is_measured() -> None:
     assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0
+
+
+@pytest.mark.parametrize("disturbed", [(3, 4), (5, 6), (7, 8)])
+def test_a_target_that_is_held_up_does_not_make_drafting_look_cheap(disturbed: tuple[int, ...]) -> None:
+    # Batches of the target: two to warm up, two single rows, then two more before each look at the draft.
+    profile, _ = measure(TimedModel({}, disturbed=disturbed), TimedModel({1: 8}))
+
+    assert profile.draft_ns == 8.0

@@ -83,3 +83,11 @@ def test_every_width_up_to_the_widest_has_a_cost() -> None:
     costs = model()
 
     assert all(costs.target_ns(rows, 0) > 0 for rows in range(1, MAX_ROWS + 1))
+
+
+def test_a_cost_of_drafting_that_was_measured_wrong_is_known_after_a_few_drafts() -> None:
+    costs = model()
+    for _ in range(4):
+        costs.observe_draft(3, 48e6)
+
+    assert costs.draft_ns == pytest.approx(13e6, rel=0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
@@ -15,7 +15,6 @@ QUICK_ORDER = (1, 2, 4, 8, 16, 3, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
 ESSENTIAL = frozenset((1, 2, 4, 8, 16))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good."""
-_DRAFT_TOKENS = 4
 _CONTEXT = 512
 _AGREE = 1.1
 """Two looks that differ by more leave it to a third."""
@@ -66,10 +65,10 @@ def calibrate(
     for cache in (target, draft) if draft is not None else (target,):
         yield from bench.warm_up(cache, cancelled)
     started = clock()
-    one = bench.one()
+    bench.one()
     draft_share = draft_prompt_share = 0.0
     if draft is not None:
-        draft_share = min(bench.time(draft, 1) for _ in range(_DRAFT_TOKENS)) / one
+        draft_share = statistics.median(bench.agreed(lambda: bench.share(draft, 1), times=2))
         draft_prompt_share = bench.time(draft, len(text), 1) / len(text) / bench.one()
         draft.rollback(0)
     plan = [width for _ in range(passes) for width in QUICK_ORDER if 1 < width <= len(text)]
@@ -148,7 +147,7 @@ class _Bench:
 
     def one(self) -> float:
         """Nanoseconds of a single row, now."""
-        self.ones.append(self._twice(1))
+        self.ones.append(self._twice(self._target, 1))
         return self.ones[-1]
 
     def look(self, width: int, *, times: int) -> None:
@@ -165,17 +164,22 @@ class _Bench:
         if not times:
             shares.append(self.time(self._target, width) / self.time(self._target, 1))
             return
-        shares += [self._share(width) for _ in range(times)]
-        if max(shares) > _AGREE * min(shares):
-            shares.append(self._share(width))
+        shares += self.agreed(lambda: self.share(self._target, width), times)
 
-    def _share(self, width: int) -> float:
+    def agreed(self, share: Callable[[], float], times: int) -> list[float]:
+        """Look so often, and once more where two looks do not agree."""
+        shares = [share() for _ in range(times)]
+        return shares if max(shares) <= _AGREE * min(shares) else [*shares, share()]
+
+    def share(self, cache: TokenCache, width: int) -> float:
+        """The cost of a width in a cache, in single rows of the target timed right before."""
         one = self.one()
-        return self._twice(width) / one
+        return self._twice(cache, width) / one
 
-    def _twice(self, width: int) -> float:
-        changed, same = self.time(self._target, width), self.time(self._target, width)
-        self.switches.append(max(0.0, changed - same))
+    def _twice(self, cache: TokenCache, width: int) -> float:
+        changed, same = self.time(cache, width), self.time(cache, width)
+        if cache is self._target:
+            self.switches.append(max(0.0, changed - same))
         return min(changed, same)
 
 

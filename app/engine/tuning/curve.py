@@ -33,7 +33,7 @@ _WINDOW = 5
 _FIRST_LOOK = 2
 """Batches after which a width that was only guessed from its neighbours counts as measured."""
 _CALIBRATION_WEIGHT = 2.0
-"""Batches that a measured width counts for when it is seen again; one bad moment must not decide for long."""
+"""Batches or drafts that a measured cost counts for when it is seen again; one bad moment must not decide for long."""
 _TRUSTED = 8
 _NOTICEABLE = 0.005
 """Share of a cost that it must have moved by for the others between it and its neighbours to be reckoned anew: that
@@ -73,6 +73,7 @@ class CostModel:
     scale: float = 1.0
     _recent: dict[int, deque[float]] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
+    _drafts: int = 0
     _table: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
 
@@ -128,7 +129,9 @@ class CostModel:
             if not self.profile.draft_ns:
                 self.profile.draft_ns = per_token
             clipped = min(per_token, 3 * self.profile.draft_ns)
-            self.profile.draft_ns += _DRAFT_GAIN * (clipped - self.profile.draft_ns)
+            self._drafts += 1
+            gain = max(_DRAFT_GAIN, 1.0 / (_CALIBRATION_WEIGHT + self._drafts))
+            self.profile.draft_ns += gain * (clipped - self.profile.draft_ns)
 
     def _context_ns(self, rows: int, n_past: int) -> float:
         return n_past * (self.profile.per_cell + rows * self.profile.per_cell_row)
