@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,22 @@ def python_environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[1])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
+
+
+def ask_python(code: str, seconds: float, question: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What a fresh Python says to a question, and how it ended.
+
+    Args:
+        code: What it runs.
+        seconds: After which it is ended.
+        question: On its standard input.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer.
+        OSError: It cannot be started.
+    """
+    command, environment = python_command("-c", code), python_environment()
+    return subprocess.run(command, input=question, capture_output=True, timeout=seconds, check=False, env=environment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,14 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import psutil
 
-from app.child import python_command, python_environment
+from app.child import ask_python
 from app.errors import ModelLoadError
 from app.llama import library
-from app.llama.library import native
+from app.llama.functions import function
 from app.llama.plain import plain
 
 Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
@@ -192,14 +191,7 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     """
     code = f"from app.llama.devices import _tell; _tell({ram_available!r})"
     try:
-        done = subprocess.run(
-            python_command("-c", code),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            env=python_environment(),
-        )
+        done = ask_python(code, seconds)
     except subprocess.TimeoutExpired:
         raise ModelLoadError(
             f"llama.cpp did not list its devices within {seconds:g} seconds.", "A graphics driver may hang; restart."
@@ -294,35 +286,3 @@ def _function(name: str) -> Any:
         return function(name, *_PROTOTYPES[name])
     except AttributeError:
         return None
-
-
-def function(name: str, result: Any, arguments: list[Any]) -> Any:
-    """A function of the library, with a prototype that nobody else sets.
-
-    Args:
-        name: Its name.
-        result: The ctypes type that it returns, or None.
-        arguments: The types that it takes.
-
-    Raises:
-        AttributeError: This release has none of that name.
-    """
-    for handle in _handles():
-        try:
-            # By index, which makes an object of its own.
-            found = handle[name]
-        except AttributeError:
-            continue
-        found.restype, found.argtypes = result, arguments
-        return found
-    raise AttributeError(name)
-
-
-@cache
-def _handles() -> tuple[Any, ...]:
-    handle = native._lib
-    if sys.platform != "win32":
-        # Looking a name up in a library also searches what it is linked with.
-        return (handle,)
-    folder = Path(cast("str", handle._name)).parent
-    return (handle, *(ctypes.CDLL(str(folder / f"{name}.dll")) for name in ("ggml", "ggml-base")))

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.child import python_command, python_environment
+from app.child import ask_python
 from app.llama import library
 from app.llama.context import native_params
 from app.llama.devices import graphics
@@ -83,14 +83,7 @@ def measure(
         return None
     question = json.dumps({"path": str(path), "model": asdict(model), "context": asdict(context)})
     try:
-        done = subprocess.run(
-            python_command("-c", "from app.llama.footprint import _tell; _tell()"),
-            input=question.encode(),
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            env=python_environment(),
-        )
+        done = ask_python("from app.llama.footprint import _tell; _tell()", seconds, question.encode())
         if done.returncode != 0:
             return None
         return tuple(Part(**part) for part in json.loads(done.stdout.splitlines()[-1]))

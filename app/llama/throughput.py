@@ -15,9 +15,10 @@ import sys
 import time
 from typing import Any
 
-from app.child import python_command, python_environment
+from app.child import ask_python
 from app.errors import ModelLoadError
 from app.llama import devices, library
+from app.llama.functions import function
 
 _F32, _Q4_K = 0, 12
 """ggml's numbers of these types, which stand in model files and never change."""
@@ -65,14 +66,7 @@ def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> float | None:
     """
     code = f"from app.llama.throughput import _tell; _tell({n_threads!r})"
     try:
-        done = subprocess.run(
-            python_command("-c", code),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            env=python_environment(),
-        )
+        done = ask_python(code, seconds)
         found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
@@ -106,7 +100,7 @@ def _measured(device: int, n_threads: int) -> float | None:
         AttributeError: This release of ggml lacks a function.
         MemoryError: The device has no room.
     """
-    ggml = {name: devices.function(name, *prototype) for name, prototype in _PROTOTYPES.items()}
+    ggml = {name: function(name, *prototype) for name, prototype in _PROTOTYPES.items()}
     backend = _there(ggml["ggml_backend_dev_init"](device, None))
     try:
         devices.set_threads(device, backend, n_threads)

@@ -197,7 +197,7 @@ def test_a_release_without_the_functions_measures_nothing(monkeypatch: pytest.Mo
 
 def test_a_child_that_dies_or_says_nothing_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for code in ("import os; os.abort()", "pass", "print('nan')", "print('[1]')", "print(1.5); raise SystemExit(1)"):
-        monkeypatch.setattr(throughput, "python_command", lambda *_, code=code: python_command("-c", code))
+        monkeypatch.setattr("app.child.python_command", lambda *_, code=code: python_command("-c", code))
         assert probe_throughput(1) is None
-    monkeypatch.setattr(throughput, "python_command", lambda *_: python_command("-c", "print(1.5)"))
+    monkeypatch.setattr("app.child.python_command", lambda *_: python_command("-c", "print(1.5)"))
     assert probe_throughput(1) == 1.5
