@@ -112,7 +112,7 @@ class Comparing:
         doing = f"{turn}, {self._turn.side}"
         match batch.latest:
             case Measuring(share=share):
-                doing = f"measuring this pair, only once: {percent(share)}"
+                doing = f"measuring this pair: {percent(share)}"
             case PromptProgressed(drafting=drafting, done=done, total=total):
                 doing += f": reading the prompt {done:,} / {total:,}{', draft' if drafting else ''}"
         if self._turn.round != WARM_UP:

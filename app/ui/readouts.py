@@ -96,7 +96,7 @@ class Readouts:
 
     def measuring(self, share: float) -> None:
         """Automatic drafting learns what the pair costs, before its first answer."""
-        self._do(f"measuring this pair, only once: {percent(share)}", share)
+        self._do(f"measuring this pair: {percent(share)}", share)
 
     def reading(self, progress: PromptProgressed) -> None:
         """The prompt is being evaluated."""

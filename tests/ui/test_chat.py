@@ -270,7 +270,7 @@ async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that
         await chat.shows("ready  automatic drafting  ctx 0/32k")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring this pair, only once: 30%")
+        await chat.shows("measuring this pair: 30%")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
         await chat.shows("3.1x winning")
         chat.screen.status.recent.rates.extend([1.0] * 8)

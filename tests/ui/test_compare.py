@@ -196,7 +196,7 @@ async def test_what_goes_on_is_said() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
-        await compare.chat.shows("measuring this pair, only once: 50%")
+        await compare.chat.shows("measuring this pair: 50%")
         compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: reading the prompt 10 / 40, draft")
 
