@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from app.hardware.system import ToolError
 
@@ -110,3 +111,27 @@ def pci(address: str, vendor: str, device: str, module: str = "", kind: str = "0
         f"{folder}/class": f"{kind}\n",
         f"{folder}/uevent": f"DRIVER={module}\nPCI_ID={vendor}:{device}\n" if module else f"PCI_ID={vendor}:{device}\n",
     }
+
+
+@dataclass(frozen=True)
+class FakeBuild:
+    """What a build of llama.cpp says of itself; see `app.llama.devices.BuildInfo`."""
+
+    backends: tuple[str, ...] = ("CPU",)
+    features: tuple[str, ...] = ("AVX2", "LLAMAFILE")
+    binding: str = "0.3.36"
+    version: str = "0.5.0"
+    commit: str = ""
+    errors: str = ""
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    """A device that it can use; see `app.llama.devices.Device`."""
+
+    name: str
+    description: str
+    kind: str
+    backend: str
+    total_bytes: int = 24 * GIB
+    free_bytes: int = 20 * GIB

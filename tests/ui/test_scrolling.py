@@ -291,6 +291,16 @@ async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
         assert [AnswerMessage(was).absent() for was in answers] == [*answers]
 
 
+async def bury(chat: Chat, answer: AnswerMessage) -> None:
+    """Let so much be said below an answer that it is unmounted."""
+    await chat.send("another prompt")
+    chat.engine.says("long\n\n" * 60)
+    chat.engine.finishes()
+    await chat.ready()
+    await chat.send("and another")
+    await chat.until(lambda: not answer.is_attached)
+
+
 @pytest.mark.parametrize("dear", [0, 1_000])
 async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_MOST_FAR", 0)
@@ -302,12 +312,7 @@ async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.Mon
         await chat.ready()
         first = chat.answers[0]
         first.note("a remark")
-        await chat.send("another prompt")
-        chat.engine.says("long\n\n" * 60)
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.send("and another")
-        await chat.until(lambda: not first.is_attached)
+        await bury(chat, first)
         await press(chat, "ctrl+home")
         await chat.shows("bold words")
         await chat.shows("a remark")
@@ -326,12 +331,7 @@ async def test_the_writers_of_an_answer_that_comes_back_are_shown_at_once(monkey
         chat.engine.finishes()
         await chat.ready()
         first = chat.answers[0]
-        await chat.send("another prompt")
-        chat.engine.says("long\n\n" * 60)
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.send("and another")
-        await chat.until(lambda: not first.is_attached)
+        await bury(chat, first)
         await press(chat, "f3")
         await press(chat, "ctrl+home")
         await chat.shows("**bold** words")

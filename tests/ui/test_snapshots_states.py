@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,13 +12,12 @@ from textual.pilot import Pilot
 
 from app.engine.types import AutoDraft
 from app.ui.settings import ChatSettings
-from app.ui.widgets.conversation_picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import fake_app
 from tests.ui.test_conversations import look
 from tests.ui.test_snapshots import SnapCompare
-from tests.ui.test_snapshots_conversations import NOW, filled
-from tests.ui.test_snapshots_layout import keys, writing
+from tests.ui.test_snapshots_conversations import NOW
+from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
 from tests.ui.test_tokens import ROUND, D, T, says
 from tests.ui.test_ways import refuse
 
@@ -125,22 +124,8 @@ async def palette(chat: Chat) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_states(
-    snap_compare: SnapCompare, scene: Callable[[Chat], Awaitable[None]], size: tuple[int, int], theme: str
-) -> None:
-    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
-    app.theme = theme
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
-        await chat.until(lambda: engine.loads)
-        await chat.load()
-        sidebar = chat.screen.sidebar
-        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
-        await scene(chat)
-        await pilot.pause()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+def test_states(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> None:
+    assert looks_the_same(snap_compare, scene, size, theme)
 
 
 @pytest.mark.parametrize("size", [(50, 20), (80, 24)], ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +23,13 @@ from app.hardware.machine import Gpu, Machine
 from app.hardware.pair_view import PairView
 from app.hardware.slow.situation import Situation
 from app.hardware.terminal import Terminal, terminal
+from tests.machines import FakeBuild, FakeDevice
 
 GIB = 1 << 30
 SECTIONS = (views, versions, places, screen)
 
 
-@dataclass(frozen=True)
-class Build:
-    binding: str = "0.3.36"
-    version: str = "0.5.0"
-    commit: str = "0c1e570"
-    backends: tuple[str, ...] = ("CPU",)
-    features: tuple[str, ...] = ("AVX2", "LLAMAFILE")
-    errors: str = ""
-
-
-@dataclass(frozen=True)
-class Device:
-    name: str
-    description: str
-    kind: str
-    backend: str
-    total_bytes: int = 24 * GIB
-    free_bytes: int = 20 * GIB
-
-
-CPU = Device("CPU", "AMD EPYC", "cpu", "CPU")
+CPU = FakeDevice("CPU", "AMD EPYC", "cpu", "CPU")
 RTX = Gpu("nvidia", "RTX 4090", 24 * GIB, 23 * GIB, "550.54.15", "CUDA 12.4", target="8.9", api="12.4")
 ADVICE = Advice(
     "CUDA", "It lacks CUDA.", "pip install cuda-build", ("Install the toolkit.",), "pip build", "Or build it"
@@ -56,7 +37,7 @@ ADVICE = Advice(
 GOOD = Terminal(True, "xterm-256color", 120, 40, 256, unicode=True, clipboard=True, multiplexer="")
 FACTS = Facts(
     machine=Machine("linux", "AMD EPYC", 2, 4, 24 * GIB, 20 * GIB, ()),
-    build=Build(),
+    build=FakeBuild(commit="0c1e570"),
     devices=(CPU,),
     failure=None,
     advice=None,
@@ -103,9 +84,9 @@ def test_an_unused_card_comes_with_the_command() -> None:
 
 
 def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
-    device = Device("CUDA0", "NVIDIA GeForce RTX 4090", "gpu", "CUDA")
+    device = FakeDevice("CUDA0", "NVIDIA GeForce RTX 4090", "gpu", "CUDA")
 
-    section = views(with_gpu(devices=(CPU, device), build=Build(backends=("CUDA", "CPU"))))
+    section = views(with_gpu(devices=(CPU, device), build=FakeBuild(backends=("CUDA", "CPU"))))
 
     assert worst([section]) == "ok"
     assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 21.5 GB of 25.8 GB free"
@@ -132,7 +113,7 @@ def test_a_library_that_does_not_load_is_a_problem() -> None:
 
 
 def test_what_the_library_complained_about_is_shown() -> None:
-    found = line(views(replace(FACTS, build=Build(errors="no CUDA-capable device"))), "build")
+    found = line(views(replace(FACTS, build=FakeBuild(errors="no CUDA-capable device"))), "build")
 
     assert found.state == "warning"
     assert "no CUDA-capable device" in found.other
@@ -145,7 +126,7 @@ def test_a_translated_python_is_a_problem() -> None:
 
 
 def test_a_card_that_the_processor_plays_is_named_as_what_it_is() -> None:
-    played = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", "software", "Vulkan")
+    played = FakeDevice("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", "software", "Vulkan")
     section = views(replace(FACTS, devices=(played, CPU)))
 
     assert line(section, "device").other == (

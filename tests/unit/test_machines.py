@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +12,9 @@ from app.hardware.builds import advice
 from app.hardware.checks import Facts, Line, views
 from app.hardware.machine import look
 from app.hardware.terminal import terminal
-from tests.machines import FakeSystem
+from tests.machines import FakeBuild, FakeDevice, FakeSystem
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "machines").glob("*.toml"))
-
-
-@dataclass(frozen=True)
-class Build:
-    backends: tuple[str, ...]
-    features: tuple[str, ...]
-    binding: str = "0.3.36"
-    version: str = "0.5.0"
-    commit: str = ""
-    errors: str = ""
-
-
-@dataclass(frozen=True)
-class Device:
-    name: str
-    description: str
-    kind: str
-    backend: str
-    total_bytes: int
-    free_bytes: int
 
 
 def facts_of(given: dict[str, Any]) -> Facts:
@@ -49,8 +28,8 @@ def facts_of(given: dict[str, Any]) -> Facts:
         cores=tuple(given["cores"]),
     )
     machine, llama = look(system), given["llama"]
-    build = Build(tuple(llama["backends"]), tuple(llama["features"]))
-    devices = tuple(Device(**device) for device in llama.get("devices", ()))
+    build = FakeBuild(tuple(llama["backends"]), tuple(llama["features"]))
+    devices = tuple(FakeDevice(**device) for device in llama.get("devices", ()))
     return Facts(
         machine=machine,
         build=build,
