@@ -87,6 +87,7 @@ def _answer(
     inspected: Callable[[], bool],
     clock: Clock,
 ) -> Iterator[Event]:
+    pair.give_way()
     if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
         # A stop while measuring leaves no memory; the answer below then ends before it begins.
         with suppress(Interrupted):
@@ -108,6 +109,7 @@ def _answer(
         )
     )
     for event in run:
+        pair.give_way()
         match event:
             case PromptProgress(drafting, done, total):
                 yield PromptProgressed(request_id, drafting, done, total)
