@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import psutil
 
@@ -19,7 +18,8 @@ def usable_processors() -> frozenset[int]:
 def others_seconds() -> float:
     """Seconds that other programs have run on the usable processors, since some moment.
 
-    Programs of a lower priority step aside by themselves and do not count.
+    Programs of a lower priority step aside by themselves and do not count, nor do processes of this one's own that
+    have ended.
     """
     usable = usable_processors()
     try:
@@ -28,8 +28,6 @@ def others_seconds() -> float:
         # Some sandboxes keep the counters to themselves; then nobody is seen.
         return 0.0
     rows = [row for index, row in enumerate(times) if index in usable] or times
-    ours = time.process_time()
-    if hasattr(os, "getpriority") and os.getpriority(os.PRIO_PROCESS, 0) > 0:
-        # This process is one of those itself.
-        return sum(row.user + row.system + row.nice for row in rows) - ours
-    return sum(row.user + row.system for row in rows) - ours
+    # A process of lower priority finds itself among those that step aside.
+    lowered = hasattr(os, "getpriority") and os.getpriority(os.PRIO_PROCESS, 0) > 0
+    return sum(row.user + row.system + (row.nice if lowered else 0.0) for row in rows) - sum(os.times()[:4])
