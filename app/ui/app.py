@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -15,12 +15,12 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
-from app.events import Event
-from app.request import AnswerRequest
-from app.ui.commands.palette import ConversationCommands
+from app.ui.commands.palette import ChatCommands
 from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
-from app.ui.look.chosen import keep_theme, take_keys, wear
+from app.ui.listening.engine import Engine, EngineFactory
+from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.pairs.setups import Choice, PairService
 from app.ui.pairs.tuning import Tuning
@@ -32,29 +32,9 @@ from app.ui.terminal.signals import end_politely
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.worker import Job, Loader
+    from app.worker import Loader
 
 _QUIT_AGAIN_S = 2.0
-
-
-class Engine(Protocol):
-    """What the chat needs of `app.worker.EngineWorker`."""
-
-    def load(self, loader: Loader) -> None: ...
-
-    def answer(self, request: AnswerRequest) -> int: ...
-
-    def run(self, job: Job) -> int: ...
-
-    def cancel(self) -> None: ...
-
-    def inspect(self, on: bool) -> None: ...
-
-    def close(self, timeout: float | None = None) -> bool: ...
-
-
-EngineFactory = Callable[[Callable[[Event], None]], Engine]
-"""Makes an engine that reports to the given callback, on any thread."""
 
 
 class TandemApp(App[None]):
@@ -74,13 +54,7 @@ class TandemApp(App[None]):
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
     BINDING_GROUP_TITLE = "Program"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
-        Binding(
-            "ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True
-        ),
-        Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = PROGRAM_KEYS
 
     def __init__(
         self,
@@ -151,8 +125,16 @@ class TandemApp(App[None]):
         # An answer that is to be shown before it is there waits for it.
         Thread(target=_read_ahead, daemon=True).start()
         if self._tuning is not None:
-            for sentence in [*self._told, *take_keys(self, self._tuning.desk)]:
+            for sentence in [*self._told, *self._take_keys(self._tuning.desk.content.keys)]:
                 self._keeper.say(sentence)
+
+    def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
+        """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
+        if not wishes:
+            return []
+        from app.ui.screens.own_keys import take_keys
+
+        return take_keys(self, wishes)
 
     @on(ChatScreen.PairsWanted)
     def _open_pairs(self) -> None:
@@ -193,11 +175,11 @@ class TandemApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
-        from app.ui.keys.listing import key_map
+        from app.ui.keys.listing import every_key
         from app.ui.screens.key_list import KeyListScreen
 
         places = [self.screen, *self.screen.walk_children(), self]
-        self.push_screen(KeyListScreen(key_map(places, self._keymap)))
+        self.push_screen(KeyListScreen(every_key(places, self._keymap)))
 
     @on(ChatScreen.SettingsWanted)
     def _open_settings(self) -> None:
@@ -257,17 +239,7 @@ class TandemApp(App[None]):
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
-            yield SystemCommand("New", "Begin a new conversation", self._chat.action_restart)
-            yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
-            yield SystemCommand("Tokens", "Show who wrote each token", self._chat.action_toggle_tokens)
-            yield SystemCommand("Numbers", "Show or hide the numbers", self._chat.action_toggle_panel)
-        if self._keeper.keeps and screen is self._chat:
-            yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
-            yield from ConversationCommands(self._chat, self._keeper)
-        if self._tuning is not None and screen is self._chat:
-            yield SystemCommand("Settings", "See and change every setting", self._chat.action_settings)
-        if self._pairs is not None and screen is self._chat:
-            yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
+            yield from ChatCommands(self._chat, self._keeper)
 
     def on_unmount(self) -> None:
         self._bridge.close()

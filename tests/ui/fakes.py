@@ -47,7 +47,7 @@ STATS = GenerationStats(
 
 
 class FakeEngine:
-    """Satisfies `app.ui.app.Engine`. `load` and `answer` only take note; the test sends the events.
+    """Satisfies `app.ui.listening.engine.Engine`. `load` and `answer` only take note; the test sends the events.
 
     Args:
         emit: The screen's side.

@@ -2,7 +2,7 @@
 
 command              what a line that begins with a slash asks for
 table                the commands, one line each
-palette              what the palette can do with the conversation that goes on
+palette              what the palette can do in the chat
 conversation_facts   what the store has to say of conversations: what was asked, and one of them as a file
 code_blocks          the code in an answer
 """

@@ -17,7 +17,7 @@ from app.ui.listening.bridge import Batch, Single
 from app.ui.text import percent
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
+    from app.ui.listening.engine import Engine
     from app.ui.screens.compare import CompareScreen
 
 

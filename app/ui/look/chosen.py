@@ -1,4 +1,4 @@
-"""The settings that concern the screen itself: theme, motion and keys."""
+"""The settings that concern the screen itself: theme and motion."""
 
 from __future__ import annotations
 
@@ -22,18 +22,6 @@ def wear(app: App[Any], desk: Desk) -> list[str]:
         app.theme = theme
     else:
         told.append(f'There is no theme "{theme}".{nearest(theme, app.available_themes)}')
-    return told
-
-
-def take_keys(app: App[Any], desk: Desk) -> list[str]:
-    """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
-    wishes = desk.content.keys
-    if not wishes:
-        return []
-    from app.ui.keys.own import keymap, places
-
-    met, told = keymap(wishes, places())
-    app.set_keymap(met)
     return told
 
 

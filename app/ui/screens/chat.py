@@ -56,8 +56,8 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
     from app.ui.conversations.picker import ConversationPicker
+    from app.ui.listening.engine import Engine
 
 _DRAFT_S = 1.0
 """What is typed is kept after so long."""
