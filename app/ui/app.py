@@ -15,6 +15,7 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
+from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import ChatCommands
 from app.ui.keeping.keeper import Keeper, StoreOpener
 from app.ui.keys.program_keys import PROGRAM_KEYS
@@ -136,7 +137,7 @@ class TandemApp(App[None]):
 
         return take_keys(self, wishes)
 
-    @on(ChatScreen.PairsWanted)
+    @on(PairsWanted)
     def _open_pairs(self) -> None:
         """Let the user choose another pair; what is going on goes on."""
         if self._pairs is not None and self._is_at_chat:
@@ -147,21 +148,21 @@ class TandemApp(App[None]):
     async def _take_pair(self, choice: Choice | None) -> None:
         if choice is not None:
             self._has_pair = True
-            await self._chat.change_pair(choice)
+            await self._chat.pair_loading.change(choice)
             if choice.note:
                 await self._chat.messages.notice(choice.note)
-        self._chat.watch_downloads()
+        self._chat.pair_loading.watch_downloads()
 
-    @on(ChatScreen.ConversationsWanted)
+    @on(ConversationsWanted)
     def _open_conversations(self) -> None:
         """Let the user choose another conversation; what is going on goes on until then."""
         if self._keeper.is_open and self._is_at_chat:
             from app.ui.screens.conversations import ConversationsScreen
 
-            self.push_screen(ConversationsScreen(self._keeper), self._chat.open_found)
+            self.push_screen(ConversationsScreen(self._keeper), self._chat.whereabouts.open_found)
 
-    @on(ChatScreen.ComparisonWanted)
-    def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
+    @on(ComparisonWanted)
+    def _open_comparison(self, event: ComparisonWanted) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""
         if self._is_at_chat:
             from app.ui.screens.compare import CompareScreen
@@ -181,7 +182,7 @@ class TandemApp(App[None]):
         places = [self.screen, *self.screen.walk_children(), self]
         self.push_screen(KeyListScreen(every_key(places, self._keymap)))
 
-    @on(ChatScreen.SettingsWanted)
+    @on(SettingsWanted)
     def _open_settings(self) -> None:
         """Let the user change the settings; what is going on goes on."""
         if self._tuning is not None and self._is_at_chat:
@@ -210,7 +211,7 @@ class TandemApp(App[None]):
             except AppError as error:
                 self._keeper.say(f"{error.message} {error.hint}")
             else:
-                await self._chat.change_pair(choice)
+                await self._chat.pair_loading.change(choice)
 
     def watch_theme(self, theme: str) -> None:
         """A theme chosen among the commands is the one of the next start as well."""

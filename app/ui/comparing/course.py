@@ -12,7 +12,7 @@ from app.compare.sides import Side, sides_of
 from app.engine.types import DraftParams
 from app.errors import UsageError
 from app.events import Event, Failed, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
-from app.ui.comparing.comparable import Comparable
+from app.ui.chat.comparable import Comparable
 from app.ui.listening.bridge import Batch, Single
 from app.ui.text import percent
 

@@ -19,7 +19,7 @@ from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.ui.comparing.comparable import Comparable
+from app.ui.chat.comparable import Comparable
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
