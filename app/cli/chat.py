@@ -79,7 +79,7 @@ def _pairs(opener: Opener) -> PairService:
     from app.ui.pairs.service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
-        from app.fitting.room import place
+        from app.fitting.place import place
 
         here = place()
         return here.line, here.room
