@@ -84,7 +84,7 @@ class TandemApp(App[None]):
         self.register_theme(LIGHT)
         self.theme = DARK.name
         if tuning is not None:
-            self._told = wear(self, tuning.desk)
+            self._told = wear(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
         self._chat = ChatScreen(
@@ -94,7 +94,7 @@ class TandemApp(App[None]):
             self._keeper,
             self._pairs,
             loads=self._has_pair,
-            desk=self._tuning.desk if self._tuning is not None else None,
+            live=self._tuning.live if self._tuning is not None else None,
         )
         return self._chat
 
@@ -126,7 +126,7 @@ class TandemApp(App[None]):
         # An answer that is to be shown before it is there waits for it.
         Thread(target=_read_ahead, daemon=True).start()
         if self._tuning is not None:
-            for sentence in [*self._told, *self._take_keys(self._tuning.desk.content.keys)]:
+            for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
                 self._keeper.say(sentence)
 
     def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
@@ -188,9 +188,9 @@ class TandemApp(App[None]):
         if self._tuning is not None and self._is_at_chat:
             from app.ui.screens.settings import SettingsScreen
 
-            desk = self._tuning.desk
+            live = self._tuning.live
             screen = SettingsScreen(
-                desk,
+                live,
                 self._chat.session.effects.lines(),
                 sorted(self.available_themes),
                 on_change=self._wear_settings,
@@ -200,7 +200,7 @@ class TandemApp(App[None]):
     def _wear_settings(self) -> None:
         """Settings were changed: at once, for whoever quits from there comes back to them."""
         if self._tuning is not None:
-            wear(self, self._tuning.desk)
+            wear(self, self._tuning.live)
             self._chat.own_settings.changed()
 
     async def _take_settings(self, reload: bool | None) -> None:
@@ -216,7 +216,7 @@ class TandemApp(App[None]):
     def watch_theme(self, theme: str) -> None:
         """A theme chosen among the commands is the one of the next start as well."""
         if self._tuning is not None and self.is_running:
-            told = keep_theme(theme, self._tuning.desk)
+            told = keep_theme(theme, self._tuning.live)
             if told:
                 self._keeper.say(told)
 

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
 from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
@@ -68,7 +68,7 @@ class ChatScreen(Screen[None], Even):
         keeper: Keeps what is said.
         pairs: The pairs to choose from, or None.
         loads: Whether a pair is being loaded already.
-        desk: The settings, or None.
+        live: The settings, or None.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -98,13 +98,13 @@ class ChatScreen(Screen[None], Even):
         pairs: PairService | None = None,
         *,
         loads: bool = True,
-        desk: Desk | None = None,
+        live: LiveSettings | None = None,
     ) -> None:
         super().__init__()
-        self.session = ChatSession(settings, desk)
+        self.session = ChatSession(settings, live)
         self.keeper = keeper
         self.asking = Asking(self, engine, keeper)
-        self.own_settings = OwnSettings(self, keeper, desk)
+        self.own_settings = OwnSettings(self, keeper, live)
         self.whereabouts = Whereabouts(self, keeper)
         self.status = Readouts()
         self._pairs = pairs

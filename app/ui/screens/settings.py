@@ -15,9 +15,9 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
-from app.settings.desk import Desk
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
+from app.settings.live import LiveSettings
 from app.settings.tree import Setting
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.chat_keys import in_order
@@ -51,7 +51,7 @@ class SettingsScreen(Overlay[bool]):
     """See and change the settings; the result is whether the models are to be loaded anew.
 
     Args:
-        desk: The settings.
+        live: The settings.
         measured: What drafting has brought so far, a line for each way of drafting.
         themes: The names of the themes there are.
         on_change: Called after every change.
@@ -76,18 +76,18 @@ class SettingsScreen(Overlay[bool]):
 
     def __init__(
         self,
-        desk: Desk,
+        live: LiveSettings,
         measured: Sequence[str] = (),
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
-        self._desk = desk
+        self._live = live
         self._measured = measured
         self._themes = themes
         self._on_change = on_change
-        self._changing = Changing(desk)
-        self._waited = desk.waiting
+        self._changing = Changing(live)
+        self._waited = live.waiting
         self._asked = ""
         """What a second press of the same key confirms."""
         self._edited = ""
@@ -189,9 +189,9 @@ class SettingsScreen(Overlay[bool]):
             await self._settle()
         elif self._asked == "load":
             self.dismiss(False)
-        elif self._desk.waiting and self._desk.waiting != self._waited:
+        elif self._live.waiting and self._live.waiting != self._waited:
             self._asked = "load"
-            names = ", ".join(setting.name for setting in self._desk.waiting)
+            names = ", ".join(setting.name for setting in self._live.waiting)
             self.hint.ask(f"{names}: enter loads the models anew, now; esc leaves that for later.")
         else:
             self.dismiss(False)
@@ -223,7 +223,7 @@ class SettingsScreen(Overlay[bool]):
 
     def action_move(self) -> None:
         try:
-            away = self._desk.move_file_away()
+            away = self._live.move_file_away()
         except AppError as error:
             self.hint.say(printable(error.message))
         else:
@@ -234,7 +234,7 @@ class SettingsScreen(Overlay[bool]):
         """Dim the keys that would do nothing."""
         editing = self.is_mounted and self.settings.editor is not None
         if action == "move":
-            return bool(self._desk.content.unreadable)
+            return bool(self._live.content.unreadable)
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":
@@ -289,12 +289,12 @@ class SettingsScreen(Overlay[bool]):
         self.refresh_bindings()
 
     def _all(self) -> list[Shown]:
-        return rows(self._desk, self._changing.scope, self._themes)
+        return rows(self._live, self._changing.scope, self._themes)
 
     def _show(self) -> None:
         self.settings.show(self._all(), self._measured)
         self.scope_line.update(Content.styled(f"for {self._changing.scope.value} ", "$quiet"))
-        told = troubles(self._desk)
+        told = troubles(self._live)
         self.trouble.update(Content("\n".join(told)))
         self.trouble.display = bool(told)
         self.refresh_bindings()
