@@ -6,6 +6,7 @@ asking       from a message to the engine          hearing       from the engine
 steering     editing, other answers; branches      whereabouts   from one conversation to another
 own_settings the conversation's own settings       possible      which keys would do something
 pair_loading another pair; pair_changes  one is loaded at a time
+draft_switch drafting, on or off
 comparable   what it hands over for a comparison   wanted        the screens it wants on top of it
 token_mode   looking behind an answer              inspector     its rounds, one at a time
 workspace    the conversation and what stands beside it; arrangement  by how wide the terminal is

@@ -83,7 +83,7 @@ class Hearing:
         screen.header.pair = pair
         screen.panel.show_pair(pair)
         screen.status.ready(pair.n_ctx)
-        screen.show_source()
+        screen.draft_switch.show()
         if session.waiting is None:
             self._keeper.tidy()
             return

@@ -62,4 +62,4 @@ class OwnSettings:
         session = self._screen.session
         session.settings_changed()
         if session.phase is not Phase.LOADING:
-            self._screen.show_source()
+            self._screen.draft_switch.show()

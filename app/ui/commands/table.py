@@ -32,9 +32,7 @@ def _draft(chat: ChatScreen, mode: str) -> None:
         chat.own_settings.set("draft.mode", "auto")
     if not session.can_draft:
         raise AppError(session.why_plain)
-    session.drafting = mode != "off"
-    chat.show_source()
-    chat.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+    chat.hint.say(chat.draft_switch.turn(mode != "off"))
 
 
 def _last_answer(chat: ChatScreen) -> str:

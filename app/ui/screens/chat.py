@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
+from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
@@ -110,6 +111,7 @@ class ChatScreen(Screen[None], Even):
         self._pairs = pairs
         self._bridge = bridge
         self.sending = Sending(self)
+        self.draft_switch = DraftSwitch(self)
         self.tokens = TokenMode(self, engine)
         changes = PairChanges(engine, self.session, loads=loads)
         self.pair_loading = PairLoading(self, changes)
@@ -250,14 +252,7 @@ class ChatScreen(Screen[None], Even):
         return self._unsent.text
 
     def action_toggle_drafting(self) -> None:
-        session = self.session
-        if not session.can_draft:
-            self.hint.say(session.why_plain)
-            return
-        session.drafting = not session.drafting
-        self.show_source()
-        if session.phase is Phase.ANSWERING:
-            self.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+        self.draft_switch.toggle()
 
     def action_pairs(self) -> None:
         self.pair_loading.stop_watching()
@@ -328,13 +323,7 @@ class ChatScreen(Screen[None], Even):
     async def _on_events(self) -> None:
         await self.listener.listen()
 
-    # What it shows of its own state
-
     def show_ready(self) -> None:
         """Say that a prompt may come, if it may."""
         if self.session.pair is not None:
             self.status.ready(self.session.pair.n_ctx)
-
-    def show_source(self) -> None:
-        """Say what the next answer is drafted by."""
-        self.status.source(self.session.source, drafting=self.session.is_drafting, n_max=self.session.n_max)
