@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from app.errors import AppError
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
-from app.ui.commands.palette import ChatCommands
+from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
@@ -240,7 +240,7 @@ class TandemApp(App[None]):
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
-            yield from ChatCommands(self._chat, self._keeper)
+            yield from chat_commands(self._chat, self._keeper)
 
     def on_unmount(self) -> None:
         self._bridge.close()

@@ -16,32 +16,24 @@ if TYPE_CHECKING:
 _UNTITLED = "This conversation"
 
 
-class ChatCommands:
-    """What the chat offers.
+def chat_commands(screen: ChatScreen, keeper: Keeper) -> Iterator[SystemCommand]:
+    """What the chat offers: the commands that there is something for.
 
     Args:
         screen: The chat.
         keeper: Has the conversations.
     """
-
-    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
-        self._screen = screen
-        self._keeper = keeper
-
-    def __iter__(self) -> Iterator[SystemCommand]:
-        """Those that there is something for."""
-        screen = self._screen
-        yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
-        yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
-        yield SystemCommand("Tokens", "Show who wrote each token", screen.action_toggle_tokens)
-        yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
-        if screen.check_action("conversations", ()):
-            yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
-            yield from ConversationCommands(screen, self._keeper)
-        if screen.check_action("settings", ()):
-            yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
-        if screen.check_action("pairs", ()):
-            yield SystemCommand("Models", "Choose, download or add a pair of models", screen.action_pairs)
+    yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
+    yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
+    yield SystemCommand("Tokens", "Show who wrote each token", screen.action_toggle_tokens)
+    yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
+    if screen.check_action("conversations", ()):
+        yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
+        yield from ConversationCommands(screen, keeper)
+    if screen.check_action("settings", ()):
+        yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
+    if screen.check_action("pairs", ()):
+        yield SystemCommand("Models", "Choose, download or add a pair of models", screen.action_pairs)
 
 
 class ConversationCommands:

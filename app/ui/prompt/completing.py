@@ -35,7 +35,8 @@ class Completing:
 
     def look(self) -> None:
         """Offer what the text at the cursor could become."""
-        prompt, site = self._prompt, None
+        prompt = self._prompt
+        site = None
         if prompt.selection.is_empty:
             site = self._completion.site(prompt.text, prompt.lines.get_index_from_location(prompt.cursor_location))
         if site == self._site:
