@@ -32,7 +32,8 @@ from app.ui.chat.workspace import Workspace
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import KEYS, in_order
+from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST
+from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
@@ -306,7 +307,7 @@ class ChatScreen(Screen[None], Even):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings)
+        return in_order(super().active_bindings, SHOWN_FIRST)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""

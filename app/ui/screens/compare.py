@@ -24,7 +24,7 @@ from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine

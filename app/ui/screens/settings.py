@@ -20,7 +20,7 @@ from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.tree import Setting
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
 from app.ui.settings.changing import Changing
 from app.ui.settings.inputs import SettingFilter, TextInput
