@@ -11,7 +11,7 @@ from app.cli.engine import make_engine
 from app.cli.flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener
-from app.cli.options import open_desk
+from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.process import read_process
 from app.errors import UsageError
@@ -31,7 +31,7 @@ _CHOOSING = ("pair", "target", "draft")
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files = choose_pair(vars(args))
-    opener = Opener(open_desk(read_flags(args), pair), pair, files, read_process(args))
+    opener = Opener(open_settings(read_flags(args), pair), pair, files, read_process(args))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -56,7 +56,7 @@ def chat(args: argparse.Namespace) -> int:
         pairs=pairs,
         first_run=first_run,
         store=store,
-        tuning=Tuning(opener.desk, opener.again),
+        tuning=Tuning(opener.live, opener.again),
     )
     take_pastes_whole()
     try:
@@ -79,7 +79,7 @@ def _pairs(opener: Opener) -> PairService:
     from app.ui.pairs.service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
-        from app.fitting.room import place
+        from app.fitting.place import place
 
         here = place()
         return here.line, here.room

@@ -448,11 +448,11 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
-        chat.screen._keep_draft()
+        chat.screen._unsent.keep()
         store = Store.open(file)
         assert store.load(1).draft == "first of many words"
         await press(chat, "escape")
-        chat.screen._keep_draft()
+        chat.screen._unsent.keep()
         assert store.load(1).draft == ""
         store.close()
 

@@ -83,14 +83,14 @@ class Hearing:
         screen.header.pair = pair
         screen.panel.show_pair(pair)
         screen.status.ready(pair.n_ctx)
-        screen.show_source()
+        screen.draft_switch.show()
         if session.waiting is None:
             self._keeper.tidy()
             return
         prompt, session.waiting = session.waiting, None
         if screen.messages.answer is not None:
             screen.messages.answer.note("")
-        screen.ask(prompt)
+        screen.asking.ask(prompt)
 
     async def _on_finished(self, event: Finished) -> None:
         self._keeper.finish(event, **self._models)
@@ -116,10 +116,10 @@ class Hearing:
         self._screen.status.unloaded()
         # The keys of the ways out are taken from nobody who is doing something else.
         is_idle = not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
-        await self._screen.take_back()
+        await self._screen.asking.take_back()
         await self._screen.messages.fail(event.error)
         if is_idle:
-            self._screen.show_ways()
+            self._screen.pair_loading.show_ways()
 
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked
@@ -131,7 +131,7 @@ class Hearing:
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if asked is not None and not counts and not restored:
             screen.prompt.give_back(asked)
-        await screen.load_next()
+        await screen.pair_loading.load_next()
 
     @property
     def _models(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from app.ui.chat.session import ChatSession, Phase
 from app.ui.pairs.setups import Choice
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
+    from app.ui.listening.engine import Engine
 
 
 class PairChanges:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from app.chat.attached import compose, split
 from app.chat.textfile import MissingFile
-from app.errors import AppError
+from app.errors import AppError, UsageError
 from app.ui.aside import aside
-from app.ui.commands.command import as_said
+from app.ui.chat.comparable import comparable
+from app.ui.chat.session import Phase
+from app.ui.chat.wanted import ComparisonWanted
+from app.ui.commands.command import as_said, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.including import gather
 
@@ -28,6 +31,53 @@ class Sending:
     def __init__(self, chat: ChatScreen) -> None:
         self._chat = chat
         self._doubted: str | None = None
+
+    async def send(self, text: str) -> None:
+        """Do what was asked for with Enter, whatever it is."""
+        chat, session = self._chat, self._chat.session
+        if chat.steering.has_task:
+            await chat.steering.send(text)
+            return
+        chat.prompt.past.add(text)
+        if is_command(text):
+            await self.do(text)
+            return
+        if refusal := session.refusal:
+            chat.prompt.restore(text)
+            unloaded = session.phase is Phase.UNLOADED and chat.has_pairs
+            chat.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
+            return
+        message = await self.message(text)
+        if message is not None:
+            await self._put(message)
+
+    async def _put(self, message: str) -> None:
+        """Ask, or let the message wait for the models."""
+        chat, session = self._chat, self._chat.session
+        # Asked before anything else is awaited, so that no key in between can ask for something else.
+        loading = session.phase is Phase.LOADING
+        if loading:
+            session.waiting = message
+        else:
+            chat.asking.ask(message)
+        answer = await chat.messages.ask(message)
+        chat.hint.unseen(False)
+        if loading:
+            answer.note("waits for the models")
+            chat.refresh_bindings()
+
+    async def compare(self) -> None:
+        """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
+        chat = self._chat
+        # What is written for something else than a prompt is not asked.
+        typed = "" if chat.steering.has_task else chat.prompt.whole.strip()
+        message = await self.message(typed, give_back=False) if typed else ""
+        if message is None:
+            return
+        try:
+            chat.post_message(ComparisonWanted(comparable(chat.session, message)))
+        except UsageError as error:
+            chat.hint.say(error.message)
 
     async def do(self, line: str, *, give_back: bool = True) -> None:
         """Do what a slash command asks for, or say why not and give it back, unless a key stood for it."""

@@ -8,7 +8,7 @@ from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.request import AnswerRequest
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.ui.readouts.effects import Effects
 from app.ui.settings.chat_settings import ChatSettings, applied
 
@@ -31,11 +31,11 @@ class ChatSession:
 
     Args:
         settings: What the chat was started with.
-        desk: What answers are asked with from then on; None leaves that as it is.
+        live: What answers are asked with from then on; None leaves that as it is.
     """
 
-    def __init__(self, settings: ChatSettings, desk: Desk | None = None) -> None:
-        self._desk = desk
+    def __init__(self, settings: ChatSettings, live: LiveSettings | None = None) -> None:
+        self._live = live
         self._opened_with = settings
         self.effects = Effects()
         """What was measured with the pair since it was loaded."""
@@ -56,7 +56,7 @@ class ChatSession:
     @property
     def settings(self) -> ChatSettings:
         """How the next answer is asked for."""
-        return applied(self._opened_with, self._desk.resolved()) if self._desk is not None else self._opened_with
+        return applied(self._opened_with, self._live.resolved()) if self._live is not None else self._opened_with
 
     @settings.setter
     def settings(self, settings: ChatSettings) -> None:
@@ -85,7 +85,7 @@ class ChatSession:
     @property
     def why_plain(self) -> str:
         """Why there is nothing to draft with, as a sentence."""
-        if self._desk is not None and self.settings.drafting is None:
+        if self._live is not None and self.settings.drafting is None:
             return "Drafting is off in the settings; /draft auto turns it on."
         return "There is no draft model."
 

@@ -11,10 +11,10 @@ from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
 from app.request import AnswerRequest
+from app.ui.chat.branches import Branches
 from app.ui.chat.session import Phase
 from app.ui.commands.command import as_said, as_typed
 from app.ui.keeping.keeper import Keeper
-from app.ui.keeping.kept import Opened
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.speech import Speech, Wish
 
@@ -57,6 +57,7 @@ class Steering:
         self._session = screen.session
         self._keeper = keeper
         self._start = start
+        self._branches = Branches(screen, keeper)
         self._task: _Task | None = None
 
     async def grant(self, speech: Speech, wish: Wish) -> None:
@@ -172,7 +173,7 @@ class Steering:
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
         screen = self._screen
-        message = await screen.compose_message(text, give_back=False)
+        message = await screen.sending.message(text, give_back=False)
         if message is None:
             return False
         screen.prompt.past.add(text)
@@ -180,7 +181,7 @@ class Steering:
         if opened is None:
             return True
         self._session.restart(opened.said)
-        screen.ask(message)
+        screen.asking.ask(message)
         speech = await screen.messages.reach(prompt)
         if speech is not None:
             await screen.messages.cut(speech)
@@ -190,7 +191,7 @@ class Steering:
 
     async def _say_instead(self, answer: Node, text: str) -> bool:
         if text != printable(answer.text):
-            await self._show(self._keeper.rewrite(answer.id, text), answer.id)
+            await self._branches.show(self._keeper.rewrite(answer.id, text), answer.id)
         return True
 
     # Another answer, or more of one
@@ -227,7 +228,7 @@ class Steering:
             return
         self.leave()
         if self._keeper.tree.leaf != node.id:
-            await self._show(self._keeper.switch(node.id), node.id)
+            await self._branches.show(self._keeper.switch(node.id), node.id)
         answer = await messages.reach(node.id)
         opened = self._keeper.go_on(node.id)
         if opened is None or opened.asked is None or not isinstance(answer, AnswerMessage):
@@ -251,29 +252,10 @@ class Steering:
         if 0 <= at < len(siblings):
             self.leave()
             opened = self._keeper.switch(siblings[at])
-            await self._show(opened, node.id)
+            await self._branches.show(opened, node.id)
             shown = await self._screen.messages.reach(siblings[at])
             if shown is not None:
                 self._screen.messages.choose(shown)
-
-    async def _show(self, opened: Opened | None, instead: int) -> None:
-        """Show another branch from the place of a message on, and go on from its end."""
-        if opened is None:
-            return
-        screen, tree = self._screen, self._keeper.tree
-        self._session.restart(opened.said, opened.asked)
-        siblings = {sibling.id for sibling in tree.siblings(instead)}
-        depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)
-        speech = await screen.messages.reach(instead)
-        if speech is None:
-            await screen.messages.show(opened.path)
-        else:
-            await screen.messages.cut(speech, opened.path[depth:])
-        screen.messages.mark(tree)
-        if self._session.phase is Phase.READY:
-            screen.show_ready()
-        screen.workspace.show_last_numbers(opened.path)
-        screen.refresh_bindings()
 
     # What may be done
 

@@ -9,7 +9,7 @@ from app.ui.listening.bridge import Batch
 from app.ui.messages.message import AnswerMessage
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
+    from app.ui.listening.engine import Engine
     from app.ui.screens.chat import ChatScreen
 
 

@@ -9,6 +9,7 @@ from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
 
 if TYPE_CHECKING:
+    from app.ui.conversations.picker import ConversationPicker
     from app.ui.screens.chat import ChatScreen
 
 
@@ -29,7 +30,7 @@ class Whereabouts:
         screen, unsent = self._screen, self._screen.unsent
         screen.steering.leave()
         screen.prompt.focus()
-        await screen.take_back()
+        await screen.asking.take_back()
         await self._go_to(self._keeper.leave(unsent))
 
     async def open(self, conversation: int | None) -> None:
@@ -38,15 +39,21 @@ class Whereabouts:
         if conversation is not None and conversation != self._keeper.conversation:
             unsent = screen.unsent
             screen.steering.leave()
-            await screen.take_back()
+            await screen.asking.take_back()
             if opened := self._keeper.open(conversation, unsent):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             await self.begin_anew()
 
+    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
+        """Go on with the conversation that was found, and show the message; None stays."""
+        await self.open(found.conversation if found is not None else None)
+        if found is not None and found.message is not None:
+            await self._screen.messages.seek(found.message)
+
     async def _go_to(self, opened: Opened) -> None:
         screen, session = self._screen, self._screen.session
-        screen.cancel()
+        screen.asking.cancel()
         session.restart(opened.said, opened.asked)
         screen.tokens.begin()
         screen.prompt.put(opened.draft)
@@ -54,7 +61,7 @@ class Whereabouts:
         screen.messages.mark(self._keeper.tree)
         await screen.own_settings.enter(opened.settings)
         screen.hint.unseen(False)
-        await screen.load_next()
+        await screen.pair_loading.load_next()
         if session.phase is Phase.READY:
             screen.show_ready()
         screen.sidebar.look_again()

@@ -1,4 +1,4 @@
-"""What the command palette can do with the conversation that is going on."""
+"""What the command palette can do in the chat, and with the conversation that is going on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ if TYPE_CHECKING:
     from app.ui.screens.chat import ChatScreen
 
 _UNTITLED = "This conversation"
+
+
+def chat_commands(screen: ChatScreen, keeper: Keeper) -> Iterator[SystemCommand]:
+    """What the chat offers: the commands that there is something for.
+
+    Args:
+        screen: The chat.
+        keeper: Has the conversations.
+    """
+    yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
+    yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
+    yield SystemCommand("Tokens", "Show who wrote each token", screen.action_toggle_tokens)
+    yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
+    if screen.check_action("conversations", ()):
+        yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
+        yield from ConversationCommands(screen, keeper)
+    if screen.check_action("settings", ()):
+        yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
+    if screen.check_action("pairs", ()):
+        yield SystemCommand("Models", "Choose, download or add a pair of models", screen.action_pairs)
 
 
 class ConversationCommands:

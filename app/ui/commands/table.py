@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.chat.message import Role
 from app.chat.textfile import text_size
 from app.engine.text import printable
 from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
-from app.ui.commands.conversation_facts import save
+from app.ui.commands.saving import save
 from app.ui.terminal.copying import copy_text
 
 if TYPE_CHECKING:
@@ -31,13 +32,18 @@ def _draft(chat: ChatScreen, mode: str) -> None:
         chat.own_settings.set("draft.mode", "auto")
     if not session.can_draft:
         raise AppError(session.why_plain)
-    session.drafting = mode != "off"
-    chat.show_source()
-    chat.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+    chat.hint.say(chat.draft_switch.turn(mode != "off"))
+
+
+def _last_answer(chat: ChatScreen) -> str:
+    """The newest answer, as far as it is there; empty without one."""
+    shown = chat.messages.answer.text.strip() if chat.messages.answer is not None else ""
+    said = (message.content for message in reversed(chat.session.said) if message.role is Role.ASSISTANT)
+    return shown or next(said, "")
 
 
 def _copy(chat: ChatScreen, what: str) -> None:
-    answer = chat.last_answer
+    answer = _last_answer(chat)
     if not answer:
         raise AppError("There is no answer to copy yet.")
     kind, _, number = what.partition(" ")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from app.compare.difference import Difference
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
@@ -10,15 +11,33 @@ from app.compare.race import WARM_UP, Round, RunEnded
 from app.compare.report import Comparison, compared
 from app.compare.sides import Side, sides_of
 from app.engine.types import DraftParams
-from app.errors import UsageError
+from app.errors import AppError, UsageError
 from app.events import Event, Failed, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
-from app.ui.comparing.comparable import Comparable
+from app.ui.chat.comparable import Comparable
 from app.ui.listening.bridge import Batch, Single
 from app.ui.text import percent
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
-    from app.ui.screens.compare import CompareScreen
+    from app.ui.comparing.outcome import Outcome
+    from app.ui.comparing.side_pane import SidePane
+    from app.ui.listening.engine import Engine
+
+
+class Stage(Protocol):
+    """Where a comparison is shown."""
+
+    @property
+    def panes(self) -> Mapping[str, SidePane]:
+        """A pane for every side, by its name."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+
+    def show_result(self, *, stopped: bool) -> None:
+        """Show what was measured so far."""
+
+    async def fail(self, error: AppError) -> None:
+        """Say why it cannot go on."""
 
 
 class Comparing:
@@ -27,13 +46,13 @@ class Comparing:
     Args:
         what: What is compared.
         engine: Runs it.
-        screen: Shows it.
+        stage: Shows it.
     """
 
-    def __init__(self, what: Comparable, engine: Engine, screen: CompareScreen) -> None:
+    def __init__(self, what: Comparable, engine: Engine, stage: Stage) -> None:
         self._what = what
         self._engine = engine
-        self._screen = screen
+        self._stage = stage
         given = what.drafting if isinstance(what.drafting, DraftParams) else None
         self.sides: tuple[Side, ...] = sides_of(what.drafting, given)
         self.stopping = False
@@ -118,7 +137,7 @@ class Comparing:
         if self._turn.round != WARM_UP:
             # The draft may read its prompt behind the first token of the target.
             stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None
-            self._screen.panes[self._turn.side].add(batch.segments, stats)
+            self._stage.panes[self._turn.side].add(batch.segments, stats)
         self._tell(doing)
 
     async def handle(self, event: Single) -> None:
@@ -126,24 +145,24 @@ class Comparing:
             case JobProgressed(what=RunBegan() as turn):
                 self._turn = turn
                 if turn.round != WARM_UP:
-                    self._screen.panes[turn.side].begin()
+                    self._stage.panes[turn.side].begin()
             case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
-                self._screen.panes[run.contender].end(run)
+                self._stage.panes[run.contender].end(run)
             case JobProgressed(what=Explaining()):
                 self._tell("finding out why the texts differ")
             case JobEnded(result=Raced() as raced):
                 self._end(raced)
             case Failed(error=error):
                 self._number = None
-                await self._screen.fail(error)
+                await self._stage.fail(error)
 
     def _tell(self, doing: str) -> None:
         if not self.stopping:
-            self._screen.outcome.tell(doing)
+            self._stage.outcome.tell(doing)
 
     def _end(self, raced: Raced) -> None:
         self._number = None
         self._rounds += raced.rounds
         self._differences |= raced.differences
         self._warm = self._warm or bool(raced.rounds)
-        self._screen.show_result(stopped=raced.stopped)
+        self._stage.show_result(stopped=raced.stopped)

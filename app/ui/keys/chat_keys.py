@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 
 KEYS: list[BindingType] = [
     Binding(
@@ -70,7 +70,7 @@ KEYS: list[BindingType] = [
 if sys.platform != "win32":
     KEYS.append(Binding("ctrl+z", "suspend", "suspend", id="chat.suspend", show=False, priority=True))
 
-_FIRST = (
+SHOWN_FIRST = (
     "message.leave",
     "message.edit",
     "message.again",
@@ -101,13 +101,3 @@ _FIRST = (
     "app.commands",
 )
 """The keys in the last line, most wanted first; it shows as many as fit."""
-
-
-def in_order(bindings: dict[str, ActiveBinding], first: tuple[str, ...] = _FIRST) -> dict[str, ActiveBinding]:
-    """The bindings, those for the last line in front."""
-
-    def rank(item: tuple[str, ActiveBinding]) -> int:
-        identity = item[1].binding.id
-        return first.index(identity) if identity in first else len(first)
-
-    return dict(sorted(bindings.items(), key=rank))

@@ -30,7 +30,7 @@ class Key:
     usual: str = ""
 
 
-def key_map(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str, list[Key]]:
+def every_key(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str, list[Key]]:
     """The keys by the title of the place where they work, in the order of the places.
 
     Args:

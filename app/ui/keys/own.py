@@ -1,4 +1,4 @@
-"""Keys of the user's own: which bindings there are, and which of the wishes can be met."""
+"""Keys of the user's own: which of the wishes can be met."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from textual.binding import Binding, BindingType
-from textual.dom import DOMNode
 
 from app.engine.text import printable
 from app.settings.tree import nearest
@@ -17,40 +16,7 @@ Places = Sequence[Iterable[BindingType]]
 """Bindings that can be asked for at the same time, one group a screen."""
 
 
-def places() -> Places:
-    """The bindings of every screen with what is on it."""
-    from app.ui.app import TandemApp
-    from app.ui.conversations.picker import ConversationPicker
-    from app.ui.conversations.sidebar import Sidebar
-    from app.ui.conversations.title_input import TitleInput
-    from app.ui.messages.speech import Speech
-    from app.ui.prompt.input import PromptInput
-    from app.ui.screens.add_pair import AddPairScreen
-    from app.ui.screens.chat import ChatScreen
-    from app.ui.screens.compare import CompareScreen
-    from app.ui.screens.conversations import ConversationsScreen
-    from app.ui.screens.key_list import KeyListScreen
-    from app.ui.screens.settings import SettingsScreen
-    from app.ui.screens.setup import SetupScreen
-    from app.ui.settings.inputs import SettingFilter
-    from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
-
-    screens: tuple[tuple[type[DOMNode], ...], ...] = (
-        (ChatScreen, PromptInput),
-        (ChatScreen, Speech),
-        (ChatScreen, Sidebar, ConversationPicker, SearchInput),
-        (ChatScreen, Sidebar, ConversationPicker, TitleInput),
-        (CompareScreen,),
-        (KeyListScreen,),
-        (SetupScreen, FilterInput),
-        (ConversationsScreen, SearchInput),
-        (AddPairScreen, QuietInput),
-        (SettingsScreen, SettingFilter),
-    )
-    return [[*TandemApp.BINDINGS, *(binding for part in parts for binding in part.BINDINGS)] for parts in screens]
-
-
-def keymap(wishes: Mapping[str, str], everywhere: Places) -> tuple[dict[str, str], list[str]]:
+def granted(wishes: Mapping[str, str], everywhere: Places) -> tuple[dict[str, str], list[str]]:
     """The wishes that can be met, and a sentence for each of the others.
 
     Args:

@@ -1,4 +1,4 @@
-"""The settings that concern the screen itself: theme, motion and keys."""
+"""The settings that concern the screen itself: theme and motion."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 from textual.app import App
 
 from app.errors import SettingsError
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.settings.tree import nearest
 
 
-def wear(app: App[Any], desk: Desk) -> list[str]:
+def wear(app: App[Any], live: LiveSettings) -> list[str]:
     """Look as the settings say; returns what is wrong with them, in sentences."""
-    now = desk.resolved()
+    now = live.resolved()
     # Moving text costs the models their processor, and a screen that jumps at once is easier to follow.
     app.animation_level = "none" if now["appearance.reduced_motion"] else "full"
     theme = str(now["appearance.theme"])
-    told = list(desk.sentences())
+    told = list(live.sentences())
     if theme in app.available_themes:
         app.theme = theme
     else:
@@ -25,24 +25,12 @@ def wear(app: App[Any], desk: Desk) -> list[str]:
     return told
 
 
-def take_keys(app: App[Any], desk: Desk) -> list[str]:
-    """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
-    wishes = desk.content.keys
-    if not wishes:
-        return []
-    from app.ui.keys.own import keymap, places
-
-    met, told = keymap(wishes, places())
-    app.set_keymap(met)
-    return told
-
-
-def keep_theme(theme: str, desk: Desk) -> str:
+def keep_theme(theme: str, live: LiveSettings) -> str:
     """Write down that this theme was chosen; returns why it was not, or ""."""
-    if desk.resolved()["appearance.theme"] == theme:
+    if live.resolved()["appearance.theme"] == theme:
         return ""
     try:
-        desk.set("appearance.theme", theme)
+        live.set("appearance.theme", theme)
     except SettingsError as error:
         return f"The theme is not kept: {error.message}"
     return ""

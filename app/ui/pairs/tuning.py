@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.ui.pairs.setups import Choice
 
 
@@ -14,9 +14,9 @@ class Tuning:
     """What the settings panel needs of the rest of the program.
 
     Attributes:
-        desk: The settings.
+        live: The settings.
         reopen: The pair that is open, to be loaded with the settings as they are; may raise UsageError.
     """
 
-    desk: Desk
+    live: LiveSettings
     reopen: Callable[[], Choice]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,19 +13,17 @@ from textual.widgets.text_area import Document
 
 from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
-from app.ui.aside import aside, run_latest
 from app.ui.commands.command import as_typed
-from app.ui.commands.table import COMMANDS
-from app.ui.prompt.completion import Completion, Site
+from app.ui.prompt.completing import Completing
 from app.ui.prompt.past_prompts import PastPrompts
 from app.ui.prompt.pastes import LONGEST, Pastes
+from app.ui.prompt.recalling import Recalling
 from app.ui.prompt.suggestions import Suggestion, Suggestions
 from app.ui.widgets.editing import run_own_binding
 from app.ui.widgets.hint import Hint
 
 _ASKING = "ask anything, @file to include, / for commands"
 _SEARCHING = "search what was asked before; esc leaves"
-_MOST_FOUND = 200
 
 
 class PromptInput(TextArea):
@@ -108,19 +105,16 @@ class PromptInput(TextArea):
         self.past = PastPrompts()
         self.menu = menu or Suggestions()
         self._pastes = Pastes()
-        self._completion = Completion(COMMANDS)
-        self._site: Site | None = None
-        self._offered: Site | None = None
-        self._recalled: int | None = None
-        self._set_aside: str | None = None
-        self._looked_for: str | None = None
+        self._completing = Completing(self, self.menu)
+        self._recalling = Recalling(self, self.menu, self.past)
 
     # What is written, as messages
 
     @property
     def whole(self) -> str:
         """What is written, with all that was pasted; while past prompts are searched, what was written before."""
-        return compose(self.text, self.pastes) if self._set_aside is None else self._set_aside
+        saved = self._recalling.set_aside
+        return compose(self.text, self.pastes) if saved is None else saved
 
     @property
     def pastes(self) -> tuple[Attachment, ...]:
@@ -129,20 +123,19 @@ class PromptInput(TextArea):
 
     def restore(self, text: str) -> None:
         """Put a refused prompt back, before what was typed since."""
-        self._show(text, self.text)
+        self.show(text, self.text)
 
     def give_back(self, text: str) -> None:
         """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
         if not self.whole.strip():
-            self._show(as_typed(text))
+            self.show(as_typed(text))
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""
-        searched = self._set_aside is not None
-        self._leave_search()
+        searched = self._leave_search() is not None
         if searched or text != self.whole:
-            self._recalled = None
-            self._show(text)
+            self._recalling.forget()
+            self.show(text)
 
     # Sending
 
@@ -155,24 +148,21 @@ class PromptInput(TextArea):
     @on(_Send)
     def _send(self) -> None:
         self._look()
-        chosen, site = self._chosen, self._site
-        if self._set_aside is not None:
-            if chosen is not None:
-                self.put(chosen.value)
+        if self._recalling.is_searching:
+            if self.menu.chosen is not None:
+                self.put(self.menu.chosen.value)
             return
-        if chosen is not None and site is not None and chosen.value.strip() != self.text[site.start : site.end].strip():
-            self._take(site, chosen)
-            if not chosen.whole:
-                return
+        if not self._completing.finish():
+            return
         message = self.whole
         if message.strip():
-            self._recalled = None
+            self._recalling.forget()
             self.clear()
             self.post_message(self.Sent(self, message))
 
     @on(_BreakLine)
     def _break_line(self) -> None:
-        if self._set_aside is None:
+        if not self._recalling.is_searching:
             self._type("\n")
             self.scroll_cursor_visible()
 
@@ -181,71 +171,33 @@ class PromptInput(TextArea):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _look(self) -> None:
-        """Offer what the text at the cursor could become."""
-        if self._set_aside is not None:
-            self._look_back()
-            return
-        site = None
-        if self.selection.is_empty:
-            site = self._completion.site(self.text, self._lines.get_index_from_location(self.cursor_location))
-        if site == self._site:
-            return
-        self._site = site
-        if site is None or not site.reads_disk:
-            self._offer(site, self._completion.offer(site) if site else ())
-            return
-
-        async def look() -> None:
-            await self._look_at_disk(site)
-
-        run_latest(self, look, "paths")
-
-    async def _look_at_disk(self, site: Site) -> None:
-        found = await aside(lambda: self._completion.offer(site))
-        if site == self._site:
-            self._offer(site, found)
-
-    def _offer(self, site: Site | None, found: Sequence[Suggestion]) -> None:
-        self._offered = site
-        self.menu.offer(found)
-
-    @property
-    def _chosen(self) -> Suggestion | None:
-        """What is marked in the menu, if that was made for the text as it is."""
-        return self.menu.chosen if self._offered == self._site else None
+        (self._recalling if self._recalling.is_searching else self._completing).look()
 
     def choose(self, suggestion: Suggestion) -> None:
         """Take a suggestion that was clicked."""
-        if self._set_aside is not None:
+        if self._recalling.is_searching:
             self.put(suggestion.value)
-        elif self._site is not None and self._offered == self._site:
-            self._take(self._site, suggestion)
+        else:
+            self._completing.choose(suggestion)
 
     async def action_complete(self) -> None:
         """Take what is marked; move the focus where nothing can be completed."""
         self._look()
-        site = self._site
-        if self._set_aside is not None:
+        if self._recalling.is_searching:
             self.menu.move(1)
-        elif site is None:
+        elif not await self._completing.complete():
             self.screen.focus_next()
-        else:
-            if site != self._offered:
-                await self._look_at_disk(site)
-            if self._chosen is not None and site == self._site:
-                self._take(site, self._chosen)
 
     def action_dismiss(self) -> None:
         """Close what is open above the prompt."""
-        saved = self._set_aside
-        self._leave_search()
+        saved = self._leave_search()
         if saved is not None:
             self.put(saved)
         self.menu.offer(())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "dismiss":
-            return self.menu.is_open or self._set_aside is not None
+            return self.menu.is_open or self._recalling.is_searching
         return super().check_action(action, parameters)
 
     def include(self, path: str) -> None:
@@ -253,72 +205,37 @@ class PromptInput(TextArea):
         space = "" if not self.text or self.text[-1].isspace() else " "
         self._type(space + file_reference(path) + " ")
 
-    def _take(self, site: Site, suggestion: Suggestion) -> None:
-        at = self._lines.get_location_from_index
-        self._replace_via_keyboard(suggestion.value, at(site.start), at(site.end))
-
     # What was asked before
 
     def action_search(self) -> None:
         """Look for a past prompt; what is written is set aside until then."""
-        if self._set_aside is not None:
+        if self._recalling.is_searching:
             self.menu.move(1)
         elif not self.past.newest():
             self.post_message(Hint.Wanted("Nothing was asked yet."))
         else:
-            self._set_aside, self._site, self._offered = self.whole, None, None
+            self._completing.begin()
             self.placeholder = _SEARCHING
-            self._looked_for = None
-            self.clear()
-            self._look_back()
+            self._recalling.search()
 
-    def _look_back(self) -> None:
-        if self.text == self._looked_for:
-            return
-        self._looked_for = self.text
-        # The first frame need not wait for SQLite.
-        from app.chat.search import excerpt, terms
-
-        words = terms(self.text)
-        found = self.past.search(self.text, _MOST_FOUND)
-        self.menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found])
-
-    def _leave_search(self) -> None:
-        if self._set_aside is not None:
-            self._set_aside = None
-            self.placeholder = _ASKING
-            self.menu.offer(())
+    def _leave_search(self) -> str | None:
+        """End the search, if one goes on; returns what was written before it."""
+        self.placeholder = _ASKING
+        return self._recalling.leave()
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Move up: in the menu, in the text, or from an empty prompt to what was sent before."""
         if self.menu.is_open and not select:
             self.menu.move(-1)
-        elif select or not (self._is_recalled or not self.text):
+        elif select or not self._recalling.earlier():
             super().action_cursor_up(select)
-        else:
-            self._recall(0 if self._recalled is None else self._recalled + 1)
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Move down: in the menu, in the text, or from a recalled prompt to the one sent after it."""
         if self.menu.is_open and not select:
             self.menu.move(1)
-        elif select or not self._is_recalled or self._recalled is None:
+        elif select or not self._recalling.later():
             super().action_cursor_down(select)
-        else:
-            self._recall(self._recalled - 1)
-
-    @property
-    def _is_recalled(self) -> bool:
-        return self._recalled is not None and self.text.strip() == self.past.newest()[self._recalled][1]
-
-    def _recall(self, index: int) -> None:
-        known = self.past.newest()
-        if index < 0:
-            self._recalled = None
-            self.clear()
-        elif index < len(known):
-            self._recalled = index
-            self._show(known[index][0])
 
     # Editing
 
@@ -327,7 +244,7 @@ class PromptInput(TextArea):
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
-        event.text = self._pastes.fold(text) if self._set_aside is None else " ".join(text[:LONGEST].split())
+        event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
 
     def action_paste(self) -> None:
         """Paste what was copied here, like anything else that is pasted."""
@@ -343,17 +260,25 @@ class PromptInput(TextArea):
             super().action_delete_left()
 
     @property
-    def _lines(self) -> Document:
+    def lines(self) -> Document:
+        """What is written, line by line."""
         assert isinstance(self.document, Document)
         return self.document
+
+    def replace_typed(self, text: str, start: int, end: int) -> None:
+        """Put a text in place of what stands between two characters, as if it had been typed."""
+        at = self.lines.get_location_from_index
+        self._replace_via_keyboard(text, at(start), at(end))
 
     def _type(self, text: str) -> None:
         start, end = self.selection
         self._replace_via_keyboard(text, start, end)
 
-    def _show(self, message: str, more: str = "") -> None:
-        if self._set_aside is not None:
-            self._set_aside = message + self._set_aside
+    def show(self, message: str, more: str = "") -> None:
+        """Show a message, and behind it more; while past prompts are searched, when that has ended."""
+        recalling = self._recalling
+        if recalling.set_aside is not None:
+            recalling.set_aside = message + recalling.set_aside
             return
         # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
         question, attachments = split(printable(message))

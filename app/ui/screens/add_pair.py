@@ -17,7 +17,7 @@ from app.engine.text import printable
 from app.errors import AppError
 from app.sizes import gigabytes
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.pairs.downloads import LOOK_S
 from app.ui.pairs.setups import Inquiry, PairService, Report
 from app.ui.screens.overlay import Overlay

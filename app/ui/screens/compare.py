@@ -19,19 +19,19 @@ from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.ui.comparing.comparable import Comparable
+from app.ui.chat.comparable import Comparable
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
+    from app.ui.listening.engine import Engine
 
 _SIDE = 50
 """Columns that a side needs to stand beside another one; below that they stand one above the other."""

@@ -13,7 +13,7 @@ from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint

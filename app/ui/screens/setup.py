@@ -19,7 +19,7 @@ from app.engine.text import printable
 from app.errors import AppError
 from app.pairing.propose import Fit
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import in_order
+from app.ui.keys.order import in_order
 from app.ui.pairs.card import default_text
 from app.ui.pairs.downloads import LOOK_S, DownloadBars
 from app.ui.pairs.list import PairList

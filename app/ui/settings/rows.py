@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.engine.text import printable
-from app.settings.desk import Desk, Scope
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
 from app.settings.tree import SETTINGS, Setting
 from app.ui.settings.line import Shown
 
@@ -15,16 +15,16 @@ PRESET = "preset"
 _MOST_SENTENCES = 3
 
 
-def rows(desk: Desk, scope: Scope, themes: Sequence[str]) -> list[Shown]:
+def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]:
     """Every setting as it stands.
 
     Args:
-        desk: The settings.
+        live: The settings.
         scope: What a change is for.
         themes: The names of the themes there are.
     """
-    now, waiting = desk.resolved(), desk.waiting
-    known: dict[str, Sequence[str]] = {PRESET: list(desk.presets), "appearance.theme": themes}
+    now, waiting = live.resolved(), live.waiting
+    known: dict[str, Sequence[str]] = {PRESET: list(live.presets), "appearance.theme": themes}
     found = []
     for setting in SETTINGS:
         origin = now.origin(setting.name)
@@ -64,13 +64,13 @@ def stepped(shown: Shown, by: int) -> tuple[Value] | None:
     return None
 
 
-def troubles(desk: Desk) -> list[str]:
+def troubles(live: LiveSettings) -> list[str]:
     """What does not count of the file, in lines."""
-    sentences = desk.sentences()
+    sentences = live.sentences()
     told = [printable(sentence) for sentence in sentences[:_MOST_SENTENCES]]
     if len(sentences) > _MOST_SENTENCES:
         told.append(f"and {len(sentences) - _MOST_SENTENCES} more; tandem settings shows all")
-    if desk.content.unreadable:
+    if live.content.unreadable:
         told.append("ctrl+o moves it away, so that a new one can be written.")
     return told
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from app.errors import AppError
 from app.hardware.cpu import default_threads
+from app.hardware.device_room import main_memory_room
 from app.hardware.machine import Machine, look
 from app.llama.devices import Device, probe
 from app.llama.throughput import probe_throughput
 from app.pairing.propose import Room
 from app.sizes import gigabytes, share_of
-
-_SYSTEM_SHARE = 0.9
-"""Of free main memory; the rest is for everything else that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def _room(machine: Machine, devices: tuple[Device, ...]) -> Room:
     shared = not cards or all(gpu.integrated for gpu in machine.gpus)
     bytes_per_s = probe_throughput(default_threads()) if shared and devices else None
     if not cards:
-        return Room(int(_SYSTEM_SHARE * machine.ram_available), bytes_per_s=bytes_per_s)
+        return Room(main_memory_room(machine.ram_available).room_bytes, bytes_per_s=bytes_per_s)
     # llama.cpp spreads a model over cards of one kind; cards of two kinds are not added up.
     backend, _ = Counter(card.backend for card in cards).most_common(1)[0]
     same = [card for card in cards if card.backend == backend]

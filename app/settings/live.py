@@ -26,7 +26,7 @@ class Scope(Enum):
     CONVERSATION = "this conversation"
 
 
-class Desk:
+class LiveSettings:
     """The one home of the settings.
 
     A change that is for all goes into the file, and the flag or the conversation that said otherwise gives way: what
@@ -119,7 +119,7 @@ class Desk:
         Raises:
             UsageError: They contradict each other.
         """
-        trial = Desk(None, None, pair)
+        trial = LiveSettings(None, None, pair)
         trial._conversation, trial._shared = self._conversation, self._shared
         trial._flags = {**self._flags, **flags}
         trial._mend()

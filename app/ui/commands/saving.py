@@ -1,8 +1,7 @@
-"""What the store has to say of conversations: what was asked in all of them, and one of them as a file."""
+"""The conversation that goes on, as a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from app import atomic
@@ -11,16 +10,7 @@ from app.chat.markdown import to_markdown
 from app.chat.tree import Transcript
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.ui.commands.command import as_typed
 from app.ui.keeping.keeper import Keeper
-
-_MOST_PROMPTS = 20_000
-
-
-def past_prompts(keeper: Keeper) -> Iterable[str] | None:
-    """What the user asked in any conversation, as it is typed, newest first; None before the store is open."""
-    prompts = keeper.with_store(lambda store: store.prompts(_MOST_PROMPTS))
-    return map(as_typed, prompts) if prompts is not None else None
 
 
 def save(keeper: Keeper, name: str) -> Path:
