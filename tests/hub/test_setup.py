@@ -260,6 +260,41 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert 'Did you mean "coder-32b"' in capsys.readouterr().err
 
 
+def test_a_size_that_is_not_known_says_how_it_can_be(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    known, unknown = '{ repo = "a/b", size = 9000000000 }', '{ repo = "a/c" }'
+    pairs = {
+        "open": f"target = {unknown}",
+        "half": f"target = {known}\ndraft = {unknown}",
+        "gone": 'target = "/no/such.gguf"',
+        "own": f'target = "{home / "mine" / "t.gguf"}"',
+    }
+    (home / "config").mkdir()
+    entries = "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items())
+    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
+
+    assert main(["pairs", "list"]) == 0
+
+    said = capsys.readouterr().out
+    shown = {line[2:].split()[0]: line for line in said.splitlines() if line[2:].strip()}
+    assert " ? " in shown["open"]
+    assert ">9.0 GB" in shown["half"]
+    assert "no file" in shown["gone"]
+    assert " 0 MB" in shown["own"]
+    assert "0.2 GB" in shown["demo"]
+    assert "tandem pairs check NAME" in said
+
+
+def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.close()
+    assert main(["setup", "coder-1.5b", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "demo is on this machine and needs no download: tandem setup demo" in said
+
+
 def test_find_looks_at_the_hub_and_shows_only_what_matches(
     pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
