@@ -18,8 +18,8 @@ from app.errors import UsageError
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.source import HubModel
-from app.ui.setups import PairService
-from app.ui.tuning import Tuning
+from app.ui.pairs.setups import PairService
+from app.ui.pairs.tuning import Tuning
 
 if TYPE_CHECKING:
     from app.chat.store import Store
@@ -40,8 +40,8 @@ def chat(args: argparse.Namespace) -> int:
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
     from app.ui.app import make_app
-    from app.ui.paste_parser import take_pastes_whole
-    from app.ui.stderr_guard import guarded_stderr
+    from app.ui.terminal.paste_parser import take_pastes_whole
+    from app.ui.terminal.stderr_guard import guarded_stderr
 
     def store() -> Store:
         from app.chat.store import Store
@@ -77,7 +77,7 @@ def chat(args: argparse.Namespace) -> int:
 
 def _pairs(opener: Opener) -> PairService:
     """The pairs to choose from."""
-    from app.ui.pairs_service import Pairs, Surroundings
+    from app.ui.pairs.service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
         from app.fitting.room import place

@@ -22,9 +22,9 @@ from app.settings.desk import Desk
 from app.settings.layers import Layer, Resolved
 from app.sizes import gigabytes
 from app.source import HubModel
-from app.ui.settings import ChatSettings, applied
-from app.ui.setups import Choice
-from app.ui.ways import NoRoomError, Way
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.ways import NoRoomError, Way
+from app.ui.settings.chat_settings import ChatSettings, applied
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer

@@ -17,18 +17,18 @@ from textual.screen import Screen
 from app.errors import AppError
 from app.events import Event
 from app.request import AnswerRequest
-from app.ui.bridge import EventBridge
-from app.ui.conversation_commands import ConversationCommands
-from app.ui.copying import copy_text
-from app.ui.keeping import Keeper, StoreOpener
-from app.ui.looks import keep_theme, take_keys, wear
+from app.ui.commands.palette import ConversationCommands
+from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.listening.bridge import EventBridge
+from app.ui.look.chosen import keep_theme, take_keys, wear
+from app.ui.look.themes import DARK, LIGHT, our_names
+from app.ui.pairs.setups import Choice, PairService
+from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice, PairService
-from app.ui.signals import end_politely
+from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
-from app.ui.themes import DARK, LIGHT, our_names
-from app.ui.tuning import Tuning
+from app.ui.terminal.copying import copy_text
+from app.ui.terminal.signals import end_politely
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class TandemApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
-        from app.ui.key_map import key_map
+        from app.ui.keys.listing import key_map
         from app.ui.screens.key_list import KeyListScreen
 
         places = [self.screen, *self.screen.walk_children(), self]
@@ -287,7 +287,7 @@ class TandemApp(App[None]):
             hint.say("ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text, as far as the terminal lets us; see `app.ui.copying`."""
+        """Copy a text, as far as the terminal lets us; see `app.ui.terminal.copying`."""
         self._clipboard = text
         copy_text(self, text)
 
@@ -301,7 +301,7 @@ class TandemApp(App[None]):
 
 
 def _read_ahead() -> None:
-    import_module("app.ui.widgets.markdown")
+    import_module("app.ui.messages.markdown")
     from app.ui.reading.ahead import read_ahead
 
     read_ahead()

@@ -22,7 +22,7 @@ from app.llama.pair_params import PairParams
 from app.settings.desk import Desk
 from app.settings.layers import Layer
 from app.source import HubModel
-from app.ui.ways import NoRoomError, Way
+from app.ui.pairs.ways import NoRoomError, Way
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000

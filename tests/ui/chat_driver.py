@@ -9,12 +9,12 @@ from textual import events
 from textual.pilot import Pilot
 
 from app.settings.desk import Desk
-from app.ui.keeping import StoreOpener
+from app.ui.chat.session import Phase
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.messages.message import AnswerMessage
+from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.chat import ChatScreen
-from app.ui.session import Phase
-from app.ui.settings import ChatSettings
-from app.ui.widgets.message import AnswerMessage
-from app.ui.widgets.status import StatusLine
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.fakes import FakeEngine, fake_app
 
 _PAUSES = 200

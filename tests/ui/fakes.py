@@ -23,10 +23,10 @@ from app.events import (
 from app.responder import AnswerRequest, LoadedPair
 from app.settings.desk import Desk
 from app.ui.app import TandemApp, make_app
-from app.ui.keeping import StoreOpener
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice
-from app.ui.tuning import Tuning
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.tuning import Tuning
+from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(

@@ -14,10 +14,10 @@ from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import UsageError
 from app.settings.desk import Desk
-from app.ui.code_blocks import code_blocks
-from app.ui.command_table import COMMANDS
-from app.ui.commands import as_said, as_typed, is_command
-from app.ui.widgets.suggestions import MARK
+from app.ui.commands.code_blocks import code_blocks
+from app.ui.commands.command import as_said, as_typed, is_command
+from app.ui.commands.table import COMMANDS
+from app.ui.prompt.suggestions import MARK
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -205,7 +205,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
     def copy(app: App[None], text: str, what: str = "") -> None:
         copied.append(text)
 
-    monkeypatch.setattr("app.ui.command_table.copy_text", copy)
+    monkeypatch.setattr("app.ui.commands.table.copy_text", copy)
     async with open_chat() as chat:
         await chat.pilot.press("f8")
         await chat.shows("no answer to copy")

@@ -10,9 +10,9 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
 from app.errors import StoreError
+from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
-from app.ui.session import Phase
 from tests.ui.chat_driver import Chat, open_chat
 
 

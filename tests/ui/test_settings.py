@@ -18,13 +18,13 @@ from app.settings.desk import Desk
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.ui.app import make_app
-from app.ui.keeping import StoreOpener
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice
-from app.ui.tuning import Tuning
-from app.ui.widgets.setting_line import SettingLine
+from app.ui.settings.chat_settings import ChatSettings
+from app.ui.settings.line import SettingLine
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 

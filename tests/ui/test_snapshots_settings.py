@@ -13,8 +13,8 @@ from app.engine.types import AutoDraft
 from app.settings.desk import Desk
 from app.settings.file import SettingsFile
 from app.ui.app import make_app
-from app.ui.settings import ChatSettings
-from app.ui.tuning import Tuning
+from app.ui.pairs.tuning import Tuning
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 from tests.ui.test_snapshots import SnapCompare

@@ -15,8 +15,8 @@ from app.chat.store import Store
 from app.chat.tree import State
 from app.engine.types import FinishReason
 from app.errors import AppError
-from app.ui.session import Phase
-from app.ui.widgets.message import UserMessage
+from app.ui.chat.session import Phase
+from app.ui.messages.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat
 
 

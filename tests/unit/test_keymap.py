@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.binding import Binding, BindingType
 
-from app.ui.keymap import keymap, places
+from app.ui.keys.own import keymap, places
 
 HERE: list[list[BindingType]] = [
     [Binding("ctrl+q", "quit", id="app.quit"), Binding("ctrl+r", "again", id="a"), Binding("ctrl+d,f2", "b", id="b")],

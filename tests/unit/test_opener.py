@@ -14,7 +14,7 @@ from app.engine.types import DraftParams
 from app.errors import UsageError
 from app.settings.desk import Desk
 from app.source import LocalModel, parse_source
-from app.ui.setups import Choice
+from app.ui.pairs.setups import Choice
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))

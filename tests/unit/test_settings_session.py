@@ -8,8 +8,8 @@ from app.chat.message import Message, Role
 from app.engine.types import AutoDraft
 from app.settings.desk import Desk, Scope
 from app.settings.file import SettingsFile
-from app.ui.session import ChatSession
-from app.ui.settings import ChatSettings
+from app.ui.chat.session import ChatSession
+from app.ui.settings.chat_settings import ChatSettings
 
 OWN = Message(Role.SYSTEM, "Own.")
 

@@ -1,1 +1,1 @@
-"""The screens."""
+"""One screen a file, its style sheet beside it."""

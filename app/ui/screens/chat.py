@@ -19,45 +19,45 @@ from app.chat.message import Role
 from app.errors import UsageError
 from app.request import AnswerRequest
 from app.settings.desk import Desk
-from app.ui.bridge import EventBridge
-from app.ui.commands import as_said, as_typed, is_command
-from app.ui.comparable import Comparable, comparable
-from app.ui.conversation_facts import past_prompts
-from app.ui.hearing import Hearing
-from app.ui.keeping import Keeper
-from app.ui.keys import KEYS, in_order
-from app.ui.listener import Ears, Listener
-from app.ui.notify import Attention
-from app.ui.own_settings import OwnSettings
-from app.ui.pair_changes import PairChanges
-from app.ui.readouts import Readouts
-from app.ui.sending import Sending
-from app.ui.session import ChatSession, Phase
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice, PairService
-from app.ui.shared_ears import SharedEars
-from app.ui.steering import Steering
-from app.ui.token_mode import TokenMode
-from app.ui.whereabouts import Whereabouts
-from app.ui.widgets.downloads import DownloadLine
+from app.ui.chat.hearing import Hearing
+from app.ui.chat.own_settings import OwnSettings
+from app.ui.chat.pair_changes import PairChanges
+from app.ui.chat.sending import Sending
+from app.ui.chat.session import ChatSession, Phase
+from app.ui.chat.steering import Steering
+from app.ui.chat.token_mode import TokenMode
+from app.ui.chat.whereabouts import Whereabouts
+from app.ui.chat.workspace import Workspace
+from app.ui.commands.command import as_said, as_typed, is_command
+from app.ui.commands.conversation_facts import past_prompts
+from app.ui.comparing.comparable import Comparable, comparable
+from app.ui.conversations.sidebar import Sidebar
+from app.ui.keeping.keeper import Keeper
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.chat_keys import KEYS, in_order
+from app.ui.listening.bridge import EventBridge
+from app.ui.listening.listener import Ears, Listener
+from app.ui.listening.shared_ears import SharedEars
+from app.ui.messages.list import MessageList
+from app.ui.messages.speech import Speech
+from app.ui.pairs.downloads import DownloadLine
+from app.ui.pairs.setups import Choice, PairService
+from app.ui.pairs.way_list import WayList
+from app.ui.prompt.included_line import IncludedLine
+from app.ui.prompt.input import PromptInput
+from app.ui.prompt.suggestions import Suggestions
+from app.ui.readouts.panel import ReadoutPanel
+from app.ui.readouts.state import Readouts
+from app.ui.readouts.status_line import StatusLine
+from app.ui.settings.chat_settings import ChatSettings
+from app.ui.terminal.attention import Attention
 from app.ui.widgets.even import Even
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.included import IncludedLine
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.messages import MessageList
-from app.ui.widgets.prompt import PromptInput
-from app.ui.widgets.readout_panel import ReadoutPanel
-from app.ui.widgets.sidebar import Sidebar
-from app.ui.widgets.speech import Speech
-from app.ui.widgets.status import StatusLine
-from app.ui.widgets.suggestions import Suggestions
-from app.ui.widgets.way_list import WayList
-from app.ui.widgets.workspace import Workspace
 
 if TYPE_CHECKING:
     from app.ui.app import Engine
-    from app.ui.widgets.conversation_picker import ConversationPicker
+    from app.ui.conversations.picker import ConversationPicker
 
 _DRAFT_S = 1.0
 """What is typed is kept after so long."""
@@ -458,7 +458,7 @@ class ChatScreen(Screen[None], Even):
             return self.own_settings.can_change
         return True
 
-    # What the engine says is told to `app.ui.hearing`
+    # What the engine says is told to `app.ui.chat.hearing`
 
     def lend_ears(self, guest: Ears | None) -> None:
         """Let a screen on top of this one hear what the engine says about its own requests; None ends it."""

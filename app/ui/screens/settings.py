@@ -19,16 +19,16 @@ from app.settings.desk import Desk, Scope
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting
-from app.ui.keys import in_order
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.chat_keys import in_order
 from app.ui.screens.overlay import Overlay
-from app.ui.setting_rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.settings.inputs import SettingFilter, TextInput
+from app.ui.settings.line import Shown
+from app.ui.settings.list import SettingList
+from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.setting_inputs import SettingFilter, TextInput
-from app.ui.widgets.setting_line import Shown
-from app.ui.widgets.setting_list import SettingList
 
 _PAGE = 8
 _KEYS = (

@@ -1,0 +1,73 @@
+"""What becomes of a prompt between Enter and the engine: commands are done, files are read."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.chat.attached import compose, split
+from app.chat.textfile import MissingFile
+from app.errors import AppError
+from app.ui.aside import aside
+from app.ui.commands.command import as_said
+from app.ui.commands.table import COMMANDS
+from app.ui.prompt.including import gather
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+class Sending:
+    """For the chat screen.
+
+    Args:
+        chat: Where the prompt was written.
+    """
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self._doubted: str | None = None
+
+    async def do(self, line: str, *, give_back: bool = True) -> None:
+        """Do what a slash command asks for, or say why not and give it back, unless a key stood for it."""
+        try:
+            command, argument = COMMANDS.read(line)
+            done = command.run(self._chat, argument)
+            if isawaitable(done):
+                await done
+        except AppError as error:
+            self._refuse(error, line if give_back else "")
+
+    async def message(self, text: str, *, give_back: bool = True) -> str | None:
+        """The message for a prompt, with the files that it names.
+
+        Args:
+            text: What was typed.
+            give_back: Whether the prompt's line gets it back if it is refused.
+
+        Returns:
+            The message; None if a file cannot be included, which is then said. A prompt that
+            names what is no file is sent as it stands when it is sent again.
+        """
+        question, pastes = split(text.strip())
+        question = as_said(question)
+        if "@" not in question:
+            return compose(question, pastes)
+        pair, insists = self._chat.session.pair, self._doubted == text
+        self._doubted = None
+        try:
+            return await aside(
+                lambda: gather(question, pastes, Path(), pair.n_ctx if pair else None, but_missing=insists)
+            )
+        except MissingFile as error:
+            self._doubted = text
+            self._refuse(AppError(error.message, "Enter again sends the text as it stands."), text if give_back else "")
+        except AppError as error:
+            self._refuse(error, text if give_back else "")
+        return None
+
+    def _refuse(self, error: AppError, text: str) -> None:
+        if text:
+            self._chat.prompt.restore(text)
+        self._chat.hint.say(f"{error.message} {error.hint}".strip())
