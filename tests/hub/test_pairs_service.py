@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.errors import CatalogError, PairError
+from app.errors import CatalogError, ModelLoadError, PairError
 from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
@@ -255,6 +255,35 @@ def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, 
     setting.service.choose("demo")
     assert setting.opened[0][1].target.path == setting.demo
     assert setting.card("demo").is_default
+
+
+class Forgetful(Registry):
+    """On a disk that refuses."""
+
+    def add(self, pair: SetUp, *, default: bool) -> None:
+        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
+
+
+def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Setting, tmp_path: Path) -> None:
+    def demo_file(part: str) -> Path:
+        if part == "draft":
+            raise ModelLoadError("The draft cannot be written.")
+        return setting.demo
+
+    registry = Forgetful(tmp_path / "data" / "pairs.toml")
+    service = Pairs(replace(setting.surroundings, registry=registry, demo_file=demo_file))
+    service.look()
+    service.start("demo")
+    setting.until(lambda: not service.look().jobs["demo"].running)
+
+    job = service.look().jobs["demo"]
+    assert job.stage is Stage.READY
+    assert "Read-only file system" in job.note
+    assert any("Running without a draft model. The draft cannot be written." in line for line in job.warnings)
+    card = next(card for card in service.look().cards if card.name == "demo")
+    assert (card.set_up, card.is_default) == (True, False)
+    service.choose("demo")
+    assert setting.opened[-1][1].target.path == setting.demo
 
 
 def test_the_default_can_be_changed(setting: Setting) -> None:
