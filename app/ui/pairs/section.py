@@ -23,6 +23,7 @@ class PairSection(Static):
     def __init__(self, here: bool) -> None:
         super().__init__("On this machine" if here else "To download, the best for this machine first")
         self.here = here
+        self.set_class(not here, "-to-come")
 
 
 def question(card: Card, job: Job | None) -> str:
