@@ -59,7 +59,8 @@ def pairs(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace, _: threading.Event) -> int:
     known, here, space = catalog().pairs, registry().read(), place().room
     everything = dict(known) | {name: one.pair for name, one in here.pairs.items() if name not in known}
-    rows, shown = [], []
+    rows: list[dict[str, Any]] = []
+    shown: list[str] = []
     for name, pair in everything.items():
         one = here.pairs.get(name)
         is_here = one.is_here if one is not None else all(map(_exists, pair.sources))
