@@ -26,6 +26,16 @@ def known_as(file: str, own: str) -> str:
     return stem if stem and not (own and _NAMELESS.match(stem)) else own or stem
 
 
+def apart(target: str, draft: str) -> str:
+    """What tells a draft's name from its target's, both as `known_as` has them; "" where they are the same."""
+    theirs, ours = target.split("-"), draft.split("-")
+    while theirs and ours and theirs[0].lower() == ours[0].lower():
+        del theirs[0], ours[0]
+    while theirs and ours and theirs[-1].lower() == ours[-1].lower():
+        del theirs[-1], ours[-1]
+    return "-".join(ours)
+
+
 def file_type(name: str) -> str:
     """llama.cpp's name of a file type as files spell it: "Q4_K - Medium" is Q4_K_M."""
     head, _, size = name.partition(" - ")

@@ -69,7 +69,8 @@ def parse_source(text: str) -> ModelSource:
     """Read a model as people write it.
 
     `owner/repo`, `owner/repo:Q4_K_M`, `owner/repo:file.gguf`, `owner/repo/file.gguf`, `owner/repo@revision:...`, a
-    page or file address on the hub, `hf.co/owner/repo:Q4_K_M`, or a path. A file that exists is that file.
+    page or file address on the hub, `hf.co/owner/repo:Q4_K_M`, or a path. A file that exists is that file, and one
+    that would lie in a folder that exists is meant to be there.
 
     Raises:
         UsageError: It is none of these.
@@ -77,6 +78,8 @@ def parse_source(text: str) -> ModelSource:
     text = text.strip()
     path = home_expanded(text)
     if text.startswith(("/", "~", "./", "../")) or (text and _is_file(path)):
+        return LocalModel(path.absolute())
+    if "/" in text and ":" not in text and text.lower().endswith(_GGUF) and _is_folder(path.parent):
         return LocalModel(path.absolute())
     if "://" in text or text.split("/")[0].lower() in _HOSTS:
         return _from_address(text)
@@ -104,6 +107,13 @@ def home_expanded(text: str) -> Path:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
     except (OSError, ValueError):
         return False
 

@@ -17,6 +17,7 @@ from app.cli.process import read_process
 from app.errors import UsageError
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
+from app.source import HubModel
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.tuning import Tuning
 
@@ -84,6 +85,11 @@ def _pairs(opener: Opener) -> PairService:
         here = place()
         return here.line, here.room
 
+    def is_cached(source: HubModel) -> bool:
+        from app.pairing.resolve import cached_file
+
+        return cached_file(source) is not None
+
     return Pairs(
         Surroundings(
             catalog=lambda: list(catalog().pairs.values()),
@@ -92,5 +98,6 @@ def _pairs(opener: Opener) -> PairService:
             demo_file=demo_file,
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
+            is_cached=is_cached,
         )
     )

@@ -10,7 +10,7 @@ from app.catalog import Pair
 from app.cli.known_pairs import demo_file, known_pairs
 from app.cli.options import Options
 from app.cli.pair_choice import FILES
-from app.errors import NoMemoryError, PairError
+from app.errors import ModelLoadError, NoMemoryError, PairError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import fitted
 from app.fitting.missing_devices import without_missing
@@ -22,6 +22,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
 from app.llama.pair import load_pair
 from app.llama.pair_params import PairParams
+from app.pairing.resolve import without_draft
 from app.paths import memory_dir
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -97,9 +98,10 @@ def wanted_params(options: Options) -> PairParams:
     """
     pair, files = options.pair, options.files
     target = files.target.path if files is not None else _file(pair.target, pair)
-    draft = None
+    draft: Path | None = None
+    notices: tuple[str, ...] = ()
     if pair.draft is not None:
-        draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+        draft, notices = _draft(pair.draft, options)
     placement = options.placement
     return PairParams(
         target=target,
@@ -113,7 +115,18 @@ def wanted_params(options: Options) -> PairParams:
         kv_type=placement.kv_type,
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
+        notices=notices,
     )
+
+
+def _draft(source: ModelSource, options: Options) -> tuple[Path | None, tuple[str, ...]]:
+    """The draft's file; or none and why, where the one that is made here cannot be written."""
+    if options.files is not None and options.files.draft is not None:
+        return options.files.draft.path, ()
+    try:
+        return _file(source, options.pair), ()
+    except ModelLoadError as error:
+        return None, (without_draft(error),)
 
 
 def _file(source: ModelSource, pair: Pair) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 from app.catalog import Pair
 from app.cli.known_pairs import catalog, registry
 from app.errors import PairError, UsageError
+from app.pairing.texts import title_of
 from app.registry import SetUp
 from app.source import parse_source
 
@@ -29,7 +30,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     for known in registry().read().pairs.values():
         if (known.pair.target, known.pair.draft) == sources and known.is_here:
             return known.pair, known
-    return Pair(name=FILES, title=str(sources[0]), target=sources[0], draft=sources[1]), None
+    return Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1]), None
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:

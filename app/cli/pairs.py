@@ -27,11 +27,14 @@ from app.pairing.find import Candidate, find_drafts
 from app.pairing.propose import USUAL_CONTEXT, weigh
 from app.pairing.remove import Removal, plan_removal, remove_files
 from app.pairing.resolve import facts_of, resolve
+from app.pairing.weight import model_bytes, pair_bytes
 from app.registry import Registered, SetUp
 from app.sizes import gigabytes
 from app.source import DemoModel, LocalModel, ModelSource, parse_source
 
 Say = Callable[[str], None]
+_UNKNOWN, _OVER = "?", ">"
+"""In place of a size, or before what is known of it."""
 
 
 def pairs(args: argparse.Namespace) -> int:
@@ -56,11 +59,13 @@ def pairs(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace, _: threading.Event) -> int:
     known, here, space = catalog().pairs, registry().read(), place().room
     everything = dict(known) | {name: one.pair for name, one in here.pairs.items() if name not in known}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    shown: list[str] = []
     for name, pair in everything.items():
         one = here.pairs.get(name)
         is_here = one.is_here if one is not None else all(map(_exists, pair.sources))
         proposal = weigh(pair, space)
+        size = pair_bytes(pair, one if one is not None and one.is_here else None)
         rows.append(
             {
                 "name": name,
@@ -69,22 +74,33 @@ def _list(args: argparse.Namespace, _: threading.Event) -> int:
                 "default": name == (here.default or DEFAULT_PAIR),
                 "disk": sum(m.size for m in one.models) if one is not None and one.is_here else 0,
                 "download": proposal.download_bytes,
+                "size": size,
                 "fit": proposal.word,
                 "reason": proposal.reason,
                 "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
             }
         )
+        shown.append(gigabytes(size) if size is not None else _known_size(pair))
     if hasattr(args, "json"):
         print(json.dumps(rows, ensure_ascii=False))
         return 0
     width = max(len(str(row["name"])) for row in rows)
-    for row in rows:
+    fit = max(len(str(row["fit"])) for row in rows)
+    for row, size_shown in zip(rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
-        size = row["disk"] or row["download"]
-        shown = gigabytes(size) if isinstance(size, int) and size else "?"
-        print(f"{mark} {row['name']:{width}}  {shown:>8}  {row['fit']:7}  {printable(str(row['title']))}")
+        print(f"{mark} {row['name']:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
     print(f"\n* default  + on this machine  in {store.folder()}")
+    if any(text.startswith((_UNKNOWN, _OVER)) for text in shown):
+        print(f"{_UNKNOWN} {_OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     return 0
+
+
+def _known_size(pair: Pair) -> str:
+    """What is known of a pair whose bytes are not all known."""
+    if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
+        return "no file"
+    target = model_bytes(pair.target)
+    return f"{_OVER}{gigabytes(target)}" if target is not None else _UNKNOWN
 
 
 def _exists(source: ModelSource) -> bool:

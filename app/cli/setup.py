@@ -10,23 +10,25 @@ import sys
 from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.known_pairs import catalog, demo_file, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.output import StatusLine
+from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
 from app.cli.trial import trial
 from app.engine.text import printable
-from app.errors import AppError, Interrupted, UsageError
+from app.errors import AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
 from app.pairing.setup import Prepared, Ready, Setup, Trying
-from app.pairing.texts import pair_name
+from app.pairing.texts import pair_name, title_of
 from app.paths import memory_dir
 from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import parse_source
 
+_INDENT = "\n        "
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
 
@@ -42,6 +44,10 @@ def setup(args: argparse.Namespace) -> int:
     try:
         with cancel_on_interrupt(steps.cancel):
             ready = _go(steps, pair, args, status)
+    except CacheError:
+        raise
+    except HubError as error:
+        raise HubError(error.message, _INDENT.join(filter(None, (error.hint, _without_download(before))))) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED
@@ -50,6 +56,12 @@ def setup(args: argparse.Namespace) -> int:
         return 0
     _tell(ready, args, status, before)
     return 0
+
+
+def _without_download(default: str | None) -> str:
+    """How to start with what is on this machine; "" where there is a pair already, or nothing to start with."""
+    known = default is not None or not demo_is_installed()
+    return "" if known else f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
 
 
 def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
@@ -82,7 +94,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     known = catalog().pairs.get(name)
     if known is not None and known.sources != ((target,) if draft is None else (target, draft)):
         raise UsageError(f'"{name}" is another pair of the catalogue.', "Choose another --name.")
-    return Pair(name, f"{target}" + (f" + {draft}" if draft else ""), target, draft)
+    return Pair(name, title_of(target, draft), target, draft)
 
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
@@ -94,7 +106,8 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
     for number, proposal in enumerate(proposals, start=1):
         status.say(_card(number, proposal))
-    status.say(f"{printable(why(proposals))} All others: tandem pairs list\n")
+    status.say(f"{printable(why(proposals))} All others: tandem pairs list")
+    status.say(f"{_without_download(registry().read().default)}\n".lstrip())
     if hasattr(args, "yes"):
         return proposals[0].pair
     if not sys.stdin.isatty():
@@ -148,6 +161,8 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
             case Ready():
                 ready = event
     status.clear()
+    if ready is not None and ready.unkept is not None:
+        raise ready.unkept
     return ready
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app.errors import AppError
+from app.fitting.speed import weights_per_second
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import main_memory_room
 from app.hardware.machine import Machine, look
-from app.llama.devices import Device, probe
-from app.llama.throughput import probe_throughput
+from app.llama.devices import BuildInfo, Device, probe
 from app.pairing.propose import Room
+from app.paths import memory_dir
 from app.sizes import gigabytes, share_of
 
 
@@ -31,19 +33,21 @@ class Place:
 def place() -> Place:
     """Look at the machine and at what the installed build can use of it."""
     machine = look()
-    try:
-        _, devices = probe(machine.ram_available)
-    except AppError:
-        # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
-        devices = ()
-    return Place(_room(machine, devices), _line(machine, devices))
+    build: BuildInfo | None = None
+    devices: tuple[Device, ...] = ()
+    # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
+    with suppress(AppError):
+        build, devices = probe(machine.ram_available)
+    return Place(_room(machine, build, devices), _line(machine, devices))
 
 
-def _room(machine: Machine, devices: tuple[Device, ...]) -> Room:
+def _room(machine: Machine, build: BuildInfo | None, devices: tuple[Device, ...]) -> Room:
     cards = [device for device in devices if device.kind == "gpu"]
     # What a card of its own can hold it also reads fast enough.
     shared = not cards or all(gpu.integrated for gpu in machine.gpus)
-    bytes_per_s = probe_throughput(default_threads()) if shared and devices else None
+    bytes_per_s = None
+    if shared and devices and build is not None:
+        bytes_per_s = weights_per_second(build, devices, default_threads(), memory_dir())
     if not cards:
         return Room(main_memory_room(machine.ram_available).room_bytes, bytes_per_s=bytes_per_s)
     # llama.cpp spreads a model over cards of one kind; cards of two kinds are not added up.

@@ -146,6 +146,11 @@ def fastest() -> int | None:
     return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
 
 
+def is_processor(device: int) -> bool:
+    """Whether a native pointer is that of the processor, or of what it plays."""
+    return _kind_of(device) in ("cpu", "software")
+
+
 def set_threads(device: int, backend: int, n_threads: int) -> None:
     """How many threads a backend of the processor computes with; others have no such thing."""
     registry = _call("ggml_backend_dev_backend_reg", device)

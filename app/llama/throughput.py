@@ -3,6 +3,9 @@
 One token takes every weight of a dense model once, in products of a matrix with a vector. One such product of 4-bit
 weights, too large for any cache, on the device that the layers would go to, tells bytes per second; it counts memory
 and kernels together, whichever is the slower here. Decoding itself came within 15% of it for models of 1 GB.
+
+Whatever else the machine does makes it slower, never faster: the best of many short products counts, and how much of
+the processor they had tells whether even that one was disturbed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from app.child import ask_python
@@ -24,7 +29,11 @@ _F32, _Q4_K = 0, 12
 """ggml's numbers of these types, which stand in model files and never change."""
 _INPUTS, _OUTPUTS = 4096, 65536
 """150 MB of weights: a token of a small model, and beyond the caches of all but servers."""
-_WARM_UP, _ROUNDS = 1, 4
+_WARM_UP, _FEWEST, _MOST = 1, 6, 64
+_LONG_ENOUGH_S = 1.5
+"""A burst of others' work passes in that time."""
+_ALONE = 0.85
+"""Of the time of its threads, what a product has where nothing else runs; the last ones of a team wait a little."""
 _CONTEXT_BYTES = 1 << 20
 _SECONDS = 20.0
 
@@ -54,8 +63,21 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> float | None:
-    """Bytes of 4-bit weights per second on the device that layers go to first, measured in a child process.
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """How fast weights are computed with.
+
+    Attributes:
+        bytes_per_s: Bytes of 4-bit weights per second, the best of many times.
+        alone: Whether nothing else took the processor meanwhile; what is not alone may be faster than it seems.
+    """
+
+    bytes_per_s: float
+    alone: bool = True
+
+
+def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> Throughput | None:
+    """The throughput of the device that layers go to first, measured in a child process.
 
     Args:
         n_threads: For the processor, where there is nothing faster.
@@ -70,11 +92,14 @@ def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> float | None:
         found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
-    good = done.returncode == 0 and isinstance(found, float) and math.isfinite(found) and found > 0
-    return found if good else None
+    if done.returncode != 0 or not isinstance(found, list) or len(found) != 2:
+        return None
+    bytes_per_s, alone = found
+    good = isinstance(bytes_per_s, float) and math.isfinite(bytes_per_s) and bytes_per_s > 0
+    return Throughput(bytes_per_s, alone is True) if good else None
 
 
-def throughput(n_threads: int) -> float | None:
+def throughput(n_threads: int) -> Throughput | None:
     """The same in this very process."""
     library.start()
     try:
@@ -90,11 +115,11 @@ def _tell(n_threads: int) -> None:
         found = throughput(n_threads)
     except ModelLoadError:
         found = None
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps([found.bytes_per_s, found.alone] if found is not None else None))
 
 
-def _measured(device: int, n_threads: int) -> float | None:
-    """Bytes per second.
+def _measured(device: int, n_threads: int) -> Throughput | None:
+    """What `throughput` gives.
 
     Raises:
         AttributeError: This release of ggml lacks a function.
@@ -114,21 +139,45 @@ def _measured(device: int, n_threads: int) -> float | None:
             try:
                 # Memory that was never written is no memory yet, and is read from one page of zeros.
                 ggml["ggml_backend_buffer_clear"](buffer, 0)
-                times = [_timed(ggml["ggml_backend_graph_compute"], backend, graph) for _ in range(_WARM_UP + _ROUNDS)]
+                rounds = _rounds(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
             finally:
                 ggml["ggml_backend_buffer_free"](buffer)
-            return float(int(ggml["ggml_nbytes"](weights)) / min(times[_WARM_UP:])) if all(times) else None
+            if rounds is None:
+                return None
+            n_here = n_threads if devices.is_processor(device) else 0
+            return Throughput(int(ggml["ggml_nbytes"](weights)) / rounds.best_s, rounds.share(n_here) >= _ALONE)
         finally:
             ggml["ggml_free"](context)
     finally:
         ggml["ggml_backend_free"](backend)
 
 
-def _timed(compute: Any, backend: int, graph: int) -> float:
-    """Seconds; 0 if it failed."""
-    started = time.perf_counter()
-    status = int(compute(backend, graph))
-    return time.perf_counter() - started if status == 0 else 0.0
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """Times of the same product, again and again: of the fastest, of all, and what all had of the processor."""
+
+    best_s: float
+    whole_s: float
+    processor_s: float
+
+    def share(self, n_threads: int) -> float:
+        """Of the time of so many threads, what they had; 1 where the processor does not compute."""
+        return min(1.0, self.processor_s / (self.whole_s * n_threads)) if n_threads else 1.0
+
+
+def _rounds(compute: Callable[[], bool]) -> _Rounds | None:
+    """Compute until it is clear how fast that can be; None if it fails."""
+    times: list[float] = []
+    for _ in range(_WARM_UP):
+        if not compute():
+            return None
+    begun, processor = time.perf_counter(), time.process_time()
+    while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - begun < _LONG_ENOUGH_S):
+        started = time.perf_counter()
+        if not compute():
+            return None
+        times.append(time.perf_counter() - started)
+    return _Rounds(min(times), time.perf_counter() - begun, time.process_time() - processor)
 
 
 def _there(pointer: int | None) -> int:

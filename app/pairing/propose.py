@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from app.catalog import Pair
+from app.pairing.weight import model_bytes
 from app.sizes import GB, gigabytes
-from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.source import DemoModel, HubModel
 
 USUAL_CONTEXT = 8192
 _WORKING_SHARE = 0.08
@@ -26,7 +28,8 @@ _USUAL_BYTES_PER_S = 40e9
 """Of main memory in a desktop, where it cannot be measured; for the order of pairs alone, never shown."""
 N_PROPOSED = 3
 _USUAL_DRAFT = 600_000_000
-_DEMO_BYTES = 100_000_000
+_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
+"""Tokens per second that a guess is rounded to: finer ones would pretend to know more."""
 
 
 class Fit(Enum):
@@ -153,14 +156,21 @@ def about(speed: float) -> str:
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
     """Tokens per second to expect, where that was measured, and whether they come slowly."""
     if room.bytes_per_s is not None:
-        speed = room.bytes_per_s / _bytes(pair)
+        speed = _guess(room.bytes_per_s / _bytes(pair))
         return speed, speed < PLEASANT
     return None, not room.device and _USUAL_BYTES_PER_S / _bytes(pair) < PLEASANT
 
 
+def _guess(speed: float) -> float:
+    """A speed as roughly as it is known; whatever is said of it is said of this."""
+    if not 0.5 <= speed < _FAST:
+        return speed
+    return float(min(_STEPS, key=lambda step: abs(math.log(speed / step))))
+
+
 def _bytes(pair: Pair) -> int:
     """What the target reads for one token: all of its weights, or what the pair says."""
-    return pair.bytes_per_token or _size(pair.target) or _weights(pair)
+    return pair.bytes_per_token or model_bytes(pair.target) or _weights(pair)
 
 
 def _bytes_per_token(proposal: Proposal) -> int:
@@ -169,7 +179,7 @@ def _bytes_per_token(proposal: Proposal) -> int:
 
 def _weights(pair: Pair) -> int:
     """Bytes of both models, guessed where the catalogue does not know."""
-    target, draft = _size(pair.target), _size(pair.draft) if pair.draft is not None else 0
+    target, draft = model_bytes(pair.target), model_bytes(pair.draft) if pair.draft is not None else 0
     if target is None:
         return max(draft or 0, int(_CLASS_SHARE * pair.memory_gb * GB))
     return target + (draft if draft is not None else _USUAL_DRAFT)
@@ -184,19 +194,6 @@ def _download(pair: Pair) -> int:
                 return 0
             total += source.size
     return total
-
-
-def _size(source: ModelSource) -> int | None:
-    match source:
-        case HubModel(size=size):
-            return size
-        case LocalModel(path):
-            try:
-                return path.stat().st_size
-            except OSError:
-                return None
-        case DemoModel():
-            return _DEMO_BYTES
 
 
 def _is_demo(pair: Pair) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import HubError, ModelFileError
+from app.errors import HubError, ModelFileError, ModelLoadError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository
@@ -100,9 +100,21 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
     )
 
 
+def without_draft(error: ModelLoadError) -> str:
+    """What to say where a draft that is made on this machine cannot be made; its target answers without."""
+    return f"Running without a draft model. {error.message}"
+
+
+def cached_file(source: HubModel) -> Path | None:
+    """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
+    if source.file is None or choose.is_split(source.file):
+        return None
+    return store.cached(source.repo, source.revision, source.file)
+
+
 def _cached(source: HubModel) -> Resolved | None:
-    path = store.cached(source.repo, source.revision, source.file) if source.file else None
-    if path is None or source.file is None or choose.is_split(source.file):
+    path = cached_file(source)
+    if path is None or source.file is None:
         return None
     size = path.stat().st_size
     # .../snapshots/<commit>/<file in the repository>

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.catalog import Pair
 from app.engine.text import printable
-from app.errors import CacheError, Interrupted, PairError
+from app.errors import AppError, CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
@@ -23,7 +23,7 @@ from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Meter, Progress, Tracked
-from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
+from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve, without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
 
@@ -75,10 +75,12 @@ class Ready:
     Attributes:
         pair: As it is remembered.
         line: What the trial showed; "" if there was none.
+        unkept: Why it will not be known any more when the program is started again; None where it is remembered.
     """
 
     pair: SetUp
     line: str
+    unkept: AppError | None = None
 
 
 SetupEvent = Progress | Trying | Ready
@@ -124,14 +126,20 @@ class Setup:
             Interrupted: Cancelled.
         """
         target = resolve(pair.target, self._demo_file)
-        draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
+        draft: Resolved | None = None
+        notes: tuple[str, ...] = ()
+        try:
+            draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
+        except ModelLoadError as error:
+            notes = (without_draft(error),)
         self._stop_if_cancelled()
         facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
+        check = check_pair(facts[0], facts[1] if draft is not None else None)
         return Prepared(
             pair=_completed(pair, target, facts[0]),
             target=target,
             draft=draft,
-            check=check_pair(facts[0], facts[1] if draft is not None else None),
+            check=replace(check, warnings=(*check.warnings, *notes)),
             download_bytes=sum(model.missing_bytes for model in (target, draft) if model is not None),
             free_bytes=store.free_bytes(),
         )
@@ -140,7 +148,7 @@ class Setup:
         """Download what is missing, try the pair and remember it.
 
         Yields:
-            How it goes, several times a second; `Ready` at the end.
+            How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
 
         Raises:
             PairError: The models cannot ride together.
@@ -164,8 +172,12 @@ class Setup:
             yield Trying()
             line = self._trial(pair, self._stop.is_set)
         self._stop_if_cancelled()
-        self._registry.add(pair, default=default)
-        yield Ready(pair, line)
+        try:
+            self._registry.add(pair, default=default)
+        except CatalogError as error:
+            yield Ready(pair, line, error)
+        else:
+            yield Ready(pair, line)
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
         """Bring both models side by side; returns the path to load for each role."""

@@ -3,8 +3,72 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
-from app.source import HubModel, LocalModel, ModelSource
+from app.catalog import Pair
+from app.model_names import apart, known_as
+from app.registry import SetUp
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
+
+_QUANT = re.compile(r"(?:^|[-._])((?:UD-)?(?:I?Q\d\w*|TQ\d_\d|B?F16|F32|MXFP4\w*))(?=[-._]|$)", re.IGNORECASE)
+_REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
+_DEMO = "SmolLM2-135M-Instruct"
+_DEMO_DRAFT = "a smaller copy of it"
+SAME_FILE = "the same file"
+
+
+def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
+    """The target's name with its quantisation, and what tells the draft from it; "" without a draft.
+
+    Args:
+        pair: The pair.
+        files: What was set up for it, if anything was.
+    """
+    if files is None:
+        return source_texts(pair.target, pair.draft)
+    draft = files.draft.path.name if pair.draft is not None and files.draft is not None else ""
+    return source_texts(pair.target, pair.draft, files.target.path.name, draft)
+
+
+def source_texts(
+    target: ModelSource, draft: ModelSource | None, target_file: str = "", draft_file: str = ""
+) -> tuple[str, str]:
+    """The same for two models, by where they come from and, where these are known, by the files' names."""
+    if isinstance(target, DemoModel):
+        return _DEMO, _DEMO_DRAFT if draft is not None else ""
+    name, quant, file = _named(target, target_file)
+    text = f"{name} {quant}".strip()
+    if draft is None:
+        return text, ""
+    draft_name, draft_quant, other = _named(draft, draft_file)
+    if (name, quant) == (draft_name, draft_quant):
+        return text, other if other != file else SAME_FILE
+    return text, f"{apart(name, draft_name)} {draft_quant}".strip()
+
+
+def title_of(target: ModelSource, draft: ModelSource | None) -> str:
+    """Both models in one line, called what they are called everywhere, before either has been looked at."""
+    return " + ".join(text for text in source_texts(target, draft) if text)
+
+
+def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
+    """Name, quantisation and file of a source, as if it had been loaded: it is called the same before and after."""
+    quant = (source.quant or "") if isinstance(source, HubModel) and not file else ""
+    match source:
+        case _ if file:
+            pass
+        case HubModel(file=str(path)):
+            file = PurePath(path).name
+        case HubModel(repo=repo):
+            file = _REPOSITORY.sub("", repo.rpartition("/")[2])
+        case _:
+            file = PurePath(str(source)).name
+    return known_as(file, ""), quant or _quant(file), file
+
+
+def _quant(file: str) -> str:
+    stem = PurePath(file).name.removesuffix(".gguf")
+    return found[-1].upper() if (found := _QUANT.findall(stem)) else ""
 
 
 def pair_name(target: ModelSource) -> str:
@@ -18,6 +82,13 @@ def pair_name(target: ModelSource) -> str:
             text = str(target)
     text = re.sub(r"[-_.]?gguf", "", text.lower())
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
+
+
+def speed(bytes_per_s: float) -> str:
+    """A download's speed for people; "" while it has none."""
+    if bytes_per_s < 1000:
+        return ""
+    return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"
 
 
 def duration(seconds: float) -> str:

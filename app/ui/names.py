@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.events import ModelInfo
-from app.model_names import file_type, known_as
+from app.events import ModelInfo, PairInfo
+from app.model_names import apart, file_type, known_as
+from app.pairing.texts import SAME_FILE
 
 
 def model_name(model: ModelInfo) -> str:
@@ -18,9 +19,18 @@ def quantisation(model: ModelInfo) -> str:
 
 def draft_name(target: ModelInfo, draft: ModelInfo) -> str:
     """What tells the draft from its target; empty if only the quantisation does."""
-    theirs, ours = model_name(target).split("-"), model_name(draft).split("-")
-    while theirs and ours and theirs[0].lower() == ours[0].lower():
-        del theirs[0], ours[0]
-    while theirs and ours and theirs[-1].lower() == ours[-1].lower():
-        del theirs[-1], ours[-1]
-    return "-".join(ours)
+    return apart(model_name(target), model_name(draft))
+
+
+def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
+    """What tells the draft from its target, with its quantisation; its file where these are the same."""
+    name = draft_name(target, draft)
+    if name or quantisation(target) != quantisation(draft):
+        return f"{name} {quantisation(draft)}".strip()
+    return draft.file if draft.file != target.file else SAME_FILE
+
+
+def names_of(pair: PairInfo) -> dict[str, str]:
+    """Both models by role, each with its quantisation: a draft is often the same model in fewer bits."""
+    models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
+    return {role: f"{model_name(model)} {quantisation(model)}".strip() for role, model in models.items()}

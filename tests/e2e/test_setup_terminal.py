@@ -69,3 +69,37 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
     terminal.until(lambda screen: "Nothing was set up." in screen)
     assert terminal.exit_code() == 0
     terminal.close()
+
+
+@pytest.mark.usefixtures("demo_draft")
+def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    screen = terminal.until(lambda screen: "nothing is downloaded" in screen)
+    assert screen.index("On this machine") < screen.index("demo") < screen.index("To download")
+    # The second press of a hasty user does nothing that cannot be undone.
+    terminal.press("Enter", "Enter")
+    screen = terminal.until(lambda screen: " ready " in screen)
+    assert "SmolLM2-135M-Instruct Q4_1  +  Q2_K" in screen
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+    terminal.close()
+    assert not hub.asked("*", origin="cdn")
+
+
+def test_in_the_list_a_download_says_its_size_and_waits_for_a_yes(hub: LoopbackHub, tmp_path: Path) -> None:
+    config = tmp_path / "xdg_config_home" / "tandem" / "models.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", quant = "Q4_K_M" }}\n', encoding="utf-8")
+    terminal = Terminal(tmp_path)
+    terminal.until(lambda screen: "This machine:" in screen)
+    terminal.type("mine")
+    terminal.until(lambda screen: "enter asks the hub how large it is" in screen)
+    terminal.press("Enter")
+    terminal.until(lambda screen: "3 MB to download" in screen and "Enter downloads it." in screen)
+    assert all("range" in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))
+    terminal.press("Escape", "Enter")
+    terminal.until(lambda screen: "Choose a pair" not in screen)
+    terminal.press("C-q")
+    terminal.exit_code()
+    terminal.close()
+    assert any("range" not in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))

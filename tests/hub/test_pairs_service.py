@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.errors import CatalogError, PairError
+from app.errors import CatalogError, ModelLoadError, PairError
 from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
@@ -71,7 +71,7 @@ class Setting:
 
     def set_up(self, name: str) -> Job:
         """Start and wait for the end."""
-        self.service.start(name)
+        self.service.start(name, agreed=True)
         self.until(lambda: not self.job(name).running)
         return self.job(name)
 
@@ -130,8 +130,8 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     now = setting.service.look()
     assert now.machine == "An abacus"
     assert [(card.name, card.fit) for card in now.cards] == [
-        ("mine", Fit.FITS),
         ("demo", Fit.FITS),
+        ("mine", Fit.FITS),
         ("huge", Fit.TOO_BIG),
     ]
     assert setting.service.look().cards is now.cards
@@ -165,6 +165,36 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     assert setting.service.look().cards[0].name == "mine"
 
 
+def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp_path: Path) -> None:
+    # The catalogue does not know the draft's size.
+    assert setting.card("mine").to_come is None
+    setting.service.start("mine")
+    setting.until(lambda: not setting.job("mine").running)
+
+    job = setting.job("mine")
+    assert job.stage is Stage.ASKING
+    assert job.to_come > len(PADDING)
+    assert job.free > 0
+    assert not list(tmp_path.rglob("blobs/*"))
+
+    assert setting.set_up("mine").stage is Stage.READY
+
+
+def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
+    assert setting.set_up("mine").stage is Stage.READY
+    setting.registry.remove("mine")
+    found = [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
+    service = Pairs(replace(setting.surroundings, is_cached=found.__contains__))
+    service.look()
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+
+    card = next(card for card in service.look().cards if card.name == "mine")
+    assert (card.here, card.set_up, card.to_come) == (True, False, 0)
+    service.start("mine")
+    setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
+
+
 def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
     with pytest.raises(PairError, match="not on this machine yet"):
         setting.service.choose("mine")
@@ -195,7 +225,7 @@ def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: 
     stall = hub.faults.add(
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
     )
-    setting.service.start("mine")
+    setting.service.start("mine", agreed=True)
     assert stall.reached.wait(_WAIT_S)
     setting.until(lambda: setting.job("mine").share > 0.6)
 
@@ -225,6 +255,35 @@ def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, 
     setting.service.choose("demo")
     assert setting.opened[0][1].target.path == setting.demo
     assert setting.card("demo").is_default
+
+
+class Forgetful(Registry):
+    """On a disk that refuses."""
+
+    def add(self, pair: SetUp, *, default: bool) -> None:
+        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
+
+
+def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Setting, tmp_path: Path) -> None:
+    def demo_file(part: str) -> Path:
+        if part == "draft":
+            raise ModelLoadError("The draft cannot be written.")
+        return setting.demo
+
+    registry = Forgetful(tmp_path / "data" / "pairs.toml")
+    service = Pairs(replace(setting.surroundings, registry=registry, demo_file=demo_file))
+    service.look()
+    service.start("demo")
+    setting.until(lambda: not service.look().jobs["demo"].running)
+
+    job = service.look().jobs["demo"]
+    assert job.stage is Stage.READY
+    assert "Read-only file system" in job.note
+    assert any("Running without a draft model. The draft cannot be written." in line for line in job.warnings)
+    card = next(card for card in service.look().cards if card.name == "demo")
+    assert (card.set_up, card.is_default) == (True, False)
+    service.choose("demo")
+    assert setting.opened[-1][1].target.path == setting.demo
 
 
 def test_the_default_can_be_changed(setting: Setting) -> None:
@@ -331,7 +390,7 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
 
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(), "big-*", origin="cdn")
-    setting.service.start("mine")
+    setting.service.start("mine", agreed=True)
     assert stall.reached.wait(_WAIT_S)
     assert not setting.service.close(0.0)
     assert setting.job("mine").stage is Stage.STOPPED

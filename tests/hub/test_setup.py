@@ -14,7 +14,7 @@ import pytest
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, PairError
+from app.errors import AppError, CatalogError, PairError
 from app.hub import store
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
@@ -180,6 +180,18 @@ def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, 
     assert last.pair.target.path.stat().st_size == last.pair.target.size
 
 
+def test_a_pair_that_cannot_be_remembered_is_a_failure(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, default: bool) -> None:
+        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
+
+    monkeypatch.setattr(Registry, "add", refuse)
+    tiny(home / "mine", "t.gguf", general__name="Own")
+    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
+    assert "Read-only file system" in capsys.readouterr().err
+
+
 def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:
     def silent(*_: object) -> str:
         raise PairError("The pair loads but says nothing.")
@@ -258,6 +270,41 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert main(["pairs", "default", "coder-32b"]) == 2
     assert main(["pairs", "show", "coder-23b"]) == 1
     assert 'Did you mean "coder-32b"' in capsys.readouterr().err
+
+
+def test_a_size_that_is_not_known_says_how_it_can_be(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    known, unknown = '{ repo = "a/b", size = 9000000000 }', '{ repo = "a/c" }'
+    pairs = {
+        "open": f"target = {unknown}",
+        "half": f"target = {known}\ndraft = {unknown}",
+        "gone": 'target = "/no/such.gguf"',
+        "own": f'target = "{home / "mine" / "t.gguf"}"',
+    }
+    (home / "config").mkdir()
+    entries = "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items())
+    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
+
+    assert main(["pairs", "list"]) == 0
+
+    said = capsys.readouterr().out
+    shown = {line[2:].split()[0]: line for line in said.splitlines() if line[2:].strip()}
+    assert " ? " in shown["open"]
+    assert ">9.0 GB" in shown["half"]
+    assert "no file" in shown["gone"]
+    assert " 0 MB" in shown["own"]
+    assert "0.2 GB" in shown["demo"]
+    assert "tandem pairs check NAME" in said
+
+
+def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.close()
+    assert main(["setup", "coder-1.5b", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "demo is on this machine and needs no download: tandem setup demo" in said
 
 
 def test_find_looks_at_the_hub_and_shows_only_what_matches(

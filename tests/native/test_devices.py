@@ -16,7 +16,7 @@ from app.errors import ModelLoadError
 from app.llama import devices as module
 from app.llama import library, throughput
 from app.llama.devices import Device, build, devices, parse_features, probe
-from app.llama.throughput import probe_throughput
+from app.llama.throughput import Throughput, probe_throughput
 
 
 def test_the_processor_is_a_device_of_every_build() -> None:
@@ -186,7 +186,7 @@ def test_the_speed_of_reading_weights_is_measured_in_a_child() -> None:
     found = probe_throughput(1)
 
     assert found is not None
-    assert 1e8 < found < 1e13
+    assert 1e8 < found.bytes_per_s < 1e13
 
 
 def test_a_release_without_the_functions_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +196,31 @@ def test_a_release_without_the_functions_measures_nothing(monkeypatch: pytest.Mo
 
 
 def test_a_child_that_dies_or_says_nothing_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for code in ("import os; os.abort()", "pass", "print('nan')", "print('[1]')", "print(1.5); raise SystemExit(1)"):
+    good = "print('[1.5, false]')"
+    for code in ("import os; os.abort()", "pass", "print(1.5)", "print('[NaN, true]')", f"{good}; raise SystemExit(1)"):
         monkeypatch.setattr("app.child.python_command", lambda *_, code=code: python_command("-c", code))
         assert probe_throughput(1) is None
-    monkeypatch.setattr("app.child.python_command", lambda *_: python_command("-c", "print(1.5)"))
-    assert probe_throughput(1) == 1.5
+    monkeypatch.setattr("app.child.python_command", lambda *_: python_command("-c", good))
+    assert probe_throughput(1) == Throughput(1.5, alone=False)
+
+
+def test_the_best_of_many_products_counts_and_how_much_of_the_processor_they_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0, 0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("time.process_time", lambda: now[1])
+    seconds = iter([9.0, 3.0, 2.0, 1.0, 2.0, 2.0, 2.0])
+
+    def compute() -> bool:
+        taken = next(seconds)
+        now[0] += taken
+        # Two threads, one of which is kept waiting for half of the time.
+        now[1] += 1.5 * taken
+        return True
+
+    rounds = throughput._rounds(compute)
+
+    assert rounds is not None
+    assert (rounds.best_s, rounds.share(2), rounds.share(0)) == (1.0, 0.75, 1.0)
+    assert throughput._rounds(lambda: False) is None

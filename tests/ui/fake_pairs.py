@@ -22,6 +22,7 @@ CODER = Card(
     target="Qwen2.5-Coder-32B Q4_K_M",
     draft="0.5B Q8_0",
     size=20_527_000_000,
+    to_come=20_527_000_000,
     fit=Fit.FITS,
     reason=f"1.9 GB {ON_CARD}",
     good_at="code",
@@ -34,6 +35,7 @@ GENERAL = Card(
     target="Qwen3-32B Q4_K_M",
     draft="0.6B Q8_0",
     size=20_401_000_000,
+    to_come=20_401_000_000,
     fit=Fit.TIGHT,
     reason=f"only 0.6 GB {ON_CARD}",
     good_at="reasoning, mathematics, general questions, code",
@@ -45,6 +47,7 @@ SMALL = Card(
     target="Meta-Llama-3.1-8B Q4_K_M",
     draft="Llama-3.2-1B Q4_K_M",
     size=5_728_000_000,
+    to_come=5_728_000_000,
     fit=Fit.FITS,
     reason=f"16.1 GB {ON_CARD}",
     good_at="chat, general questions, code",
@@ -67,6 +70,7 @@ ALONE = Card(
     title="Mistral Nemo 12B alone, drafts by looking up",
     target="Mistral-Nemo-2407 Q4_K_M",
     size=7_477_000_000,
+    to_come=7_477_000_000,
     fit=Fit.FITS,
     reason=f"14.2 GB {ON_CARD}",
     good_at="chat, prose, summaries and edits of given text",
@@ -78,12 +82,13 @@ HUGE = Card(
     target="Llama-3.3-70B Q4_K_M",
     draft="3.2-1B Q8_0",
     size=43_841_000_000,
+    to_come=43_841_000_000,
     fit=Fit.TOO_BIG,
     reason="needs 47.8 GB of memory, 22.8 GB are free",
     good_at="chat, general questions, long texts, code",
     licence="llama3.3; draft: llama3.2",
 )
-CARDS = (CODER, GENERAL, SMALL, DEMO, ALONE, HUGE)
+CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = Job(
     Stage.DOWNLOADING,
     (Download("target", 12_400_000_000, 19_852_000_000), Download("draft", 675_710_848, 675_710_848)),
@@ -120,7 +125,7 @@ class FakePairs:
         """Say how the set-up of a pair goes."""
         self.state = replace(self.state, jobs={**self.state.jobs, name: job})
         if job.stage is Stage.READY:
-            self.change(name, here=True, set_up=True)
+            self.change(name, here=True, set_up=True, to_come=0)
 
     def answers(self, inquiry: Inquiry) -> None:
         """Say what came of the question."""
@@ -137,8 +142,8 @@ class FakePairs:
         self.looks += 1
         return self.state
 
-    def start(self, name: str) -> None:
-        self.calls.append(("start", name))
+    def start(self, name: str, *, agreed: bool = False) -> None:
+        self.calls.append(("start", name, *(["agreed"] if agreed else [])))
         self.goes(name, Job(Stage.CHECKING))
 
     def cancel(self, name: str) -> None:

@@ -16,7 +16,7 @@ from app.engine.types import Origin
 from app.events import Event, Loaded, LoadProgress, ModelInfo, Notice, StepCompleted
 from app.ui.listening.bridge import Batch, EventBridge
 from app.ui.listening.pace import Pace
-from app.ui.names import draft_name, model_name, quantisation
+from app.ui.names import draft_name, draft_text, model_name, names_of, quantisation
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
@@ -55,6 +55,16 @@ def test_a_draft_is_called_by_what_differs() -> None:
     assert draft_name(TARGET, DRAFT) == "0.5B"
     assert draft_name(TARGET, replace(TARGET, quantisation="Q2_K - Medium")) == ""
     assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
+
+
+def test_a_draft_that_is_called_like_its_target_is_told_from_it_all_the_same() -> None:
+    assert draft_text(TARGET, DRAFT) == f"0.5B {quantisation(DRAFT)}"
+    assert draft_text(TARGET, replace(TARGET, quantisation="Q2_K - Medium")) == "Q2_K"
+    twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
+    assert model_name(twin) != model_name(TARGET) or draft_text(TARGET, twin) == twin.file
+    assert draft_text(TARGET, TARGET) == "the same file"
+    names = names_of(replace(PAIR, draft=replace(TARGET, quantisation="Q2_K - Medium")))
+    assert names["target"] != names["draft"]
 
 
 def test_numbers_are_short() -> None:

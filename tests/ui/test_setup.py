@@ -16,7 +16,7 @@ from app.ui.pairs.downloads import line_text
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 from app.ui.screens.setup import SetupScreen
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, SMALL, FakePairs
+from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, GENERAL, HUGE, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
@@ -48,7 +48,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
 
 
 async def test_only_the_chosen_pair_tells_more() -> None:
-    async with open_setup() as window:
+    async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
         assert "1.9x on an RTX 3090" in window.text
         assert "an all-rounder" not in window.text
         await window.press("down", "down")
@@ -61,17 +61,18 @@ async def test_only_the_chosen_pair_tells_more() -> None:
 async def test_a_machine_that_is_still_being_looked_at() -> None:
     async with open_setup(FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")) as window:
         assert "Looking at this machine" in window.text
-        window.pairs.state = replace(window.pairs.state, machine="An abacus", cards=tuple(reversed(CARDS)))
+        found = tuple(replace(card, here=card is HUGE) for card in reversed(CARDS))
+        window.pairs.state = replace(window.pairs.state, machine="An abacus", cards=found)
         await window.shows("This machine: An abacus")
-        # Nobody has moved yet: the best one is on top.
+        # Nobody has moved yet: what is on top is the chosen one.
         await window.until(lambda: window.chosen == "llama-70b")
 
 
 async def test_new_cards_leave_the_choice_of_the_user_alone() -> None:
     async with open_setup() as window:
-        await window.press("down")
+        await window.press("down", "down")
         window.pairs.state = replace(window.pairs.state, cards=tuple(reversed(CARDS)))
-        await window.until(lambda: window.rows[6].startswith("   llama-70b"))
+        await window.until(lambda: "\n   llama-70b" in window.text.partition("To download")[2][:80])
         assert window.chosen == "qwen3-32b"
 
 
@@ -86,7 +87,7 @@ async def test_typing_filters() -> None:
         await window.until(lambda: window.setup.pairs.adds)
         await window.press(*["backspace"] * 8)
         await window.shows("llama-8b")
-        assert window.chosen == "coder-32b"
+        assert window.chosen == "demo"
 
 
 async def test_enter_means_what_was_typed_before_it() -> None:
@@ -108,14 +109,17 @@ async def test_a_key_that_overtakes_characters_waits_for_them() -> None:
 async def test_down_means_the_list_as_it_was_typed_down() -> None:
     async with open_setup() as window:
         window.type("llama", "down", "enter")
-        await window.shows("Enter again sets it up all the same.")
+        await window.shows("Enter again downloads 43.8 GB all the same.")
         assert window.chosen == "llama-70b"
 
 
 async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to_chat_with() -> None:
     async with open_setup() as window:
+        await window.press("down", "enter")
+        await window.shows("Enter again downloads 20.5 GB, esc does not.")
+        assert window.pairs.names("start") == []
         await window.press("enter")
-        assert window.pairs.names("start") == [["coder-32b"]]
+        assert window.pairs.names("start") == [["coder-32b", "agreed"]]
         await window.shows("looking")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
@@ -134,7 +138,7 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
 
 async def test_waiting_is_explained() -> None:
     async with open_setup() as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         stuck = Download("target", GB, 2 * GB, "The hub asks to slow down.", 7)
         window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (stuck,)))
         await window.shows("The hub asks to slow down, again in 7 s")
@@ -142,7 +146,7 @@ async def test_waiting_is_explained() -> None:
 
 async def test_ctrl_x_stops_and_enter_goes_on() -> None:
     async with open_setup() as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("MB/s")
         await window.press("ctrl+x")
@@ -155,13 +159,13 @@ async def test_ctrl_x_stops_and_enter_goes_on() -> None:
 
 async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> None:
     async with open_setup(size=(80, 24)) as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
         await window.shows("huggingface.co cannot be found.")
         assert "This machine seems to be offline." in window.text
-        assert "demo" in window.text
-        window.type("", "down", "down", "down", "enter")
-        await window.until(lambda: window.pairs.names("start") == [["coder-32b"], ["demo"]])
+        await window.shows("Without the hub: demo, the first line, needs no download")
+        window.type("", "up", "enter")
+        await window.until(lambda: window.pairs.names("start") == [["coder-32b", "agreed"], ["demo"]])
         window.pairs.goes("demo", Job(Stage.READY))
         await window.until(lambda: window.in_chat)
         assert window.pairs.names("choose") == [["demo"]]
@@ -172,10 +176,54 @@ async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> 
 async def test_too_big_wants_a_second_enter() -> None:
     async with open_setup() as window:
         window.type("70b", "enter")
-        await window.shows("It needs 47.8 GB of memory, 22.8 GB are free. Enter again sets it up all the same.")
+        await window.shows("It needs 47.8 GB of memory, 22.8 GB are free. Enter again downloads 43.8 GB all the same.")
         assert window.pairs.names("start") == []
         await window.press("enter")
-        await window.until(lambda: window.pairs.names("start") == [["llama-70b"]])
+        await window.until(lambda: window.pairs.names("start") == [["llama-70b", "agreed"]])
+
+
+async def test_what_is_here_is_on_top_and_opens_without_a_question() -> None:
+    async with open_setup(size=(80, 24)) as window:
+        assert window.chosen == "demo"
+        assert "enter opens it, nothing is downloaded" in window.text
+        rows = window.rows
+        assert rows.index(" On this machine") < rows.index(" To download, the best for this machine first")
+        await window.press("enter")
+        assert window.pairs.names("start") == [["demo"]]
+        window.type("32b")
+        await window.until(lambda: "On this machine" not in window.text)
+        assert "To download" in window.text
+
+
+async def test_esc_takes_a_question_back() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("down", "enter")
+        await window.shows("Enter again downloads 20.5 GB")
+        await window.press("escape")
+        await window.until(lambda: "Enter again" not in window.text)
+        await window.press("enter")
+        await window.shows("Enter again downloads 20.5 GB")
+        await window.press("down", "up")
+        await window.until(lambda: "Enter again" not in window.text)
+        await window.press("enter")
+        assert window.pairs.names("start") == []
+
+
+async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() -> None:
+    async with open_setup(FakePairs(replace(CODER, size=None, to_come=None))) as window:
+        await window.shows("enter asks the hub how large it is")
+        await window.press("enter")
+        assert window.pairs.names("start") == [["coder-32b"]]
+        window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=20 * GB, free=100 * GB))
+        await window.shows("20.0 GB to download, 100.0 GB of disk free. Enter downloads it.")
+        await window.press("enter")
+        assert window.pairs.names("start")[1:] == [["coder-32b", "agreed"]]
+
+
+async def test_without_a_chat_esc_says_what_leads_on() -> None:
+    async with open_setup() as window:
+        await window.press("escape")
+        await window.shows("There is no chat yet: choose a pair with enter; ctrl+q quits.")
 
 
 async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:
@@ -201,7 +249,7 @@ async def test_a_pair_that_is_set_up_opens_at_once() -> None:
 
 async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:
     async with open_setup() as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         window.pairs.change("coder-32b", is_default=True)
         window.pairs.goes("coder-32b", Job(Stage.READY))
         await window.until(lambda: window.in_chat)
@@ -211,13 +259,13 @@ async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:
 async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
     pairs = FakePairs(replace(DEMO, set_up=True, is_default=True), CODER)
     async with open_setup(pairs, first_run=False) as window:
-        await window.press("down", "enter")
+        await window.press("down", "enter", "enter")
         pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("ctrl+d makes it the one that Tandem opens with.")
     async with open_setup(pairs, first_run=True) as window:
-        pairs.change("coder-32b", set_up=False)
+        pairs.change("coder-32b", set_up=False, here=False, to_come=GB)
         await window.until(lambda: window.chosen == "demo")
-        await window.press("down", "enter")
+        await window.press("down", "enter", "enter")
         pairs.goes("coder-32b", Job(Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.shows("Tandem still opens with demo; f6, then ctrl+d on coder-32b")
@@ -277,7 +325,7 @@ async def test_nobody_looks_when_nothing_goes_on() -> None:
         await window.pilot.pause(0.4)
         assert window.pairs.looks == looks
         window.pairs.state = replace(window.pairs.state, busy=True)
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         await window.until(lambda: window.pairs.looks > looks + 1)
 
 
@@ -356,7 +404,7 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
 
 async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("MB/s")
         await window.press("escape")
@@ -378,7 +426,7 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
 
 async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_loaded() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("enter")
+        await window.press("down", "enter", "enter")
         window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("Set up; enter opens it.")
         assert window.engine.loads == 1
@@ -388,7 +436,7 @@ async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_load
 
 async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("enter", "escape")
+        await window.press("down", "enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
         window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
         await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
@@ -504,7 +552,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
     )
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as window:
         assert window.text.count(markup) >= 6
-        await window.press("enter")
+        await window.press("enter", "enter")
         job = Job(Stage.FAILED, warnings=(evil,), error=AppError(evil, evil))
         window.pairs.goes("evil", job)
         await window.until(lambda: window.text.count(markup) >= 9)
@@ -526,7 +574,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
 
 async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("enter", "escape")
+        await window.press("down", "enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
         window.pairs.goes("coder-32b", Job(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
         await window.shows("coder-32b: [b]bad[2J")

@@ -62,13 +62,20 @@ async def offline(window: Window) -> None:
     error = HubError(
         "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
     )
+    await window.press("down")
     window.pairs.goes("coder-32b", Job(Stage.FAILED, error=error))
     await window.shows("seems to be offline")
 
 
 async def stopped(window: Window) -> None:
+    await window.press("down")
     window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
     await window.shows("enter goes on")
+
+
+async def asked(window: Window) -> None:
+    await window.press("down", "enter")
+    await window.shows("Enter again downloads 20.5 GB")
 
 
 async def adding(window: Window) -> None:
@@ -114,7 +121,7 @@ def test_adding(snap_compare: SnapCompare, size: tuple[int, int], theme: str) ->
     assert picture(snap_compare, adding, size, theme)
 
 
-@pytest.mark.parametrize("scene", [filtered, offline, stopped])
+@pytest.mark.parametrize("scene", [filtered, asked, offline, stopped])
 def test_narrow(snap_compare: SnapCompare, scene: Scene) -> None:
     assert picture(snap_compare, scene, (80, 24), "tandem-dark")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.catalog import Catalog, shipped_file
+from app.cli.pair_choice import choose_pair
 from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.facts import model_facts
-from app.source import HubModel
-from app.ui.pairs.texts import pair_texts
+from app.pairing.texts import pair_texts, source_texts, title_of
+from app.source import HubModel, LocalModel
 
 
 def test_the_name_inside_counts_where_the_files_says_nothing() -> None:
@@ -23,3 +26,16 @@ def test_the_list_calls_a_pair_what_the_chat_and_the_checks_will_call_it() -> No
             file = pair.target.file.rpartition("/")[2]
             facts = model_facts(GgufHeader(3, 1, metadata, 99), file=file, size=1, quant="", whole=True)
             assert pair_texts(pair)[0] == f"{facts.name} {pair.target.quant}"
+
+
+def test_files_of_ones_own_are_called_after_themselves_not_after_their_folders() -> None:
+    pair, _ = choose_pair({"target": "/models/of/mine/Big-7B-Q4_K_M.gguf", "draft": "/models/Big-0.5B-Q8_0.gguf"})
+    assert pair.title == "Big-7B Q4_K_M + 0.5B Q8_0"
+    assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
+
+
+def test_a_draft_of_the_same_name_is_told_by_its_quantisation_or_its_file() -> None:
+    target = LocalModel(Path("/a/Big-Q8_0.gguf"))
+    assert source_texts(target, LocalModel(Path("/b/Big-Q2_K.gguf"))) == ("Big Q8_0", "Q2_K")
+    assert source_texts(target, LocalModel(Path("/b/Big.Q8_0.gguf"))) == ("Big Q8_0", "Big.Q8_0.gguf")
+    assert source_texts(target, LocalModel(Path("/b/Big-Q8_0.gguf"))) == ("Big Q8_0", "the same file")

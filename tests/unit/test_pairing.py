@@ -143,6 +143,19 @@ def test_a_guessed_speed_is_said_to_be_one() -> None:
     assert (fast.word, fast.reason) == ("fits", "37.3 GB to spare in main memory")
 
 
+def test_a_guess_is_as_rough_as_it_is_and_never_at_odds_with_the_word_slow() -> None:
+    pair = Pair("x", "x", HubModel("a/b", size=GB), None)
+    for speed, said, word in (
+        (7.4, "about 8 tokens/s", "fits"),
+        (8.6, "about 8 tokens/s", "fits"),
+        (6.6, "about 6 tokens/s", "slow"),
+        (9.2, "about 10 tokens/s", "fits"),
+        (10.9, "about 10 tokens/s", "fits"),
+    ):
+        found = weigh(pair, Room(60 * GB, bytes_per_s=speed * GB))
+        assert (found.reason.partition(";")[0], found.word) == (said, word)
+
+
 def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:
     proposals = propose(CATALOG, Room(60 * GB, bytes_per_s=4e9))
 

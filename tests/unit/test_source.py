@@ -51,3 +51,11 @@ def test_what_names_no_model_is_told(text: str) -> None:
 
 def test_the_home_of_nobody_is_a_folder_that_is_not_there() -> None:
     assert parse_source("~nobody-of-that-name/x.gguf") == LocalModel(Path("~nobody-of-that-name/x.gguf").absolute())
+
+
+def test_a_file_of_a_folder_that_is_here_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(parse_source("models/big.gguf"), HubModel)
+    (tmp_path / "models").mkdir()
+    assert parse_source("models/big.gguf") == LocalModel(tmp_path / "models" / "big.gguf")
+    assert isinstance(parse_source("owner/repo:models/big.gguf"), HubModel)

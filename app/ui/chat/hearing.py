@@ -10,6 +10,7 @@ from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
+from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
 
 if TYPE_CHECKING:
@@ -136,7 +137,4 @@ class Hearing:
     @property
     def _models(self) -> dict[str, str]:
         """Who answered, by role."""
-        pair = self._session.pair
-        if pair is None:
-            return {}
-        return {"target": pair.target.name} | ({"draft": pair.draft.name} if pair.draft is not None else {})
+        return names_of(self._session.pair) if self._session.pair is not None else {}

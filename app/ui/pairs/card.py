@@ -13,8 +13,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.engine.text import printable
+from app.errors import HubError
 from app.pairing.propose import Fit
 from app.sizes import gigabytes
+from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
 from app.ui.text import percent
 
@@ -83,7 +85,7 @@ class PairLine(Widget):
         if card is None:
             return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))
         name = _cell(Content.styled(printable(card.name), "bold" if self.chosen else ""), self._columns.name)
-        size = f"{gigabytes(card.size) if card.size else '':>{_SIZE}}"
+        size = f"{gigabytes(card.size) if card.size else '?':>{_SIZE}}"
         gap = " " * _GAP
         rest = width - len(mark) - self._columns.name - 3 * _GAP - _SIZE - 1
         room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
@@ -98,8 +100,19 @@ class PairLine(Widget):
 class PairDetails(Static):
     """What more there is to say about the chosen pair."""
 
-    def show(self, card: Card | None, job: Job | None) -> None:
-        lines = list(_details(card, job, full=self.app.size.width >= _WIDE)) if card is not None else _ADDING
+    def show(self, card: Card | None, job: Job | None, question: str = "", ready: str = "") -> None:
+        """Say it.
+
+        Args:
+            card: The chosen pair; None for the line that adds one.
+            job: Its set-up, if one was asked for.
+            question: What the next enter would agree to.
+            ready: A pair that needs no hub, for one that cannot be had from there; "" if there is none.
+        """
+        full = self.app.size.width >= _WIDE
+        lines = list(_details(card, job, question, full=full)) if card is not None else list(_ADDING)
+        if card is not None and job is not None and isinstance(job.error, HubError) and not card.here:
+            lines.append(Content(printable(without_hub(ready))))
         self.update(Content("\n").join(lines))
 
 
@@ -147,8 +160,12 @@ def default_text(cards: Sequence[Card], name: str) -> str:
     return printable(f"Tandem still opens with {default}; f6, then ctrl+d on {name} changes that.")
 
 
-def _details(card: Card, job: Job | None, *, full: bool) -> Iterator[Content]:
+def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
     yield Content(printable(card.title))
+    if question:
+        yield Content.styled(printable(question), "bold")
+    elif not card.set_up:
+        yield from before_start(card, job)
     if job is not None:
         yield from _news(card, job)
     elif card.why and not card.set_up:

@@ -7,10 +7,9 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from app.engine.text import printable
-from app.pairing.texts import duration
+from app.pairing.texts import duration, speed
 from app.sizes import GB
 from app.ui.pairs.setups import Download, Job, PairService, Stage
-from app.ui.pairs.texts import speed
 from app.ui.text import percent
 
 LOOK_S = 0.125
@@ -96,6 +95,10 @@ def line_text(name: str, job: Job, width: int) -> Content:
     name = printable(name)
     if job.stage is Stage.READY:
         return Content.styled(f"{name} is set up; f6 opens it", "$quiet").truncate(width, ellipsis=True)
+    if job.stage is Stage.ASKING:
+        return Content.styled(f"{name} waits for a yes before it is downloaded; f6 tells more", "$quiet").truncate(
+            width, ellipsis=True
+        )
     if job.error is not None:
         what = Content(f"{name}: {printable(job.error.message)}")
         return (what.truncate(max(0, width - len(_MORE)), ellipsis=True) + _MORE).stylize("$quiet")

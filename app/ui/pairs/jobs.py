@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from app.catalog import Pair
 from app.errors import AppError, Interrupted
 from app.pairing.propose import Room, weigh
-from app.pairing.texts import pair_name
+from app.pairing.texts import pair_name, title_of
 from app.source import HubModel, ModelSource, parse_source
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 
 if TYPE_CHECKING:
     from app.pairing.progress import Progress
     from app.pairing.setup import Prepared, Setup
+    from app.registry import SetUp
 
 log = logging.getLogger("tandem.pairs")
 log.addHandler(logging.NullHandler())
@@ -83,6 +84,7 @@ class SetupJob(_Task):
         make_setup: Gives the steps.
         ended: Called on the thread when the pair is set up.
         prepared: What `Setup.prepare` made of the pair, where that was done already.
+        agreed: Whether models may be downloaded without asking.
     """
 
     def __init__(
@@ -91,11 +93,16 @@ class SetupJob(_Task):
         make_setup: MakeSetup,
         ended: Callable[[], None],
         prepared: Prepared | None = None,
+        *,
+        agreed: bool = False,
     ) -> None:
         super().__init__(make_setup)
         self._pair = pair
         self._ended = ended
-        self._prepared = prepared
+        self.prepared = prepared
+        self.agreed = agreed
+        self.files: SetUp | None = None
+        """What was set up, also where that cannot be remembered."""
         self.job = Job(Stage.CHECKING)
 
     def cancel(self) -> None:
@@ -107,8 +114,13 @@ class SetupJob(_Task):
         from app.pairing.progress import Progress
         from app.pairing.setup import Ready, Trying
 
-        prepared = self._prepared or setup.prepare(self._pair)
-        self._tell(replace(self.job, warnings=prepared.check.warnings, stage=Stage.DOWNLOADING))
+        prepared = self.prepared or setup.prepare(self._pair)
+        job = replace(self.job, warnings=prepared.check.warnings)
+        if prepared.download_bytes and not prepared.check.problems and not self.agreed:
+            self.prepared = prepared
+            self._tell(replace(job, stage=Stage.ASKING, to_come=prepared.download_bytes, free=prepared.free_bytes))
+            return
+        self._tell(replace(job, stage=Stage.DOWNLOADING))
         # Only where there is none yet: another one is changed by who says so.
         for event in setup.bring(prepared, default=False):
             match event:
@@ -116,9 +128,11 @@ class SetupJob(_Task):
                     self._tell(_progressed(self.job, event))
                 case Trying():
                     self._tell(replace(self.job, stage=Stage.TRYING))
-                case Ready(line=line):
+                case Ready(files, line, unkept):
+                    self.files = files
                     self._ended()
-                    self.job = replace(self.job, stage=Stage.READY, line=line)
+                    note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
+                    self.job = replace(self.job, stage=Stage.READY, line=line, note=note)
 
     def _failed(self, error: AppError) -> None:
         self._tell(replace(self.job, stage=Stage.FAILED, error=error))
@@ -150,8 +164,7 @@ class Question(_Task):
     def _work(self, setup: Setup) -> None:
         target = parse_source(self._target)
         draft = parse_source(self._draft) if self._draft.strip() else None
-        title = f"{target}" + (f" + {draft}" if draft is not None else "")
-        prepared = setup.prepare(Pair(pair_name(target), title, target, draft))
+        prepared = setup.prepare(Pair(pair_name(target), title_of(target, draft), target, draft))
         self.prepared = prepared
         self.inquiry = Inquiry(report=_report(prepared, self._room))
 

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from textual import on
 from textual.containers import VerticalScroll
 from textual.message import Message
+from textual.widget import Widget
 
 from app.ui.pairs.card import ADD, Columns, PairDetails, PairLine, models_text
+from app.ui.pairs.section import PairSection
 from app.ui.pairs.setups import Card, Job, State
 
 _LONGEST_NAME = 18
 
 
 class PairList(VerticalScroll, can_focus=False):
-    """A line a pair; the chosen one has its details below it. The last line adds a pair."""
+    """A line a pair, what is here first; the chosen one has its details below it. The last line adds a pair."""
 
     class Changed(Message):
         """Another pair is the chosen one."""
@@ -29,6 +31,8 @@ class PairList(VerticalScroll, can_focus=False):
         self._seen: Sequence[Card] | None = None
         self._jobs: Mapping[str, Job] = {}
         self._lines: dict[str, PairLine] = {}
+        self._sections: list[PairSection] = []
+        self._question = ""
         self._details = PairDetails()
         self._words: list[str] = []
         self._chosen: str | None = None
@@ -49,8 +53,15 @@ class PairList(VerticalScroll, can_focus=False):
         self._jobs = state.jobs
         if state.cards is not self._seen:
             self._seen = state.cards
-            await self._arrange({card.name: card for card in state.cards})
+            in_order = sorted(state.cards, key=lambda card: not is_here(card))
+            await self._arrange({card.name: card for card in in_order})
         self._draw()
+
+    def ask(self, question: str) -> None:
+        """Ask something about the chosen pair, until another one is chosen or nothing is asked any more."""
+        self._question = question
+        self._draw()
+        self.call_after_refresh(self._bring_into_view)
 
     async def choose(self, name: str) -> None:
         """Make this pair the chosen one."""
@@ -62,6 +73,7 @@ class PairList(VerticalScroll, can_focus=False):
         self._words = text.lower().split()
         for name, line in self._lines.items():
             line.display = self._matches(name)
+        self._head()
         self._moved = bool(self._words)
         if self._chosen not in self._visible or not self._words:
             self._choose(next(iter(self._visible), ADD))
@@ -98,21 +110,33 @@ class PairList(VerticalScroll, can_focus=False):
         return all(word in text for word in self._words)
 
     async def _arrange(self, cards: dict[str, Card]) -> None:
-        self._cards = cards
+        before, self._cards = self._cards, cards
         wanted = [*cards, ADD]
-        if wanted != list(self._lines):
+        if wanted != list(self._lines) or any(is_here(cards[name]) != is_here(one) for name, one in before.items()):
             await self.remove_children()
             self._lines = {name: PairLine(name) for name in wanted}
+            self._sections = [PairSection(True), PairSection(False)]
             self._details = PairDetails()
-            await self.mount(*self._lines.values(), self._details)
+            children: list[Widget] = list(self._lines.values())
+            children.insert(sum(map(is_here, cards.values())), self._sections[1])
+            await self.mount(self._sections[0], *children, self._details)
             for name, line in self._lines.items():
                 line.display = self._matches(name)
+            self._head()
         visible = self._visible
         if not visible:
             return  # the screen is going
         self._choose(self._chosen if self._moved and self._chosen in visible else visible[0])
 
+    def _head(self) -> None:
+        """Say what is below only where there is something."""
+        here = [is_here(self._cards[name]) for name in self._visible if name != ADD]
+        for section in self._sections:
+            section.display = section.here in here
+
     def _choose(self, name: str | None) -> None:
+        if name != self._chosen:
+            self._question = ""
         self._chosen = name
         for known, line in self._lines.items():
             line.chosen = known == name
@@ -136,4 +160,10 @@ class PairList(VerticalScroll, can_focus=False):
         for name, line in self._lines.items():
             line.show(self._cards.get(name), self._jobs.get(name), columns)
         if self._details.is_attached:
-            self._details.show(self.card, self._jobs.get(self._chosen or ADD))
+            ready = next((card.name for card in cards if is_here(card)), "")
+            self._details.show(self.card, self._jobs.get(self._chosen or ADD), self._question, ready)
+
+
+def is_here(card: Card) -> bool:
+    """Whether a pair can be chatted with without a download."""
+    return card.here or card.set_up

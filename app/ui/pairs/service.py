@@ -16,19 +16,17 @@ from typing import TYPE_CHECKING
 from app.catalog import Pair
 from app.errors import AppError, PairError
 from app.pairing.propose import Fit, Proposal, Room, propose, weigh, why
+from app.pairing.texts import pair_texts
+from app.pairing.weight import pair_bytes
 from app.registry import Registered, Registry, SetUp
-from app.source import DemoModel, LocalModel, ModelSource
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.pairs.jobs import Question, SetupJob, sized, with_size
-from app.ui.pairs.setups import Card, Choice, State
-from app.ui.pairs.texts import pair_texts
+from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
     from app.pairing.setup import Prepared, Setup, Trial
 
 log = logging.getLogger("tandem.pairs")
-
-_DEMO_BYTES = 98_000_000
-"""Of the demo's target; its draft is made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,7 @@ class Surroundings:
         demo_is_installed: Whether there is a demo.
         open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
         trial: Tries a pair after its download; None leaves that to the first chat with it.
+        is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
     """
 
     catalog: Callable[[], Sequence[Pair]]
@@ -53,6 +52,7 @@ class Surroundings:
     demo_is_installed: Callable[[], bool]
     open_pair: Callable[[Pair, SetUp], Choice]
     trial: Trial | None = None
+    is_cached: Callable[[HubModel], bool] = lambda _: False
 
 
 class Pairs:
@@ -67,6 +67,7 @@ class Pairs:
         self._machine = ""
         self._room: Room | None = None
         self._has_demo = True
+        self._cached: frozenset[HubModel] = frozenset()
         self._looker: threading.Thread | None = None
         self._stale = True
         self._cards: tuple[Card, ...] = ()
@@ -102,8 +103,14 @@ class Pairs:
 
     # What is asked for
 
-    def start(self, name: str) -> None:
-        self._start(self._pairs[name])
+    def start(self, name: str, *, agreed: bool = False) -> None:
+        before = self._jobs.get(name)
+        asked = before if before is not None and before.job.stage is Stage.ASKING else None
+        self._start(
+            self._pairs[name],
+            asked.prepared if asked is not None else None,
+            agreed=agreed or (before is not None and before.agreed),
+        )
 
     def cancel(self, name: str) -> None:
         if name in self._jobs:
@@ -138,7 +145,7 @@ class Pairs:
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
             self._stale = True
-        self._start(pair, prepared)
+        self._start(pair, prepared, agreed=True)
         return pair.name
 
     def choose(self, name: str) -> Choice:
@@ -171,22 +178,28 @@ class Pairs:
         try:
             self._machine, self._room = self._outside.machine()
             self._has_demo = self._outside.demo_is_installed()
+            self._cached = frozenset(source for source in self._on_hub if self._outside.is_cached(source))
         except Exception as error:
             log.exception("the machine could not be read")
             self._machine = error.message if isinstance(error, AppError) else "what it has could not be read"
         self._stale = True
+
+    @property
+    def _on_hub(self) -> set[HubModel]:
+        """The models of the catalogue that come from the hub."""
+        return {one for pair in self._pairs.copy().values() for one in pair.sources if isinstance(one, HubModel)}
 
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
 
         return Setup(self._outside.registry, self._outside.demo_file, self._outside.trial)
 
-    def _start(self, pair: Pair, prepared: Prepared | None = None) -> None:
+    def _start(self, pair: Pair, prepared: Prepared | None = None, *, agreed: bool) -> None:
         before = self._jobs.pop(pair.name, None)
         if before is not None:
             before.cancel()
             self._old.append(before)
-        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_ready, prepared)
+        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_ready, prepared, agreed=agreed)
         self._jobs[pair.name].begin()
 
     def _on_ready(self) -> None:
@@ -195,7 +208,8 @@ class Pairs:
 
     def _files(self, name: str) -> SetUp | None:
         """The files of a pair that can be opened."""
-        files = self._registered.pairs.get(name)
+        job = self._jobs.get(name)
+        files = self._registered.pairs.get(name) or (job.files if job is not None else None)
         # An entry that was changed since it was set up means other files.
         if files is None or not files.is_here or files.pair.sources != self._pairs[name].sources:
             return None
@@ -230,17 +244,20 @@ class Pairs:
         return weigh(pair, self._room) if self._room is not None else None
 
     def _rank(self, card: Card, best: Sequence[str]) -> tuple[int, int, int]:
-        """What can be opened, what is proposed, what is here, what fits, what does not."""
+        """What can be opened, what is here, what was added or is proposed, what fits, what does not."""
         memory = self._pairs[card.name].memory_gb
-        if card.set_up or card.name in self._added:
+        how = 2 * card.slow + (card.fit is Fit.TIGHT), -memory
+        if card.set_up:
             return 0, not card.is_default, 0
-        if card.name in best:
-            return 1, best.index(card.name), 0
         if card.here:
-            return 2, 0, 0
+            return 1 + (card.fit is Fit.TOO_BIG), *how
+        if card.name in self._added:
+            return 3, 0, 0
+        if card.name in best:
+            return 4, best.index(card.name), 0
         if card.fit in (Fit.FITS, Fit.TIGHT):
-            return 3, 2 * card.slow + (card.fit is Fit.TIGHT), -memory
-        return 4, memory, 0
+            return 5, *how
+        return 6, memory, 0
 
     def _card(self, name: str, proposal: Proposal | None, praise: str) -> Card:
         pair, files = self._pairs[name], self._files(name)
@@ -251,6 +268,7 @@ class Pairs:
             target=target,
             draft=draft,
             size=self._size(pair, files),
+            to_come=self._to_come(pair) if files is None else 0,
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
@@ -269,25 +287,20 @@ class Pairs:
                 return path.is_file()
             case DemoModel():
                 return self._has_demo
-        return False
+            case HubModel():
+                return source in self._cached
 
     def _size(self, pair: Pair, files: SetUp | None) -> int | None:
-        if files is not None:
-            return sum(model.size for model in files.models)
-        if pair.name in self._added:
+        if files is None and pair.name in self._added:
             return sum(model.size for _, model in self._added[pair.name].models)
-        sizes = [_size(source) for source in pair.sources]
-        return sum(size for size in sizes if size is not None) if None not in sizes else None
+        return pair_bytes(pair, files)
 
-
-def _size(source: ModelSource) -> int | None:
-    match source:
-        case LocalModel(path) if path.is_file():
-            return path.stat().st_size
-        case DemoModel(part):
-            return _DEMO_BYTES if part == "target" else 0
-        case _:
-            return getattr(source, "size", None)
+    def _to_come(self, pair: Pair) -> int | None:
+        """Bytes that would be downloaded, as far as the catalogue knows."""
+        if pair.name in self._added:
+            return self._added[pair.name].download_bytes
+        missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._cached]
+        return sum(size for size in missing if size is not None) if None not in missing else None
 
 
 def _unused(name: str, taken: Mapping[str, Pair]) -> str:

@@ -22,6 +22,7 @@ class Stage(Enum):
     """How far the set-up of a pair is."""
 
     CHECKING = "looking"
+    ASKING = "download?"
     DOWNLOADING = "downloading"
     TRYING = "trying"
     READY = "ready"
@@ -67,6 +68,9 @@ class Job:
         warnings: What the user should know about the pair.
         error: Why it failed.
         line: What the trial showed.
+        note: What is said when it is opened, as a sentence; "" for nothing.
+        to_come: While it asks, bytes that would be downloaded.
+        free: While it asks, bytes of the disk that they would come to.
     """
 
     stage: Stage
@@ -76,6 +80,9 @@ class Job:
     warnings: tuple[str, ...] = ()
     error: AppError | None = None
     line: str = ""
+    note: str = ""
+    to_come: int = 0
+    free: int = 0
 
     @property
     def running(self) -> bool:
@@ -106,6 +113,7 @@ class Card:
         licence: Identifier.
         tested_with: Figures that others have published.
         here: Whether its files are on this machine.
+        to_come: Bytes that would be downloaded; None where only the hub knows.
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
     """
@@ -123,6 +131,7 @@ class Card:
     licence: str = ""
     tested_with: str = ""
     here: bool = False
+    to_come: int | None = 0
     set_up: bool = False
     is_default: bool = False
 
@@ -230,8 +239,13 @@ class PairService(Protocol):
     def look(self) -> State:
         """How everything is now."""
 
-    def start(self, name: str) -> None:
-        """Set a pair up, or go on where it was stopped."""
+    def start(self, name: str, *, agreed: bool = False) -> None:
+        """Set a pair up, or go on where it was stopped.
+
+        Args:
+            name: Of the pair.
+            agreed: Whether the user knows what will be downloaded; else the set-up asks before anything large comes.
+        """
 
     def cancel(self, name: str) -> None:
         """Stop its set-up; what came stays."""

@@ -52,7 +52,8 @@ def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int) -> Ite
     target, draft = (printable(name) for name in models)
     yield [Content.styled("an earlier answer", "$quiet")]
     names = [Content.styled(target, "$target"), Content.styled(draft, "$draft")]
-    yield [name.truncate(width, ellipsis=True) for name in names if name]
+    # Whole, for the end may be all that tells the draft from its target.
+    yield [line for name in names if name for line in name.wrap(width)]
     if numbers == Numbers():
         yield list(Content(_NOTHING_KEPT).wrap(width))
     yield list(_speeds(numbers, None, width))

@@ -17,12 +17,12 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
-from app.pairing.propose import Fit
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.order import in_order
 from app.ui.pairs.card import default_text
 from app.ui.pairs.downloads import LOOK_S, DownloadBars
 from app.ui.pairs.list import PairList
+from app.ui.pairs.section import question
 from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
@@ -65,7 +65,8 @@ class SetupScreen(Overlay[Choice | None]):
         self._state = State()
         self._looking = False
         self._wanted: str | None = None
-        self._warned: str | None = None
+        self._asked: str | None = None
+        """The pair that enter was pressed on, and which the user was asked about."""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Choose a pair of models")
@@ -110,22 +111,28 @@ class SetupScreen(Overlay[Choice | None]):
             self._open(card.name)
         elif job is not None and job.running:
             self.hint.say("It is on its way; ctrl+x stops it.")
-        elif card.fit is Fit.TOO_BIG and not card.here and self._warned != card.name:
-            self._warned = card.name
-            self.hint.say(printable(f"It {card.reason}. Enter again sets it up all the same."))
+        elif self._asked != card.name and (asks := question(card, job)):
+            self._asked = card.name
+            self.pairs.ask(asks)
         else:
-            self._start(card)
+            self._start(card, agreed=self._asked == card.name or (job is not None and job.stage is Stage.ASKING))
 
     @on(PairList.Changed)
     def _on_changed(self) -> None:
         # The list may say so after the key that was pressed behind the last letter.
-        if self.pairs.card is None or self.pairs.card.name != self._warned:
-            self._warned = None
+        if self.pairs.card is None or self.pairs.card.name != self._asked:
+            self._asked = None
         self.bars.show(self._job_to_show)
         self.refresh_bindings()
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        if self._asked is not None:
+            self._asked = None
+            self.pairs.ask("")
+        elif self._can_leave:
+            self.dismiss(None)
+        else:
+            self.hint.say("There is no chat yet: choose a pair with enter; ctrl+q quits.")
 
     def action_cancel(self) -> None:
         card, job = self.pairs.card, self._job
@@ -150,10 +157,8 @@ class SetupScreen(Overlay[Choice | None]):
         self.app.push_screen(AddPairScreen(self._pairs), self._added)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that would do nothing, and hide the one that leads nowhere."""
+        """Dim the keys that would do nothing."""
         match action:
-            case "leave":
-                return self._can_leave
             case "cancel":
                 return (self._job is not None and self._job.running) or None
             case "make_default":
@@ -162,7 +167,9 @@ class SetupScreen(Overlay[Choice | None]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)
+        bindings = super().active_bindings
+        shown = {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
+        return in_order(shown, _KEYS)
 
     # What comes of it
 
@@ -178,9 +185,10 @@ class SetupScreen(Overlay[Choice | None]):
             return self._job
         return next((job for job in reversed(list(self._state.jobs.values())) if job.running and job.downloads), None)
 
-    def _start(self, card: Card) -> None:
-        self._wanted = card.name
-        self._pairs.start(card.name)
+    def _start(self, card: Card, *, agreed: bool) -> None:
+        self._wanted, self._asked = card.name, None
+        self.pairs.ask("")
+        self._pairs.start(card.name, agreed=agreed)
         self._watch()
 
     async def _added(self, name: str | None) -> None:
@@ -238,4 +246,4 @@ class SetupScreen(Overlay[Choice | None]):
         name, self._wanted = self._wanted, None
         waited = not self._can_leave or not job.downloads
         if job.stage is Stage.READY and waited and name is not None and self.is_current:
-            self._open(name, default_text(self._state.cards, name))
+            self._open(name, job.note or default_text(self._state.cards, name))

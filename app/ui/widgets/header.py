@@ -9,7 +9,7 @@ from textual.widget import Widget
 from app.engine.text import printable
 from app.events import PairInfo
 from app.sizes import gigabytes
-from app.ui.names import draft_name, model_name, quantisation
+from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "
 _GAP = 2
@@ -56,6 +56,5 @@ def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
     target = Content.styled(printable(name if brief else f"{name} {quantisation(pair.target)}"), "$target")
     if pair.draft is None:
         return target
-    name = draft_name(pair.target, pair.draft)
-    draft = name if brief and name else f"{name} {quantisation(pair.draft)}".strip()
+    draft = (draft_name(pair.target, pair.draft) if brief else "") or draft_text(pair.target, pair.draft)
     return Content.assemble(target, ("  +  ", "$quiet"), (printable(draft), "$draft"))

@@ -1,0 +1,61 @@
+"""What of the pairs is here and what would have to be downloaded: said above the lines, and before anything comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+from textual.widgets import Static
+
+from app.engine.text import printable
+from app.pairing.propose import Fit
+from app.sizes import gigabytes
+from app.ui.pairs.setups import Card, Job, Stage
+
+
+class PairSection(Static):
+    """The line above pairs that are here, or above those that are not.
+
+    Args:
+        here: Which of the two.
+    """
+
+    def __init__(self, here: bool) -> None:
+        super().__init__("On this machine" if here else "To download, the best for this machine first")
+        self.here = here
+        self.set_class(not here, "-to-come")
+
+
+def question(card: Card, job: Job | None) -> str:
+    """What has to be agreed to before a pair is set up; "" for nothing, or where it was said already."""
+    if card.here or job is not None:
+        return ""
+    what = f"downloads {gigabytes(card.to_come)}" if card.to_come else "sets it up"
+    if card.fit is Fit.TOO_BIG:
+        return f"It {card.reason}. Enter again {what} all the same."
+    return f"Enter again {what}, esc does not." if card.to_come else ""
+
+
+def before_start(card: Card, job: Job | None) -> Iterator[Content]:
+    """What enter would do with a pair that is not set up yet."""
+    if job is not None and job.stage is Stage.ASKING:
+        to_come, free = gigabytes(job.to_come), gigabytes(job.free)
+        yield Content.styled(f"{to_come} to download, {free} of disk free. Enter downloads it.", "bold")
+    elif job is not None:
+        return
+    elif card.here:
+        yield Content("Already on this machine: enter opens it, nothing is downloaded.")
+    elif card.to_come:
+        yield Content(f"{gigabytes(card.to_come)} to download; enter asks once more before it begins.")
+    elif card.to_come is None:
+        yield Content("Not on this machine; enter asks the hub how large it is, and you before it is downloaded.")
+
+
+def without_hub(ready: str) -> str:
+    """How to start where the hub cannot be reached.
+
+    Args:
+        ready: A pair that is here; "" if there is none.
+    """
+    own = "ctrl+a takes GGUF files of this machine."
+    return f"Without the hub: {printable(ready)}, the first line, needs no download; {own}" if ready else own
