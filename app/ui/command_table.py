@@ -33,7 +33,7 @@ def _draft(chat: ChatScreen, mode: str) -> None:
         raise AppError(session.why_plain)
     session.drafting = mode != "off"
     chat.show_source()
-    chat.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+    chat.hint.say(session.whether_drafted)
 
 
 def _copy(chat: ChatScreen, what: str) -> None:

@@ -346,7 +346,7 @@ class ChatScreen(Screen[None], Even):
         session.drafting = not session.drafting
         self.show_source()
         if session.phase is Phase.ANSWERING:
-            self.hint.say(f"The next answer is {'drafted' if session.drafting else 'decoded plainly'}.")
+            self.hint.say(session.whether_drafted)
 
     def action_pairs(self) -> None:
         for line in self.query(DownloadLine):
@@ -506,5 +506,6 @@ class ChatScreen(Screen[None], Even):
             self.status.ready(self.session.pair.n_ctx)
 
     def show_source(self) -> None:
-        """Say what the next answer is drafted by."""
+        """Say what answers are drafted by, and let the engine do so; also in the middle of one."""
+        self._engine.draft(self.session.is_drafting)
         self.status.source(self.session.source, drafting=self.session.is_drafting, n_max=self.session.n_max)
