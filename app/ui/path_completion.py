@@ -14,6 +14,8 @@ from app.chat.textfile import looks_binary
 from app.engine.text import printable
 
 MOST = 50
+_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
+"""Spaces that people have in names, though Python calls them unprintable."""
 _HEAD = 1024
 _BINARY = re.compile(
     r"\.(?:7z|a|avif|bin|bmp|bz2|class|db|dll|docx|dylib|exe|gguf|gif|gz|ico|jar|jpe?g|lib|mkv|mov|mp3|mp4|npy|o|obj|odt"
@@ -58,9 +60,7 @@ class PathCompletion:
         wanted = tail.casefold()
         entries = [each for each in self._entries(folder) if wanted in each.folded and _is_offered(each, tail)]
         entries.sort(key=lambda each: (not each.folded.startswith(wanted), not each.is_dir, each.folded, each.name))
-        shown = (
-            head + each.name + "/" * each.is_dir for each in entries if each.is_dir or _is_text(folder / each.name)
-        )
+        shown = (_written(head, each) for each in entries if each.is_dir or _is_text(folder / each.name))
         return tuple(islice(shown, MOST))
 
     def _entries(self, folder: Path) -> Sequence[_Entry]:
@@ -73,12 +73,18 @@ class PathCompletion:
         return ()
 
 
+def _written(head: str, entry: _Entry) -> str:
+    # A name that begins so would be that of a home directory.
+    here = "./" if not head and entry.name.startswith("~") else head
+    return here + entry.name + "/" * entry.is_dir
+
+
 def _read(folder: Path) -> Iterator[_Entry]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
-            # Half a character cannot be typed, and a quotation mark or a control could not be read back.
-            if not name.isprintable() or printable(name) != name or '"' in name:
+            # Half a character cannot be typed, and a control or a line end could not be read back.
+            if not _SPACES.sub(" ", name).isprintable() or printable(name) != name:
                 continue
             with suppress(OSError):
                 yield _Entry(name, name.casefold(), entry.is_dir())
