@@ -28,7 +28,7 @@ ROUNDING = 1.0
 largest mover by several."""
 _DECIDED = {
     True: "the same random draw fell on the other token",
-    False: "with the penalties on, the two were close enough for that to decide",
+    False: "with the penalties on, that decided",
 }
 
 
@@ -158,7 +158,7 @@ def _judge(
 ) -> tuple[bool, str]:
     """Whether rounding explains a difference, in a sentence."""
     gap = abs(alone[0] - alone[1])
-    rounding = f"rounding differs a little with the number of tokens checked at once ({_at_once(width)})"
+    rounding = f"rounding differs with the number of tokens checked at once ({_at_once(width)})"
     if moved > ROUNDING:
         return False, (
             f"a real difference: tokens checked at once moved a logit by {_number(moved)}, far more than rounding does"
@@ -169,7 +169,7 @@ def _judge(
         return False, "a real difference: computed again, the sampler does not give the same tokens"
     # Each of the two may have moved by that much, towards the other.
     if gap <= 2 * moved:
-        return True, f"a near-tie: {rounding}, and the two were close enough for that to decide"
+        return True, f"a near-tie: {rounding}, and that decided"
     return False, (
         f"a real difference: the two are {_number(gap)} logits apart, and tokens checked at once moved a logit "
         f"by {_number(moved)} at most"

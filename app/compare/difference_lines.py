@@ -24,23 +24,21 @@ def difference_lines(difference: Difference | None, run: Run) -> list[str]:
 
 
 def parting_lines(difference: Difference) -> list[str]:
-    """Which token each side chose, how probable the model found both, and why they are not the same."""
+    """Which token each side chose, how probable the model found it against the other one, and why they differ."""
     d = difference
     plain, drafted = _token(d.plain_text, d.plain), _token(d.drafted_text, d.drafted)
-    lines = [f"differs from token {d.index + 1} on: {plain} without drafts, {drafted} with drafts"]
+    alone = batched = ""
     if d.p_alone is not None and d.p_batched is not None:
-        (a, b), (c, e) = _shares(d.p_alone), _shares(d.p_batched)
-        lines.append(f"probability of {plain} and {drafted}: {a} and {b} without drafts, {c} and {e} with drafts")
-    return [*lines, d.why]
+        decimals = max(_decimals(d.p_alone), _decimals(d.p_batched))
+        alone = f" ({d.p_alone[0]:.{decimals}%} against {d.p_alone[1]:.{decimals}%})"
+        batched = f" ({d.p_batched[1]:.{decimals}%} against {d.p_batched[0]:.{decimals}%})"
+    return [f"differs from token {d.index + 1} on: {plain} without drafts{alone}, {drafted} with{batched}", d.why]
 
 
-def _shares(both: tuple[float, float]) -> tuple[str, str]:
-    """Two probabilities with the decimals that tell them apart, if a few do."""
-    for decimals in range(1, _MOST_DECIMALS):
-        first, second = (f"{p:.{decimals}%}" for p in both)
-        if first != second:
-            return first, second
-    return f"{both[0]:.{_MOST_DECIMALS}%}", f"{both[1]:.{_MOST_DECIMALS}%}"
+def _decimals(both: tuple[float, float]) -> int:
+    """So many that tell two probabilities apart, if a few do."""
+    few = (n for n in range(1, _MOST_DECIMALS) if f"{both[0]:.{n}%}" != f"{both[1]:.{n}%}")
+    return next(few, _MOST_DECIMALS)
 
 
 def _token(text: str, token: int | None) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app.chat.textfile import looks_binary
 from app.engine.text import printable
+from app.source import home_expanded
 
 MOST = 50
 _SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
@@ -53,14 +54,16 @@ class PathCompletion:
         head, _, tail = typed.rpartition("/")
         head += "/" if "/" in typed else ""
         try:
-            folder = self._base / Path(head or ".").expanduser()
-        except (RuntimeError, ValueError):
-            # Nobody has that home directory.
+            folder = self._base / home_expanded(head or ".")
+        except ValueError:
+            # Of a user whom no system can have.
             return ()
         wanted = tail.casefold()
         entries = [each for each in self._entries(folder) if wanted in each.folded and _is_offered(each, tail)]
         entries.sort(key=lambda each: (not each.folded.startswith(wanted), not each.is_dir, each.folded, each.name))
-        shown = (_written(head, each) for each in entries if each.is_dir or _is_text(folder / each.name))
+        shown = (
+            head + each.name + "/" * each.is_dir for each in entries if each.is_dir or _is_text(folder / each.name)
+        )
         return tuple(islice(shown, MOST))
 
     def _entries(self, folder: Path) -> Sequence[_Entry]:
@@ -71,12 +74,6 @@ class PathCompletion:
                 self._known = key, tuple(_read(folder))
             return self._known[1]
         return ()
-
-
-def _written(head: str, entry: _Entry) -> str:
-    # A name that begins so would be that of a home directory.
-    here = "./" if not head and entry.name.startswith("~") else head
-    return here + entry.name + "/" * entry.is_dir
 
 
 def _read(folder: Path) -> Iterator[_Entry]:

@@ -57,8 +57,7 @@ def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> Non
     question = f"see {offered.value}and say"
 
     (reference,) = references(question)
-    path = reference.path.removeprefix("./") if name.startswith("~") else reference.path
-    assert path == name
+    assert reference.path == name
     message = gather(question, (), tmp_path, None)
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
     assert "8 B" in estimate(question, (), tmp_path, None)

@@ -108,7 +108,7 @@ def test_a_near_tie_is_told_with_both_logits() -> None:
     assert found.p_alone[0] / found.p_alone[1] == pytest.approx(math.exp(0.05), rel=1e-3)
     assert found.p_batched is not None
     assert found.p_batched[1] / found.p_batched[0] == pytest.approx(math.exp(0.03), rel=1e-3)
-    assert found.why.startswith("a near-tie: rounding differs a little")
+    assert found.why.startswith("a near-tie: rounding differs with")
     assert "(here 4, without drafts 1)" in found.why
 
 
@@ -228,8 +228,9 @@ def test_probabilities_have_the_decimals_that_tell_them_apart() -> None:
         p_alone=(0.25, 0.2),
         p_batched=(0.2, 0.20004),
     )
-    assert parting_lines(tie)[1] == (
-        'probability of " a" and control token 12: 25.0% and 20.0% without drafts, 20.000% and 20.004% with drafts'
+    assert parting_lines(tie)[0] == (
+        'differs from token 4 on: " a" without drafts (25.000% against 20.000%), '
+        "control token 12 with (20.004% against 20.000%)"
     )
 
 

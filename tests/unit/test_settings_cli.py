@@ -143,7 +143,7 @@ def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert file.read_text() == ""
     assert main(["settings"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert ["sampling.temp", "0.8", "default"] in [line.split() for line in lines]
+    assert ["sampling.temp", "0.2", "pair"] in [line.split() for line in lines]
     assert lines[-1] == "presets: precise, creative, coder"
 
 
@@ -218,8 +218,9 @@ def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_mea
     assert not options(f"{PLAIN} --device CUDA1").placement.stored
 
 
-def test_the_list_says_what_the_panel_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings"]) == 0
+def test_the_list_says_what_the_panel_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models.toml").write_text('[pairs.plain]\ntarget = "x.gguf"\n')
+    assert main(["settings", "--pair", "plain"]) == 0
     listed = capsys.readouterr().out.splitlines()
 
     for setting in SETTINGS:
