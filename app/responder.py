@@ -49,6 +49,7 @@ def answer(
     cancelled: Cancelled,
     inspected: Callable[[], bool] = lambda: False,
     clock: Clock | None = None,
+    drafts: Callable[[], bool] = lambda: True,
 ) -> Iterator[Event]:
     """Generate one answer.
 
@@ -59,6 +60,7 @@ def answer(
         cancelled: Read between decodes.
         inspected: Read in every round: whether its details are wanted.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
+        drafts: Read in every round: whether it may be drafted.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -68,19 +70,18 @@ def answer(
     """
     if clock is None:
         with WakingClock() as waking:
-            yield from answer(pair, request_id, request, cancelled, inspected, waking)
+            yield from answer(pair, request_id, request, cancelled, inspected, waking, drafts)
         return
     prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:
         pair.give_way()
-        if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
+        if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
             # A stop while measuring leaves no memory; the answer below then ends before it begins.
             with suppress(Interrupted):
                 for share in pair.calibrate(cancelled):
                     yield Measuring(request_id, share)
         strategy = _strategy(pair, request.drafting, clock)
-        plan = _plan(pair, request, strategy, sampler)
         stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
         collector = _Collector(pair.piece, stream, request.begun)
         generator = Generator(pair.target, strategy, sampler, clock)
@@ -92,13 +93,16 @@ def answer(
                 observe=collector.observe,
                 cancelled=cancelled,
                 inspected=inspected,
+                drafts=drafts,
             )
         )
         yield from _told(pair, request_id, steps, collector)
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
         if rest := collector.take():
-            yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
+            yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status if drafts() else None)
+        if not generator.has_begun_drafting:
+            strategy = PlainDecoding()
         if isinstance(strategy, AutomaticDrafting):
             pair.remember()
         yield Finished(
@@ -108,8 +112,8 @@ def answer(
             text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
             reasoning=collector.reasoning.strip(),
             stats=generator.stats.snapshot(),
-            plan=plan,
-            drafting=strategy.status,
+            plan=_plan(strategy, request, sampler),
+            drafting=strategy.status if drafts() else None,
         )
     finally:
         sampler.close()
@@ -168,7 +172,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     return PlainDecoding()
 
 
-def _plan(pair: LoadedPair, request: AnswerRequest, strategy: Strategy, sampler: SeededSampler) -> AnswerPlan:
+def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
     mode, drafter, params = "off", "none", None
     if isinstance(strategy, FixedDrafting):
         mode, drafter, params = "fixed", "model", strategy.params

@@ -97,6 +97,7 @@ class EngineWorker:
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
+        self._drafts = True
         self._cancelled_through = 0
         # A daemon: a native call that does not return must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -131,6 +132,10 @@ class EngineWorker:
     def inspect(self, on: bool) -> None:
         """Tell the details of every round from now on, or stop; also in the middle of an answer."""
         self._inspected = on
+
+    def draft(self, on: bool) -> None:
+        """Let answers be drafted as they ask for it, or not at all, from the next round on."""
+        self._drafts = on
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything, free the models and end the thread.
@@ -181,7 +186,8 @@ class EngineWorker:
         # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
         from app.responder import answer
 
-        self._emit_all(answer(self._loaded, number, request, self._flag, lambda: self._inspected))
+        inspected, drafts = (lambda: self._inspected), (lambda: self._drafts)
+        self._emit_all(answer(self._loaded, number, request, self._flag, inspected, drafts=drafts))
 
     def _load_progress(self, what: str, share: float) -> bool:
         self._emit(LoadProgress(what, share))

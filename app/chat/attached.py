@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 _BLOCK = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
 _TICKS = re.compile("`{3,}")
+_NEEDS_QUOTES = re.compile(r"""[\s"]|^@""")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,12}")
 _BYTES_A_TOKEN = 4
 """Of ordinary text, roughly; see `rough_tokens`."""
@@ -45,7 +46,12 @@ class Attachment:
 
 def file_reference(path: str) -> str:
     """A path as it stands in a prompt."""
-    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+    return quoted_reference(path) if _NEEDS_QUOTES.search(path) else f"@{path}"
+
+
+def quoted_reference(path: str) -> str:
+    """The same in quotes, whether it needs them or not; a quotation mark in it is written twice."""
+    return '@"' + path.replace('"', '""') + '"'
 
 
 def rough_tokens(size: int) -> int:
@@ -69,7 +75,7 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
     question = message[at:]
     attachments = tuple(_attachment(block, question) for block in found)
     # Anything else that looks like it is what somebody wrote, and stays as it is.
-    if any(each.reference not in question for each in attachments) or compose(question, attachments) != message:
+    if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
         return message, ()
     return question, attachments
 
@@ -83,6 +89,11 @@ def joined(first: str, then: str) -> str:
 def question_of(message: str) -> str:
     """What was typed."""
     return split(message)[0]
+
+
+def _is_referred_to(attachment: Attachment, question: str) -> bool:
+    in_quotes = attachment.is_file and quoted_reference(attachment.name) in question
+    return in_quotes or attachment.reference in question
 
 
 def _attachment(block: re.Match[str], question: str) -> Attachment:

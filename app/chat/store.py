@@ -20,6 +20,7 @@ from app.chat.answers import Answers
 from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.journal import Journal
+from app.chat.known import Known, find_known
 from app.chat.message import Role
 from app.chat.opening import is_there, move_into_memory, open_copy, open_file
 from app.chat.parting import Parting, part
@@ -255,6 +256,10 @@ class Store:
         """A conversation with everything that an export needs."""
         rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
         return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
+
+    def known(self, transcripts: Sequence[Transcript], now: float) -> tuple[Known, ...]:
+        """What of these, which were read at that time, is there already; see `app.chat.known`."""
+        return find_known(self._database, transcripts, now)
 
     def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
         """Put conversations in as new ones, all or none; returns their ids."""

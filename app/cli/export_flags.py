@@ -36,4 +36,6 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `tandem import`."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a JSON or Markdown file; nothing that exists changes")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a JSON or Markdown file; what is there already stays as it is, once"
+    )

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from app.chat.importing import read_file
+from app.chat.known import Known
+from app.chat.tree import Transcript
 from app.cli.export import open_store
 from app.engine.text import printable
 from app.paths import conversations_file
 
 
 def import_(args: argparse.Namespace) -> int:
-    """Read a file into the store; see the module."""
-    transcripts = read_file(args.file)
+    """Read a file into the store; what is there already stays as it is. See the module."""
+    now = time.time()
+    transcripts = read_file(args.file, now)
     store = open_store(conversations_file())
     try:
-        numbers = store.insert(transcripts)
+        known = store.known(transcripts, now)
+        both = list(zip(transcripts, known, strict=True))
+        fresh = iter(store.insert([transcript for transcript, there in both if not there.is_whole]))
     finally:
         store.close()
-    for number, transcript in zip(numbers, transcripts, strict=True):
-        summary, tree = transcript.conversation.summary, transcript.conversation.tree
-        count = f"{len(tree.nodes):,} message" + ("" if len(tree.nodes) == 1 else "s")
-        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({count})")
+    for transcript, there in both:
+        print(_line(transcript, there, there.conversation if there.is_whole else next(fresh)))
+    n = sum(not there.is_whole for there in known)
+    print(f"{len(known):,} conversation{'s' * (len(known) != 1)}, {n:,} new")
     return 0
+
+
+def _line(transcript: Transcript, there: Known, number: int | None) -> str:
+    """One conversation, by the number that it has here."""
+    summary, tree = transcript.conversation.summary, transcript.conversation.tree
+    about = f"{len(tree.nodes):,} message{'s' * (len(tree.nodes) != 1)}"
+    if there.is_whole:
+        about += ", already there" + (f", and {there.n_more:,} more since" if there.n_more else "")
+    elif there.conversation is not None:
+        about += f", beside {there.conversation}, which holds less or went on otherwise"
+    return f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})"

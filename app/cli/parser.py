@@ -51,6 +51,7 @@ _PAIRS_EPILOG = """examples:
 
 _SETTINGS_EPILOG = """examples:
   tandem settings                            every setting, its value, and where it comes from
+  tandem settings --pair coder-32b           likewise, with another pair
   tandem settings set sampling.temp 0.2      the name of a flag will do: set temp 0.2
   tandem settings set presets.brief.answer.system "Answer in one sentence."
   tandem settings unset temp
@@ -173,7 +174,7 @@ def _add_settings(commands: Any) -> None:
     settings = commands.add_parser("settings", help="show and change the settings", **_style(_SETTINGS_EPILOG))
     settings.description = "Show and change the settings that hold for all commands and conversations."
     settings.set_defaults(command="settings", action="show")
-    settings.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_shown_settings(settings)
     actions = settings.add_subparsers(title="actions", metavar="ACTION")
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
@@ -182,13 +183,18 @@ def _add_settings(commands: Any) -> None:
         return made
 
     show = action("show", "Every setting, its value, and where it comes from.")
-    show.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_shown_settings(show)
     set_ = action("set", "Write a setting down.")
     set_.add_argument("name", metavar="NAME", help="of the setting, with presets.PRESET. in front for one of a preset")
     set_.add_argument("value", metavar="VALUE")
     unset = action("unset", "Take a setting, a preset or a key out of the file.")
     unset.add_argument("name", metavar="NAME")
     action("path", "Where the file is.")
+
+
+def _add_shown_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pair", metavar="NAME", help="as they count with this pair (default: the one of the chat)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_export(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""`tandem settings`: show, set and unset what holds for all commands and conversations."""
+"""`tandem settings`: show what counts and why; set and unset what holds for all commands and conversations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 
+from app.catalog import Pair
+from app.cli.pair_choice import choose_pair
 from app.engine.text import printable
-from app.errors import UsageError
+from app.errors import AppError, UsageError
 from app.paths import settings_file
+from app.settings.build import of_pair
 from app.settings.file import KEYS, PRESETS, SettingsFile
-from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
 from app.settings.tree import SETTINGS, Setting, find, nearest
@@ -28,9 +30,10 @@ def settings(args: argparse.Namespace) -> int:
     elif args.action == "unset":
         _unset(file, args.name)
     else:
-        live = LiveSettings(file)
-        _out(json.dumps(_as_json(live), ensure_ascii=False) if "json" in args else "\n".join(_lines(live)))
-        for sentence in live.sentences():
+        pair, note = _pair(args)
+        live = LiveSettings(file, pair=of_pair(pair.sampling, pair.drafting) if pair is not None else None)
+        _out(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
+        for sentence in (*note, *live.sentences()):
             print(f"tandem: {sentence}", file=sys.stderr)
     return 0
 
@@ -79,23 +82,37 @@ def _named(name: str) -> tuple[str, Setting]:
     return preset, setting
 
 
-def _lines(live: LiveSettings) -> list[str]:
+def _pair(args: argparse.Namespace) -> tuple[Pair | None, tuple[str, ...]]:
+    """The pair whose own settings count, and why there is none where there is none.
+
+    Raises:
+        AppError: The one that was named cannot be used.
+    """
+    try:
+        return choose_pair(vars(args))[0], ()
+    except AppError as error:
+        if "pair" in args:
+            raise
+        return None, (f"Without the settings of the pair: {printable(error.message)}",)
+
+
+def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
     now = live.resolved()
     lines = []
     for setting in SETTINGS:
         shown = " ".join(printable(setting.said(now[setting.name])).split())
         shown = shown if len(shown) <= _WIDEST else shown[: _WIDEST - 1] + "…"
-        origin = now.origin(setting.name)
-        whence = "" if origin is Origin.DEFAULT else origin.value
-        lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {whence}".rstrip())
+        lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {now.origin(setting.name).value}")
     own = [name for name in live.presets if name not in BUILT_IN]
-    return [*lines, "", f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
+    about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
+    return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
 
 
-def _as_json(live: LiveSettings) -> dict[str, object]:
+def _as_json(live: LiveSettings, pair: Pair | None) -> dict[str, object]:
     now = live.resolved()
     return {
         "file": str(settings_file()),
+        "pair": pair.name if pair is not None else None,
         "settings": {
             setting.name: {
                 "value": now[setting.name],

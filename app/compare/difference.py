@@ -26,9 +26,9 @@ from app.responder import LoadedPair, SeededSampler
 ROUNDING = 1.0
 """Logits. Coarse quantisations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the
 largest mover by several."""
-_BORDER = {
-    True: "the same random number fell on the other side of a border",
-    False: "with the penalties on, the two are that close",
+_DECIDED = {
+    True: "the same random draw fell on the other token",
+    False: "with the penalties on, that decided",
 }
 
 
@@ -48,6 +48,8 @@ class Difference:
         moved: The largest change of any logit of the row between the two; None if not computed.
         near_tie: Whether rounding explains it; None if not computed.
         why: One sentence for people.
+        p_alone: What the model gives both tokens by single rows, before any sampler; None if not computed.
+        p_batched: The same from the batch.
     """
 
     index: int
@@ -61,6 +63,8 @@ class Difference:
     moved: float | None
     near_tie: bool | None
     why: str
+    p_alone: tuple[float, float] | None = None
+    p_batched: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float | None:
@@ -75,6 +79,8 @@ class Difference:
             "batch_rows": self.width,
             "logits_alone": self.alone,
             "logits_batched": self.batched,
+            "probabilities_alone": self.p_alone,
+            "probabilities_batched": self.p_batched,
             "gap": self.gap,
             "moved": self.moved,
             "near_tie": self.near_tie,
@@ -119,36 +125,62 @@ def explain(
     moved = float(np.abs(alone - batched).max())
     pair_alone = (float(alone[tokens[0]]), float(alone[tokens[1]]))
     pair_batched = (float(batched[tokens[0]]), float(batched[tokens[1]]))
-    near, why = _judge(sampling, pair_alone, moved, (first, second) == tokens)
-    return Difference(index, *tokens, texts[0], texts[1], width, pair_alone, pair_batched, moved, near, why)
+    near, why = _judge(sampling, pair_alone, moved, width, reproduced=(first, second) == tokens)
+    return Difference(
+        index,
+        *tokens,
+        texts[0],
+        texts[1],
+        width,
+        pair_alone,
+        pair_batched,
+        moved,
+        near,
+        why,
+        _probabilities(alone, pair_alone),
+        _probabilities(batched, pair_batched),
+    )
 
 
 def _at(tokens: Sequence[int], index: int) -> int | None:
     return tokens[index] if index < len(tokens) else None
 
 
-def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, reproduced: bool) -> tuple[bool, str]:
+def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:
+    """The softmax of a row at two of its logits."""
+    highest = float(row.max())
+    total = float(np.exp(row - highest, dtype=np.float64).sum())
+    return float(np.exp(of[0] - highest)) / total, float(np.exp(of[1] - highest)) / total
+
+
+def _judge(
+    sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int, *, reproduced: bool
+) -> tuple[bool, str]:
     """Whether rounding explains a difference, in a sentence."""
     gap = abs(alone[0] - alone[1])
+    rounding = f"rounding differs with the number of tokens checked at once ({_at_once(width)})"
     if moved > ROUNDING:
-        return False, f"a real difference: the batch moved a logit by {_number(moved)}, far more than rounding does"
+        return False, (
+            f"a real difference: tokens checked at once moved a logit by {_number(moved)}, far more than rounding does"
+        )
     if not sampling.is_greedy:
         if reproduced:
-            return True, (
-                f"rounding: {_BORDER[sampling.temperature > 0]}, because the batch moved the logits by up to "
-                f"{_number(moved)}"
-            )
+            return True, f"{rounding}, and {_DECIDED[sampling.temperature > 0]}"
         return False, "a real difference: computed again, the sampler does not give the same tokens"
     # Each of the two may have moved by that much, towards the other.
     if gap <= 2 * moved:
-        return True, (
-            f"a near-tie: the two are {_number(gap)} logits apart, and computing them in a batch moved the logits "
-            f"by up to {_number(moved)}"
-        )
+        return True, f"a near-tie: {rounding}, and that decided"
     return False, (
-        f"a real difference: the two are {_number(gap)} logits apart, and the batch moved the logits only "
-        f"by up to {_number(moved)}"
+        f"a real difference: the two are {_number(gap)} logits apart, and tokens checked at once moved a logit "
+        f"by {_number(moved)} at most"
     )
+
+
+def _at_once(width: int) -> str:
+    """How many tokens were checked together with the one that differs, against plain decoding."""
+    if width == 1:
+        return "here 1 after several, without drafts always 1"
+    return f"here {width}, without drafts 1"
 
 
 def _replay(

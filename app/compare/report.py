@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from app.compare.benchmark import Raced, Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
+from app.compare.difference_lines import difference_lines, parting_lines
 from app.compare.lossless import Checks, statement
 from app.compare.measure import Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
@@ -71,22 +71,6 @@ def remarks(comparison: Comparison, measured: Measured) -> list[str]:
     if name in comparison.differences:
         lines += difference_lines(comparison.differences[name], comparison.rounds[0][name])
     return lines
-
-
-def difference_lines(difference: Difference | None, run: Run) -> list[str]:
-    """Where two answers part, and why."""
-    if difference is None:
-        n = len(run.tokens)
-        return [f"the same {n} token{'s' if n != 1 else ''} as without drafts"]
-    d = difference
-    lines = [f"differs from token {d.index + 1} on: plain {_quoted(d.plain_text, d.plain)}, drafted "]
-    lines[0] += _quoted(d.drafted_text, d.drafted)
-    if d.alone is not None and d.batched is not None:
-        lines.append(
-            f"logits alone {d.alone[0]:.3f} and {d.alone[1]:.3f}, in a batch of {d.width} "
-            f"{d.batched[0]:.3f} and {d.batched[1]:.3f}"
-        )
-    return [*lines, d.why]
 
 
 def unsteady(rounds: Sequence[Round], name: str) -> str | None:
@@ -213,8 +197,7 @@ def lossless_lines(checks: Checks) -> list[str]:
         lines.append(f"{what}, {'the same' if check.difference is None else 'a difference'}")
         d = check.difference
         if d is not None:
-            where = f"token {d.index + 1}: plain {_quoted(d.plain_text, d.plain)}"
-            lines.append(f"  {where}, drafted {_quoted(d.drafted_text, d.drafted)}; {d.why}")
+            lines += [f"  {line}" for line in parting_lines(d)]
     for test in checks.sampled:
         lines.append(
             f"{test.answers} sampled answers each, {test.contender}: chi-square {test.chi_square:.1f}, "
@@ -231,9 +214,3 @@ def checks_json(checks: Checks) -> dict[str, Any]:
         "lossless": checks.hold,
         "statement": statement(checks),
     }
-
-
-def _quoted(text: str, token: int | None) -> str:
-    if token is None:
-        return "has ended"
-    return json.dumps(text, ensure_ascii=False) if text else f"control token {token}"

@@ -41,6 +41,7 @@ class Request:
         observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
         cancelled: Read between decodes.
         inspected: Read in every round: whether somebody wants to see what the models thought in it.
+        drafts: Read in every round: whether anything may be drafted in it. The strategy begins with the first such one.
     """
 
     prompt: Sequence[int]
@@ -49,6 +50,7 @@ class Request:
     observe: Observe
     cancelled: Cancelled
     inspected: Callable[[], bool] = lambda: False
+    drafts: Callable[[], bool] = lambda: True
 
 
 class Generator:
@@ -72,12 +74,18 @@ class Generator:
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self._target = target
-        self._strategy = strategy
+        self._strategy: Strategy = PlainDecoding()
+        self._waiting: Strategy | None = strategy
         self._sampler = sampler
         self._clock = clock
         self._timed = (target, strategy, sampler)
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
+
+    @property
+    def has_begun_drafting(self) -> bool:
+        """Whether the strategy was ever asked."""
+        return self._waiting is None
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
@@ -95,7 +103,6 @@ class Generator:
         try:
             yield from self._first_token(sequence, request)
             if self.finish is None:
-                yield from self._feed_strategy(sequence, request)
                 yield from self._rounds(sequence, request)
         except Interrupted:
             self.finish = FinishReason.CANCELLED
@@ -115,14 +122,15 @@ class Generator:
         stats.first_token_ns = self._clock() - started
         yield first
 
-    def _feed_strategy(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+    def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Let a draft model process the prompt, after the first token so that nobody waits for it twice."""
+        self._strategy, self._waiting = strategy, None
         started = self._clock()
         expected = self._target.n_ctx - len(sequence) + 1
         if request.max_tokens is not None:
-            expected = min(expected, request.max_tokens - 1)
+            expected = min(expected, request.max_tokens - self.stats.predicted_n)
         try:
-            for done in self._strategy.begin(sequence, expected, request.cancelled):
+            for done in strategy.begin(sequence, expected, request.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except AppError as error:
@@ -139,10 +147,17 @@ class Generator:
             if len(sequence) > target.n_ctx:
                 self.finish = FinishReason.CONTEXT
                 return
+            drafts = request.drafts()
+            if drafts and self._waiting is not None:
+                began, native_began = self._clock(), self._native_ns()
+                yield from self._begin_strategy(self._waiting, sequence, request)
+                reading_ns = self._clock() - began
+                started, round_started = started + reading_ns, round_started + reading_ns
+                native_before += self._native_ns() - native_began
             draft_started = self._clock()
             draft = NO_DRAFT
             try:
-                draft = self._strategy.propose(sequence, self._room(sequence, request))
+                draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
             except AppError as error:
                 yield self._drop_strategy(error)
             draft_ns = self._clock() - draft_started
@@ -162,7 +177,7 @@ class Generator:
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
-            yield replace(step, stats=stats.snapshot(), status=self._strategy.status)
+            yield replace(step, stats=stats.snapshot(), status=self._strategy.status if drafts else None)
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Most tokens that may be drafted, by the context, by one batch, and by what is left of the answer."""

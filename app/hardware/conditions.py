@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from app.hardware.busy import Busy, busy
 from app.hardware.cgroup import cpu_quota, throttled_share
 from app.hardware.cpu import affinity
 from app.hardware.system import RealSystem, System
@@ -29,7 +30,7 @@ class Conditions:
         usable: Hardware threads that this process may run on.
         processors: Hardware threads of the whole machine.
         quota: Processors' worth of time that a container grants; None without a limit.
-        load: Runnable threads of the whole machine, mean of the last minute; None where it is not told.
+        busy: What others take of the processors now; None where it is not told.
         throttled: Share of a container's time slices that were cut short since it began; None outside of one.
         clock_cap: Allowed clock against the processor's highest; None where it is not told.
         heat_events: How often a core was slowed down by heat since the start of the system; None likewise.
@@ -39,7 +40,7 @@ class Conditions:
     usable: int = 1
     processors: int = 1
     quota: float | None = None
-    load: float | None = None
+    busy: Busy | None = None
     throttled: float | None = None
     clock_cap: float | None = None
     heat_events: int | None = None
@@ -47,13 +48,14 @@ class Conditions:
 
 
 def conditions(system: System | None = None) -> Conditions:
-    """Look at this machine; a moment's work."""
+    """Look at this machine; a moment's work, or half a second where others are at work."""
     system = system or RealSystem()
+    processors = max(affinity(), os.cpu_count() or 1)
     return Conditions(
         usable=affinity(),
-        processors=max(affinity(), os.cpu_count() or 1),
+        processors=processors,
         quota=cpu_quota(system.read),
-        load=_load(),
+        busy=busy(processors),
         throttled=throttled_share(system.read),
         clock_cap=_clock_cap(system),
         heat_events=_heat_events(system),
@@ -88,13 +90,6 @@ def resident_share(path: Path) -> float | None:
     finally:
         os.close(descriptor)
     return found / n
-
-
-def _load() -> float | None:
-    try:
-        return os.getloadavg()[0]
-    except (AttributeError, OSError):
-        return None
 
 
 def _clock_cap(system: System) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, NoReturn
 
 from app.isolated.codec import Codec
-from app.isolated.protocol import Answer, Begin, Cancel, Inspect, LastWords, Load, RunJob, Say
+from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob, Say
 from app.responder import LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Loader, Progress
 
@@ -45,6 +45,8 @@ def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = l
                 worker.cancel()
             case Inspect(on) if worker is not None:
                 worker.inspect(on)
+            case Drafts(on) if worker is not None:
+                worker.draft(on)
     if worker is not None:
         worker.close(_CLOSE_S)
     # Interpreter shutdown would wait for the native call that did not return.

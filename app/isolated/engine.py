@@ -12,7 +12,7 @@ from app.errors import EngineLostError
 from app.events import Event, Notice
 from app.isolated.codec import Codec
 from app.isolated.process import Process
-from app.isolated.protocol import Answer, Begin, Cancel, Inspect, Load, RunJob
+from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, Load, RunJob
 from app.isolated.requests import PendingRequest, RequestQueue
 from app.isolated.watchdog import Finding, Quiet, Watchdog
 from app.responder import AnswerRequest
@@ -65,6 +65,7 @@ class IsolatedEngine:
         self._kill_reason = ""
         """Why the child is being ended by us; "" while it is not."""
         self._inspected = False
+        self._drafts = True
 
     def load(self, loader: Loader) -> None:
         """Load a pair, freeing the one before it first. The loader must be a value that the codec knows."""
@@ -102,6 +103,13 @@ class IsolatedEngine:
             self._inspected = on
             if self._process is not None:
                 self._process.send(Inspect(on))
+
+    def draft(self, on: bool) -> None:
+        """Let answers be drafted as they ask for it, or not at all, from the next round on."""
+        with self._lock:
+            self._drafts = on
+            if self._process is not None:
+                self._process.send(Drafts(on))
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything and end the process.
@@ -142,6 +150,8 @@ class IsolatedEngine:
             self._process.send(Begin(requests[0].number - 1))
             if self._inspected:
                 self._process.send(Inspect(True))
+            if not self._drafts:
+                self._process.send(Drafts(False))
             self._watch(self._process)
         for request in requests:
             self._process.send(request.command)

@@ -51,7 +51,14 @@ class Inspect:
     on: bool
 
 
-Command = Begin | Load | Answer | RunJob | Cancel | Inspect
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Let answers be drafted from the next round on, or not."""
+
+    on: bool
+
+
+Command = Begin | Load | Answer | RunJob | Cancel | Inspect | Drafts
 """From parent to child. The end of the stream means that nobody waits for the child any more."""
 
 

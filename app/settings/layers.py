@@ -13,12 +13,12 @@ Layer = Mapping[str, Value]
 
 
 class Origin(Enum):
-    """Where a value comes from, the strongest first."""
+    """Where a value comes from, the strongest first; in the words that every list of settings uses."""
 
-    FLAG = "flag"
+    FLAG = "command line"
     CONVERSATION = "this conversation"
     PRESET = "preset"
-    FILE = "settings file"
+    FILE = "settings.toml"
     PAIR = "pair"
     DEFAULT = "default"
 

@@ -62,6 +62,9 @@ class Streamer:
     def inspect(self, on: bool) -> None:
         """Nothing is drafted that could be shown."""
 
+    def draft(self, on: bool) -> None:
+        """Nothing is drafted."""
+
     def cancel(self) -> None:
         """Nothing runs that would have to be stopped."""
 

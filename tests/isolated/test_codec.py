@@ -41,7 +41,7 @@ from app.events import (
 from app.fitting.fit_pair import DoesNotFitError
 from app.hardware.offers import Offer
 from app.isolated.codec import Codec
-from app.isolated.protocol import Answer, Begin, Cancel, Inspect, LastWords, Load, RunJob
+from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob
 from app.llama.params import ModelParams
 from app.registry import ModelOnDisk, SetUp
 from app.responder import AnswerRequest
@@ -84,6 +84,7 @@ VALUES = [
     JobProgressed(3, RunBegan("plain", 1)),
     JobEnded(3, Raced((), {"auto": None}, False)),
     Inspect(True),
+    Drafts(False),
     RunJob(CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
     Finished(3, FinishReason.STOP, "a", "b", STATS, AnswerPlan("fixed", "model", DraftParams(), None), None),
 ]

@@ -48,6 +48,21 @@ class TestTheSame:
 
         assert [untimed(event) for event in there] == [untimed(here.get(timeout=30)) for _ in there]
 
+    def test_drafting_stays_off_also_in_the_next_process(self, harness: Harness) -> None:
+        asked = question("hello", max_tokens=20, drafting=DraftParams(3, 0, 0.0))
+        harness.engine.load(FakeLoader(draft=True))
+        harness.engine.draft(False)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n == 0
+        harness.child.kill()
+        harness.until(Notice)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n == 0
+
+        harness.engine.draft(True)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n > 0
+
     def test_a_job_runs_on_the_pair_that_is_there(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=77))
         harness.until(Loaded)

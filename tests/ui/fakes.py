@@ -61,6 +61,7 @@ class FakeEngine:
         self.jobs: list[Job] = []
         self.cancelled = 0
         self.inspected = False
+        self.drafts = True
         self._closes = closes
         self._text = ""
 
@@ -81,6 +82,9 @@ class FakeEngine:
 
     def inspect(self, on: bool) -> None:
         self.inspected = on
+
+    def draft(self, on: bool) -> None:
+        self.drafts = on
 
     def close(self, timeout: float | None = None) -> bool:
         return self._closes

@@ -10,6 +10,7 @@ from app.chat.message import Message, Role
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
 from app.events import Measuring, Notice
+from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
 from app.ui.readouts.status_line import StatusLine
 from app.ui.settings.chat_settings import ChatSettings
@@ -167,19 +168,41 @@ async def test_sending_during_an_answer_is_refused_and_typing_is_not() -> None:
         assert len(chat.engine.requests) == 1
 
 
-async def test_ctrl_d_turns_drafting_off_and_on_for_the_next_answers() -> None:
+async def test_ctrl_d_turns_drafting_off_and_on() -> None:
     async with open_chat() as chat:
         assert "model" in chat.status
+        assert chat.engine.drafts
         await chat.pilot.press("ctrl+d")
         await chat.shows("draft off")
         await chat.send("plain")
-        assert chat.engine.requests[0].drafting is None
+        assert not chat.engine.drafts
         chat.engine.says("x")
         chat.engine.finishes()
         await chat.ready()
         await chat.pilot.press("ctrl+d")
+        await chat.until(lambda: chat.engine.drafts)
         await chat.send("drafted")
         assert chat.engine.requests[1].drafting == DraftParams()
+
+
+async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("This answer is decoded plainly from here on.")
+        assert not chat.engine.drafts
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("This answer is drafted from here on.")
+        assert chat.engine.drafts
+
+
+async def test_an_answer_that_was_asked_for_without_drafts_keeps_to_that() -> None:
+    live = LiveSettings(flags={"draft.mode": "off"})
+    async with open_chat(ChatSettings("A pair"), live=live) as chat:
+        await chat.send("go")
+        assert chat.engine.requests[0].drafting is None
+        await chat.pilot.press(*"/draft", "space", *"auto", "enter")
+        await chat.shows("The next answer is drafted.")
 
 
 async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
@@ -285,7 +308,7 @@ async def test_look_up_alone_can_be_turned_off() -> None:
         await chat.pilot.press("ctrl+d")
         await chat.shows("draft off")
         await chat.send("plain")
-        assert chat.engine.requests[0].drafting is None
+        assert not chat.engine.drafts
 
 
 async def test_the_view_follows_until_the_user_scrolls_up() -> None:

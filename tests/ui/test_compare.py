@@ -38,7 +38,19 @@ from tests.ui.fakes import PAIR
 SAME = {AUTOMATIC: None}
 OTHER = TEXT.replace("pivot", "middle")
 TIE = Difference(
-    3, 11, 12, " pivot", " middle", 5, (17.25, 17.251), (17.252, 17.249), 0.004, near_tie=True, why="a near-tie: close"
+    3,
+    11,
+    12,
+    " pivot",
+    " middle",
+    5,
+    (17.25, 17.251),
+    (17.252, 17.249),
+    0.004,
+    near_tie=True,
+    why="a near-tie: close",
+    p_alone=(0.41242, 0.41201),
+    p_batched=(0.4119, 0.4127),
 )
 
 
@@ -230,8 +242,9 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
         await compare.chat.shows("a near-tie: close")
-        assert 'differs from token 4 on: plain " pivot", drafted " middle"' in compare.chat.text
-        assert "logits alone 17.250 and 17.251, in a batch of 5 17.252 and 17.249" in compare.chat.text
+        told = " ".join(compare.chat.text.split())
+        assert 'differs from token 4 on: " pivot" without drafts (41.24% against 41.20%)' in told
+        assert '" middle" with (41.27% against 41.19%)' in told
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
         marked = {}

@@ -93,7 +93,7 @@ def tree(tmp_path: Path) -> Path:
 def test_text_files_and_directories_are_offered(tree: Path) -> None:
     matching = PathCompletion(tree).matching
     assert matching("no") == ("north/", "Nonsense.txt", "notes.md")
-    assert matching("") == ("north/", "Nonsense.txt", "notes.md", "other.md")
+    assert matching("") == ("north/", "Nonsense.txt", "notes.md", "other.md", 'quo"te.md')
     assert matching("ot") == ("other.md", "notes.md")
     assert matching("north/") == ("north/in it.md",)
     assert matching(".hi") == (".hidden",)

@@ -120,8 +120,8 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
     file.write_text("[sampling]\ntop_k = 7")
     async with open_panel(file, flags={"sampling.temp": 0.2}, pair={"sampling.top_p": 0.9}) as panel:
         for words, line in (
-            ("temp", "temp 0.2 flag"),
-            ("top_k", "top_k 7 settings file"),
+            ("temp", "temp 0.2 command line"),
+            ("top_k", "top_k 7 settings.toml"),
             ("top_p", "top_p 0.9 pair"),
             ("min_p", "min_p 0.05"),
             ("ctx", "ctx ↻ 8192 at most"),
@@ -131,7 +131,9 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         await panel.find("top_k")
         await panel.chat.shows("Keep the K most probable; 0 keeps all.")
         assert "A whole number between 0 and 1,000,000. Default: 40." in panel.chat.text
-        assert "sampling.top_k in settings.toml, --top-k; from the settings file, instead of 40" in panel.chat.text
+        assert "sampling.top_k in settings.toml, --top-k; from settings.toml, instead of 40" in panel.chat.text
+        await panel.find("min_p")
+        await panel.chat.shows("sampling.min_p in settings.toml, --min-p; the default")
 
 
 async def test_what_is_typed_first_replaces_the_value(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -11,6 +12,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.compare.difference import Difference, explain
+from app.compare.difference_lines import parting_lines
 from app.compare.lossless import (
     EVERYTHING,
     Checks,
@@ -20,7 +22,7 @@ from app.compare.lossless import (
     check_sampled,
     statement,
 )
-from app.compare.race import Run, in_process, race
+from app.compare.race import Run, VerifyStep, in_process, race
 from app.compare.report import compared, comparison_lines, lossless_lines
 from app.compare.suite import Prompt
 from app.engine.types import DraftParams, SamplingParams
@@ -48,9 +50,10 @@ class Rounding(FakeModel):
     def __init__(self, rule: Rule, gap: float, moves: float) -> None:
         super().__init__(rule)
         self.gap, self.moves, self.width = gap, moves, 1
+        self.remembers = False
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
-        self.width = n_outputs
+        self.width = max(n_outputs, self.width) if self.remembers else n_outputs
         super().decode(tokens, n_outputs)
 
     def _row(self) -> np.ndarray:
@@ -101,14 +104,19 @@ def test_a_near_tie_is_told_with_both_logits() -> None:
     assert found.alone[0] - found.alone[1] == pytest.approx(0.05, abs=1e-4)
     assert found.batched[1] - found.batched[0] == pytest.approx(0.03, abs=1e-4)
     assert found.moved == pytest.approx(0.08, abs=1e-4)
-    assert found.why.startswith("a near-tie: the two are 0.05 logits apart")
+    assert found.p_alone is not None
+    assert found.p_alone[0] / found.p_alone[1] == pytest.approx(math.exp(0.05), rel=1e-3)
+    assert found.p_batched is not None
+    assert found.p_batched[1] / found.p_batched[0] == pytest.approx(math.exp(0.03), rel=1e-3)
+    assert found.why.startswith("a near-tie: rounding differs with")
+    assert "(here 4, without drafts 1)" in found.why
 
 
 def test_a_batch_that_moves_too_much_is_no_rounding() -> None:
     found = explained(rounding_pair(gap=2.0, moves=4.0))
 
     assert found.near_tie is False
-    assert "a real difference: the batch moved a logit by 4" in found.why
+    assert "a real difference: tokens checked at once moved a logit by 4" in found.why
 
 
 def test_a_token_that_the_logits_do_not_explain_is_a_real_difference() -> None:
@@ -119,7 +127,7 @@ def test_a_token_that_the_logits_do_not_explain_is_a_real_difference() -> None:
     found = explain(pair, plain, wrong, GREEDY, never)
     assert found is not None
     assert found.near_tie is False
-    assert "the batch moved the logits only by up to 0" in found.why
+    assert "tokens checked at once moved a logit by 0 at most" in found.why
 
 
 def test_a_first_token_can_differ_too() -> None:
@@ -182,7 +190,48 @@ def test_the_report_shows_where_and_why() -> None:
 
     assert f"differs from token {PLACE + 1} on" in text
     assert "a near-tie" in text
-    assert "in a batch of 4" in text
+    assert "without drafts" in text
+    assert "tokens checked at once (here 4" in text
+    assert "batch" not in text
+    assert "logit" not in text
+
+
+def test_a_token_behind_a_wider_batch_is_explained_by_that_batch() -> None:
+    """A round without a draft computes one token, on cells that wider batches have rounded."""
+    pair = rounding_pair(0.05, 0.08)
+    plain, drafted = runs(pair)
+    single = replace(drafted, steps=tuple(s for s in drafted.steps if s.first + s.tokens <= PLACE))
+    alone = [VerifyStep(i, 1, 0, 0, 0) for i in range(single.steps[-1].first + single.steps[-1].tokens, 12)]
+    model = pair.samplers[0]._model
+    assert isinstance(model, Rounding)
+    model.remembers, model.width = True, 1
+    found = explain(pair, plain, replace(single, steps=(*single.steps, *alone)), GREEDY, never)
+
+    assert found is not None
+    assert (found.width, found.near_tie) == (1, True)
+    assert "(here 1 after several, without drafts always 1)" in found.why
+
+
+def test_probabilities_have_the_decimals_that_tell_them_apart() -> None:
+    tie = Difference(
+        3,
+        11,
+        12,
+        " a",
+        "",
+        5,
+        (1.0, 1.0),
+        (1.0, 1.0),
+        0.1,
+        near_tie=True,
+        why="",
+        p_alone=(0.25, 0.2),
+        p_batched=(0.2, 0.20004),
+    )
+    assert parting_lines(tie)[0] == (
+        'differs from token 4 on: " a" without drafts (25.000% against 20.000%), '
+        "control token 12 with (20.004% against 20.000%)"
+    )
 
 
 # Lossless

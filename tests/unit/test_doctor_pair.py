@@ -108,7 +108,7 @@ def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
     assert found.target.on_cpu
     assert situation is not None
     assert situation.measured is None
-    assert {cause.label for cause in diagnose(situation)} <= {"load", "clock", "heat", "file", "quota"}
+    assert {cause.label for cause in diagnose(situation)} <= {"load", "tandem", "clock", "heat", "file", "quota"}
 
 
 def test_without_the_demo_too_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

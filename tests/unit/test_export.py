@@ -156,6 +156,32 @@ def test_what_was_exported_is_imported(
     store.close()
 
 
+@pytest.mark.parametrize("name", ["all.json", "all.md"])
+def test_what_is_there_already_is_not_imported_again(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    out = tmp_path / name
+    run("--all", "--output", str(out))
+    store = Store.open(filled)
+    (quicksort,) = (summary.id for summary in store.summaries() if summary.title == "Quicksort")
+    store.add(quicksort, Role.USER, "And mergesort?", parent=store.load(quicksort).tree.leaf)
+    (turin,) = (summary.id for summary in store.summaries() if summary.title == "Trip to Turin")
+    store.delete(turin)
+    store.close()
+    assert import_(arguments("import", str(out))) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "     3  Quicksort  (2 messages, already there, and 1 more since)",
+        "     4  Trip to Turin  (2 messages)",
+        "     1  Trip to Trieste  (2 messages, already there)",
+        "3 conversations, 1 new",
+    ]
+    store = Store.open(filled)
+    assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
+    assert len(store.summaries()) == 3
+    store.close()
+
+
 def test_a_bad_file_changes_nothing(filled: Path, tmp_path: Path) -> None:
     before = filled.read_bytes()
     bad = tmp_path / "bad.json"

@@ -136,7 +136,8 @@ class TestOff:
 
         assert strategy.status.source == "off"
         assert strategy.status.reason == (
-            "two rows cost 2.0x one row here and a drafted token 0.30x, so even nearly perfect drafts would reach 1.00x"
+            "checking two tokens at once takes 2.0x the time of one here and drafting one 0.30x, so even nearly "
+            "perfect drafts would reach 1.00x"
         )
 
 

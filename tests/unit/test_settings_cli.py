@@ -136,15 +136,48 @@ def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     shown = json.loads(capsys.readouterr().out)
     assert shown["settings"]["sampling.temp"]["value"] == 0.2
     assert shown["settings"]["sampling.temp"]["from"] == "preset"
-    assert shown["settings"]["sampling.top_k"]["from"] == "settings file"
+    assert shown["settings"]["sampling.top_k"]["from"] == "settings.toml"
     assert shown["presets"]["brief"] == {"answer.system": "Short."}
     for name in ("preset", "temp", "top_k", "presets.brief"):
         assert main(["settings", "unset", name]) == 0
     assert file.read_text() == ""
     assert main(["settings"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "sampling.temp              0.8" in lines
+    assert ["sampling.temp", "0.2", "pair"] in [line.split() for line in lines]
     assert lines[-1] == "presets: precise, creative, coder"
+
+
+def test_what_a_pair_says_itself_is_shown_with_its_name(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text(
+        '[pairs.own]\ntitle = "My own"\ntarget = "x.gguf"\nsampling = { temperature = 0.3, top_k = 20 }\n'
+        "drafting = { n_max = 4 }\n"
+    )
+    file.write_text("[sampling]\ntop_k = 7")
+    assert main(["settings", "--pair", "own"]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "sampling.temp 0.3 pair",
+        "sampling.top_k 7 settings.toml",
+        "draft.mode fixed pair",
+        "pair: own, My own",
+    ):
+        assert line in shown
+
+    assert main(["settings", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pair"] == "demo"
+
+
+def test_settings_are_shown_also_where_the_pair_cannot_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text("[broken")
+    assert main(["settings"]) == 0
+    told = capsys.readouterr()
+    assert "sampling.temp" in told.out
+    assert "tandem: Without the settings of the pair: " in told.err
+    assert main(["settings", "--pair", "other"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -185,11 +218,13 @@ def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_mea
     assert not options(f"{PLAIN} --device CUDA1").placement.stored
 
 
-def test_the_list_says_what_the_panel_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings"]) == 0
+def test_the_list_says_what_the_panel_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models.toml").write_text('[pairs.plain]\ntarget = "x.gguf"\n')
+    assert main(["settings", "--pair", "plain"]) == 0
     listed = capsys.readouterr().out.splitlines()
 
     for setting in SETTINGS:
         (line,) = (line for line in listed if line.split()[:1] == [setting.name])
-        assert line.removeprefix(setting.name).strip() == value_text(setting, setting.default)
+        value = line.removeprefix(setting.name).removesuffix("default").strip()
+        assert value == value_text(setting, setting.default)
         assert f"default: {value_text(setting, setting.default)}" in _help(setting) or not setting.flags

@@ -12,6 +12,7 @@ import pytest
 from app.cli.doctor_pair import of_memory
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
+from app.hardware.busy import Busy
 from app.hardware.conditions import Conditions, conditions, resident_share
 from app.hardware.pair_view import DRAFT, TARGET, DeviceNeed, ModelPlace, PairView
 from app.hardware.slow.diagnosis import diagnose
@@ -28,7 +29,7 @@ GOOD = Situation(
     pair=PairView("pair", "A pair", "", (BIG, SMALL), (ROOM,), target_source="owner/big-GGUF"),
     threads=8,
     cores=8,
-    conditions=Conditions(usable=16, processors=16, load=0.2, throttled=0.0, clock_cap=1.0, heat_events=0),
+    conditions=Conditions(usable=16, processors=16, busy=Busy(0.2, 0.4), throttled=0.0, clock_cap=1.0, heat_events=0),
     card="CUDA0",
     resident=1.0,
     measured=Measured({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, 0.5e6, 9.8e6, accepted=800, judged=1000),
@@ -89,7 +90,8 @@ def test_a_good_pair_has_no_cause(situation: Situation) -> None:
         (replace(ON_CPU, threads=12), "threads", "--threads 8"),
         (replace(ON_CPU, threads=32), "threads", "--threads 16"),
         (replace(on_cpu(quota=4.0), threads=8), "threads", "--threads 4"),
-        (on_cpu(load=9.0), "load", "End what runs"),
+        (on_cpu(busy=Busy(others=9.0)), "load", "End what runs"),
+        (on_cpu(busy=Busy(tandems=9.0, others=1.0)), "tandem", "Wait until it has answered."),
         (on_cpu(clock_cap=0.5), "clock", "power profile"),
         (on_cpu(heat_events=7), "heat", "Let it cool"),
         (replace(ON_CPU, resident=0.25), "file", "read once"),
@@ -116,7 +118,7 @@ def test_what_does_not_fit_comes_first() -> None:
 
 
 def test_the_processor_does_not_matter_where_it_computes_nothing() -> None:
-    hot = replace(GOOD.conditions, load=30.0, clock_cap=0.3, heat_events=9, throttled=0.9, quota=1.0)
+    hot = replace(GOOD.conditions, busy=Busy(9.0, 20.0), clock_cap=0.3, heat_events=9, throttled=0.9, quota=1.0)
 
     assert diagnose(replace(GOOD, conditions=hot, threads=64)) == ()
 

@@ -39,8 +39,8 @@ def impossibility(costs: CostModel, n_max: int) -> str:
     """Why no draft can win, as a clause that names the measured costs."""
     plain = costs.target_ns(1, 0)
     return (
-        f"two rows cost {costs.target_ns(2, 0) / plain:.1f}x one row here and a drafted token "
-        f"{costs.draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
+        f"checking two tokens at once takes {costs.target_ns(2, 0) / plain:.1f}x the time of one here and drafting "
+        f"one {costs.draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
         f"{ceiling(costs, 0, n_max, costs.draft_ns):.2f}x"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.hardware.slow.situation import Cause, Situation
 
 _BUSY = 0.3
-"""Runnable threads for each processor, from other programs; the doctor itself is a few hundredths."""
+"""Of all processors, taken by somebody else; less is what every system does beside."""
 _CUT = 0.01
 _CAPPED = 0.97
 _COLD = 0.9
@@ -46,14 +46,21 @@ def _throttled(s: Situation) -> Cause | None:
 
 
 def _busy(s: Situation) -> Cause | None:
-    c = s.conditions
-    if not s.uses_processor or c.load is None or c.load < _BUSY * c.processors:
+    taken = s.conditions.busy.others if s.conditions.busy is not None else 0.0
+    return _shared(s, "load", "Other programs take", taken, "End what runs beside it.")
+
+
+def _another_tandem(s: Situation) -> Cause | None:
+    taken = s.conditions.busy.tandems if s.conditions.busy is not None else 0.0
+    return _shared(s, "tandem", "Another Tandem is at work and takes", taken, "Wait until it has answered.")
+
+
+def _shared(s: Situation, label: str, who: str, taken: float, hint: str) -> Cause | None:
+    n = s.conditions.processors
+    if not s.uses_processor or taken < _BUSY * n:
         return None
-    text = (
-        f"The load of the last minute is {c.load:.1f} on {c.processors} processor{'s' * (c.processors != 1)}: what "
-        "other programs take is missing here."
-    )
-    return Cause("load", text, 1 + c.load / c.processors, measured=False, hint=("End what runs beside it.",))
+    text = f"{who} {taken:.1f} of {n} processor{'s' * (n != 1)} at the moment, which are missing here."
+    return Cause(label, text, 1 + taken / n, measured=False, hint=(hint,))
 
 
 def _capped(s: Situation) -> Cause | None:
@@ -81,4 +88,4 @@ def _cold(s: Situation) -> Cause | None:
     return Cause("file", text, _WEIGHT_COLD, measured=False, hint=("It is read once; a second answer is faster.",))
 
 
-LOOKS = (_threads, _throttled, _busy, _capped, _heat, _cold)
+LOOKS = (_threads, _throttled, _busy, _another_tandem, _capped, _heat, _cold)

@@ -1,4 +1,4 @@
-"""Whether the next answers are drafted, as keys and commands change it."""
+"""Whether answers are drafted, as keys and commands change it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.ui.chat.session import Phase
 
 if TYPE_CHECKING:
+    from app.ui.listening.engine import Engine
     from app.ui.screens.chat import ChatScreen
 
 
@@ -15,10 +16,12 @@ class DraftSwitch:
 
     Args:
         screen: The chat.
+        engine: Who drafts.
     """
 
-    def __init__(self, screen: ChatScreen) -> None:
+    def __init__(self, screen: ChatScreen, engine: Engine) -> None:
         self._screen = screen
+        self._engine = engine
         self._session = screen.session
 
     def toggle(self) -> None:
@@ -35,9 +38,10 @@ class DraftSwitch:
         """On or off; returns what that means, as a sentence."""
         self._session.drafting = on
         self.show()
-        return f"The next answer is {'drafted' if on else 'decoded plainly'}."
+        return self._session.whether_drafted
 
     def show(self) -> None:
-        """Say what the next answer is drafted by."""
+        """Say what answers are drafted by, and let the engine do so; also in the middle of one."""
         session = self._session
+        self._engine.draft(session.is_drafting)
         self._screen.status.source(session.source, drafting=session.is_drafting, n_max=session.n_max)

@@ -42,12 +42,13 @@ class ChatSession:
         self.phase = Phase.LOADING
         self.pair: PairInfo | None = None
         self.drafting = settings.drafting is not None
-        """Whether the next answer is drafted."""
+        """Whether answers are drafted, the running one too; see `Engine.draft`."""
         self._mode = settings.drafting
         self.waiting: str | None = None
         """A prompt sent while the models load."""
         self.request: int | None = None
         """The number of the running answer."""
+        self._can_switch = False
         self.asked: str | None = None
         """The last prompt that an answer was asked for."""
         self._said: tuple[Message, ...] = ()
@@ -88,6 +89,13 @@ class ChatSession:
         if self._live is not None and self.settings.drafting is None:
             return "Drafting is off in the settings; /draft auto turns it on."
         return "There is no draft model."
+
+    @property
+    def whether_drafted(self) -> str:
+        """What the user's last word about drafting means, as a sentence."""
+        how = "drafted" if self.drafting else "decoded plainly"
+        runs = self.phase is Phase.ANSWERING and self._can_switch
+        return f"This answer is {how} from here on." if runs else f"The next answer is {how}."
 
     @property
     def source(self) -> str:
@@ -185,6 +193,7 @@ class ChatSession:
 
     def _request(self, prompt: str, said: tuple[Message, ...], begun: Begun | None = None) -> AnswerRequest:
         settings = self.settings
+        self._can_switch = settings.drafting is not None
         # A conversation from a file may begin with a system message of its own; templates take one, in front.
         own = said[:1] if said and said[0].role is Role.SYSTEM else ()
         system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
@@ -193,7 +202,7 @@ class ChatSession:
         return AnswerRequest(
             messages=(*system, *turns, Message(Role.USER, prompt)),
             sampling=settings.sampling,
-            drafting=settings.drafting if self.drafting else None,
+            drafting=settings.drafting,
             max_tokens=settings.max_tokens,
             stops=settings.stops,
             begun=begun,

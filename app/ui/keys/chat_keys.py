@@ -21,7 +21,7 @@ KEYS: list[BindingType] = [
         "toggle_drafting",
         "draft",
         id="chat.drafting",
-        tooltip="Draft the next answers, or decode them plainly",
+        tooltip="Draft answers, or decode them plainly; also in the middle of one",
         priority=True,
     ),
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -53,12 +53,24 @@ def every_key(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str,
 
 
 def keys_of(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> list[Key]:
-    """What the keys of one place do; of two bindings for one thing the first one tells what it is."""
+    """What the keys of one place do, one row for each.
+
+    Of two bindings for one thing the first one tells what it is. Of two things on one key the first one goes before
+    the other where both could be meant.
+    """
     found: dict[str, list[Binding]] = {}
     for binding in Binding.make_bindings(bindings):
         if binding.tooltip or binding.description:
             found.setdefault(binding.action, []).append(binding)
-    return [_key(together, changed) for together in found.values()]
+    rows: dict[str, Key] = {}
+    for key in (_key(together, changed) for together in found.values()):
+        before = rows.get(key.keys)
+        if before is not None:
+            rows[key.keys] = replace(before, does=f"{before.does}, else {key.does[:1].lower()}{key.does[1:]}")
+        elif not any(key.keys in shown.split("/") for shown in rows):
+            # Else a row such as left/right has it already.
+            rows[key.keys] = key
+    return list(rows.values())
 
 
 def _keys_before_others(kind: type[DOMNode], changed: Mapping[str, str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.chat.attached import Attachment, compose, rough_tokens
 from app.chat.textfile import MAX_BYTES, MissingFile, read_text, text_size
 from app.errors import AppError
+from app.source import home_expanded
 from app.ui.prompt.references import Reference, references
 from app.ui.text import size, tokens
 
@@ -111,12 +112,12 @@ def _find(reference: Reference, base: Path, *, but_missing: bool = False) -> Nam
     missing: MissingFile | None = None
     for name in reference.readings:
         try:
-            path = base / Path(name).expanduser()
+            path = base / home_expanded(name)
             return Named(name, path, text_size(path, name))
         except MissingFile as error:
             missing = error
-        except (RuntimeError, ValueError):
-            # A home directory that nobody has.
+        except ValueError:
+            # A home directory of a user whom no system can have.
             missing = MissingFile(f"There is no file {name}.")
         except AppError:
             if reference.must_exist or reference.quoted:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from app.chat.textfile import looks_binary
 from app.engine.text import printable
+from app.source import home_expanded
 
 MOST = 50
+_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
+"""Spaces that people have in names, though Python calls them unprintable."""
 _HEAD = 1024
 _BINARY = re.compile(
     r"\.(?:7z|a|avif|bin|bmp|bz2|class|db|dll|docx|dylib|exe|gguf|gif|gz|ico|jar|jpe?g|lib|mkv|mov|mp3|mp4|npy|o|obj|odt"
@@ -51,9 +54,9 @@ class PathCompletion:
         head, _, tail = typed.rpartition("/")
         head += "/" if "/" in typed else ""
         try:
-            folder = self._base / Path(head or ".").expanduser()
-        except (RuntimeError, ValueError):
-            # Nobody has that home directory.
+            folder = self._base / home_expanded(head or ".")
+        except ValueError:
+            # Of a user whom no system can have.
             return ()
         wanted = tail.casefold()
         entries = [each for each in self._entries(folder) if wanted in each.folded and _is_offered(each, tail)]
@@ -77,8 +80,8 @@ def _read(folder: Path) -> Iterator[_Entry]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
-            # Half a character cannot be typed, and a quotation mark or a control could not be read back.
-            if not name.isprintable() or printable(name) != name or '"' in name:
+            # Half a character cannot be typed, and a control or a line end could not be read back.
+            if not _SPACES.sub(" ", name).isprintable() or printable(name) != name:
                 continue
             with suppress(OSError):
                 yield _Entry(name, name.casefold(), entry.is_dir())

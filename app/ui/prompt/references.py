@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.chat.attached import file_reference
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
-_REFERENCE = re.compile(r"""(?<![^\s('"])@(?:"(?P<quoted>[^"\n]*)(?P<closed>"?)|(?P<bare>[^\s"@][^\s"]*))""")
+_REFERENCE = re.compile(r"""(?<![^\s('"])@(?:"(?P<quoted>(?:[^"\n]|"")*)(?P<closed>"?)|(?P<bare>[^\s"@][^\s"]*))""")
 _AFTER = ".,;:!?)]}'"
 """What ends a sentence around a path rather than the path."""
 _SEPARATORS = re.compile(r"[/\\~]")
@@ -27,7 +27,7 @@ class Reference:
     Attributes:
         start: Of the `@`.
         end: After its last character.
-        path: As typed, without quotes.
+        path: As typed, without quotes around it; one in it is typed twice.
         quoted: Whether it is in quotes.
     """
 
@@ -52,9 +52,14 @@ class Reference:
 def references(text: str) -> Iterator[Reference]:
     """Every `@path`, in order."""
     for found in _REFERENCE.finditer(text):
-        path = found["quoted"] if found["bare"] is None else found["bare"]
+        path = _path(found)
         if path:
             yield Reference(found.start(), found.end(), path, found["bare"] is None)
+
+
+def _path(found: re.Match[str]) -> str:
+    bare = found["bare"]
+    return str(found["quoted"]).replace('""', '"') if bare is None else str(bare)
 
 
 def reference_at(text: str, cursor: int) -> Reference | None:
@@ -62,8 +67,7 @@ def reference_at(text: str, cursor: int) -> Reference | None:
     head = text[:cursor]
     for found in _REFERENCE.finditer(head):
         if found.end() == cursor and not found["closed"]:
-            path = found["quoted"] if found["bare"] is None else found["bare"]
-            return Reference(found.start(), cursor, path, found["bare"] is None)
+            return Reference(found.start(), cursor, _path(found), found["bare"] is None)
     if re.search(r"""(?<![^\s('"])@$""", head):
         return Reference(cursor - 1, cursor, "")
     return None

@@ -112,7 +112,7 @@ class ChatScreen(Screen[None], Even):
         self._pairs = pairs
         self._bridge = bridge
         self.sending = Sending(self)
-        self.draft_switch = DraftSwitch(self)
+        self.draft_switch = DraftSwitch(self, engine)
         self.tokens = TokenMode(self, engine)
         changes = PairChanges(engine, self.session, loads=loads)
         self.pair_loading = PairLoading(self, changes)

@@ -143,21 +143,19 @@ def _option(option: str, shown: Shown, default: str) -> Content:
 
 def _whence(shown: Shown) -> str:
     if shown.origin is Origin.DEFAULT:
-        return ""
-    said = f"; from {_ARTICLES.get(shown.origin, shown.origin.value)}"
+        return "; the default"
+    said = f"; from {_named(shown.origin)}"
     if shown.below is None:
         return said
     value, origin = shown.below
-    whose = "" if origin is Origin.DEFAULT else f" of {_ARTICLES.get(origin, origin.value)}"
+    whose = "" if origin is Origin.DEFAULT else f" of {_named(origin)}"
     return f"{said}, instead of {value_text(shown.setting, value)[:24]}{whose}"
 
 
-_ARTICLES = {
-    Origin.FLAG: "the command line",
-    Origin.PRESET: "the preset",
-    Origin.FILE: "the settings file",
-    Origin.PAIR: "the pair",
-}
+def _named(origin: Origin) -> str:
+    """An origin within a sentence."""
+    is_name = origin in (Origin.CONVERSATION, Origin.FILE)
+    return origin.value if is_name else f"the {origin.value}"
 
 
 def _capital(text: str) -> str:

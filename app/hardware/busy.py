@@ -1,0 +1,102 @@
+"""Who else computes at this moment: other Tandems, and everything that is none.
+
+The system's own figure, the load, is a mean of the last minute. It counts the answer that this very user has just had,
+so it only says whether a look is worth half a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import PureWindowsPath
+
+import psutil
+
+_WINDOW_S = 0.5
+_QUIET = 0.15
+"""Load for each processor below which nobody can take much."""
+_IDLE = ("idle", "iowait")
+_COUNTED_TWICE = ("guest", "guest_nice")
+"""Linux counts what a virtual machine takes as its user's time as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Processor time so far, in seconds.
+
+    Attributes:
+        at: When, by a monotonic clock.
+        all: Of everybody.
+        mine: Of this process and of what it ran.
+        tandems: Of each other Tandem, by its number.
+    """
+
+    at: float
+    all: float
+    mine: float
+    tandems: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """What others take, in processors.
+
+    Attributes:
+        tandems: Other Tandems.
+        others: Programs that are none.
+    """
+
+    tandems: float = 0.0
+    others: float = 0.0
+
+
+def busy(processors: int) -> Busy | None:
+    """What others take now; half a second's work if they take anything. None where the system does not tell."""
+    try:
+        if os.getloadavg()[0] < _QUIET * processors:
+            return Busy()
+        return between(_sample, lambda: time.sleep(_WINDOW_S))
+    except (AttributeError, OSError, psutil.Error):
+        return None
+
+
+def between(sample: Callable[[], Sample], wait: Callable[[], object]) -> Busy:
+    """What others took between two samples."""
+    before = sample()
+    wait()
+    after = sample()
+    seconds = max(after.at - before.at, 1e-3)
+    # One that has begun or ended in between cannot be told from the others.
+    tandems = sum(max(0.0, spent - before.tandems[n]) for n, spent in after.tandems.items() if n in before.tandems)
+    others = (after.all - before.all) - (after.mine - before.mine) - tandems
+    return Busy(tandems / seconds, max(0.0, others) / seconds)
+
+
+def is_tandem(command: list[str]) -> bool:
+    """Whether a command line is that of a Tandem."""
+    # The installed command is a script, behind an interpreter or not. The path of any system is one of Windows too.
+    if any(PureWindowsPath(word).stem.lower() == "tandem" for word in command[:2]):
+        return True
+    by_module = any(flag == "-m" and f"{module}.".startswith("app.") for flag, module in pairwise(command))
+    return by_module and command[0] == sys.executable
+
+
+def _sample() -> Sample:
+    times = psutil.cpu_times()._asdict()
+    counted = sum(spent for kind, spent in times.items() if kind not in (*_IDLE, *_COUNTED_TWICE))
+    mine = os.times()
+    tandems = {}
+    for process in psutil.process_iter():
+        # Whoever ends meanwhile, or belongs to somebody else, says nothing.
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and is_tandem(process.cmdline()):
+                spent = process.cpu_times()
+                tandems[process.pid] = spent.user + spent.system
+    return Sample(
+        time.monotonic(), counted, mine.user + mine.system + mine.children_user + mine.children_system, tandems
+    )

@@ -1,0 +1,131 @@
+"""Files with odd names in a prompt: what completion puts in is what is then read, and folds again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.chat.attached import Attachment, compose, split
+from app.ui.commands.command import Commands
+from app.ui.prompt.completion import Completion, Kind
+from app.ui.prompt.including import estimate, gather
+from app.ui.prompt.references import completed, references
+from tests.ui.chat_driver import open_chat
+
+NAMES = [
+    "plain.txt",
+    "two words.txt",
+    " leading and trailing ",
+    "-dash.txt",
+    "--flag",
+    "~home.txt",
+    "@at.txt",
+    "it's.txt",
+    "'quoted'.txt",
+    "dots...",
+    "brackets(1)[2].txt",
+    "#hash & $HOME %d.txt",
+    "日本語 ファイル.txt",
+    "naïve.txt",
+    "emoji🎉.txt",
+    "no\N{NO-BREAK SPACE}break.txt",
+]
+IMPOSSIBLE_ON_WINDOWS = [
+    'a"b.txt',
+    'a""b.txt',
+    '"all".txt',
+    '"',
+    'two "words" and a space.txt',
+    "back\\slash.txt",
+    'back\\"both.txt',
+    "star*?.txt",
+    "ends in a colon:",
+]
+if sys.platform != "win32":
+    NAMES += IMPOSSIBLE_ON_WINDOWS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("its text", encoding="utf-8")
+    completion = Completion(Commands(()), tmp_path)
+    site = completion.site("see @", 5)
+    assert site is not None
+    (offered,) = completion.offer(site)
+    question = f"see {offered.value}and say"
+
+    (reference,) = references(question)
+    assert reference.path == name
+    message = gather(question, (), tmp_path, None)
+    assert split(message) == (question, (Attachment(reference.path, "its text"),))
+    assert "8 B" in estimate(question, (), tmp_path, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_typed_of_it_so_far_finds_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("its text", encoding="utf-8")
+    completion = Completion(Commands(()), tmp_path)
+    whole = completed(name).rstrip(" ").removesuffix('"') if completed(name).startswith('@"') else f"@{name}"
+    for cursor in range(len('@"x') if whole.startswith('@"') else len("@x"), len(whole) + 1):
+        if whole[2:cursor].count('"') % 2:
+            # One of two that belong together ends it.
+            continue
+        site = completion.site(whole[:cursor], cursor)
+        assert site is not None
+        assert site.kind is Kind.REFERENCE
+        assert len(completion.offer(site)) == 1, whole[:cursor]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
+def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> None:
+    folder = tmp_path / 'my "own"'
+    folder.mkdir()
+    (folder / "a b.txt").write_text("its text")
+    completion = Completion(Commands(()), tmp_path)
+    site = completion.site("@my", 3)
+    assert site is not None
+    (first,) = completion.offer(site)
+    assert first.value == '@"my ""own""/'
+    site = completion.site(first.value, len(first.value))
+    assert site is not None
+    (second,) = completion.offer(site)
+
+    assert gather(second.value, (), tmp_path, None) == compose(
+        second.value, [Attachment('my "own"/a b.txt', "its text")]
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
+def test_a_name_that_no_line_can_hold_is_not_offered(tmp_path: Path) -> None:
+    for name in ("new\nline.txt", "bell\x07.txt", "tab\t.txt"):
+        (tmp_path / name).write_text("its text")
+    completion = Completion(Commands(()), tmp_path)
+    site = completion.site("@", 1)
+
+    assert site is not None
+    assert completion.offer(site) == []
+
+
+def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("its text")
+    message = gather('see @"plain.txt"', (), tmp_path, None)
+
+    assert split(message) == ('see @"plain.txt"', (Attachment("plain.txt", "its text"),))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
+async def test_tab_puts_an_odd_name_in_and_enter_sends_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'a"b.txt').write_text("its text")
+    async with open_chat() as chat:
+        await chat.pilot.press("@", "a", "tab")
+        await chat.until(lambda: chat.prompt == '@"a""b.txt" ')
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        said = chat.engine.requests[0].messages[-1].content
+        assert said == compose('@"a""b.txt"', [Attachment('a"b.txt', "its text")])
+        await chat.shows('▸ a"b.txt  8 B')

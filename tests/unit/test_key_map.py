@@ -1,0 +1,40 @@
+"""The list of all keys, from the bindings."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from textual.binding import Binding
+
+from app.ui.keys.chat_keys import KEYS
+from app.ui.keys.listing import Key, keys_of
+from app.ui.screens.own_keys import places
+
+
+def test_two_things_on_one_key_are_one_row() -> None:
+    found = keys_of(KEYS, {})
+
+    assert [key.does for key in found if key.keys == "esc"] == ["Stop editing, else stop the answer; its text stays"]
+
+
+def test_every_key_has_one_row_in_its_place() -> None:
+    for place in places():
+        counts = Counter(key.keys for key in keys_of(place, {}))
+        assert not [keys for keys, n in counts.items() if n > 1]
+
+
+def test_a_key_that_another_row_names_has_none_of_its_own() -> None:
+    both = [
+        Binding("left", "step(-1)", "branches", key_display="left/right", id="a"),
+        Binding("right", "step(1)", "next", id="b"),
+    ]
+
+    assert keys_of(both, {}) == [Key("left/right", "Branches")]
+    assert keys_of(both, {"b": "n"}) == [Key("left/right", "Branches"), Key("n", "Next", "right")]
+
+
+def test_a_key_of_the_users_own_parts_what_was_on_one_key() -> None:
+    found = keys_of(KEYS, {"chat.stop": "f9"})
+
+    assert Key("esc", "Stop editing") in found
+    assert Key("f9", "Stop the answer; its text stays", "esc") in found

@@ -1,0 +1,142 @@
+"""Drafting turned off and on in the middle of an answer: from the next round on, and the text stays the same."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
+from app.request import AnswerRequest
+from app.responder import answer
+from app.worker import EngineWorker
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+PROMPT = "hello"
+
+
+def never() -> bool:
+    return False
+
+
+def request(drafting: Drafting) -> AnswerRequest:
+    return AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, max_tokens=24)
+
+
+def pair() -> FakePair:
+    return FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+
+
+def ticking() -> Callable[[], int]:
+    clock = iter(range(0, 10**9, 1000))
+    return lambda: next(clock)
+
+
+def events(riders: FakePair, drafting: Drafting, drafts: Callable[[], bool]) -> list[Event]:
+    return list(answer(riders, 1, request(drafting), never, clock=ticking(), drafts=drafts))
+
+
+def steps(seen: list[Event]) -> list[StepCompleted]:
+    return [event for event in seen if isinstance(event, StepCompleted)]
+
+
+def finished(seen: list[Event]) -> Finished:
+    assert isinstance(seen[-1], Finished)
+    return seen[-1]
+
+
+def drafted(seen: list[Event]) -> list[int]:
+    """Drafted tokens so far, after each step."""
+    return [step.stats.draft_n for step in steps(seen)]
+
+
+PLAIN = finished(events(pair(), None, lambda: True)).text
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
+    riders = pair()
+    seen = events(riders, drafting, lambda: False)
+
+    assert finished(seen).text == PLAIN
+    assert (finished(seen).plan.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
+    assert not any(isinstance(event, Measuring) for event in seen)
+    assert not any(isinstance(event, PromptProgressed) and event.drafting for event in seen)
+    assert riders.remembered == 0
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
+    riders = pair()
+    seen: list[Event] = []
+    for event in answer(riders, 1, request(drafting), never, clock=ticking(), drafts=lambda: len(steps(seen)) < 3):
+        seen.append(event)
+
+    assert finished(seen).text == PLAIN
+    counts = drafted(seen)
+    assert counts[2] > 0
+    assert set(counts[2:]) == {counts[2]}
+    assert all(step.drafting is None for step in steps(seen)[3:])
+    assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
+    riders = pair()
+    # A pair that was never measured would be measured before an answer, not in its middle.
+    list(riders.calibrate(never))
+    seen: list[Event] = []
+    for event in answer(riders, 1, request(drafting), never, clock=ticking(), drafts=lambda: len(steps(seen)) >= 4):
+        seen.append(event)
+
+    assert finished(seen).text == PLAIN
+    assert drafted(seen)[3] == 0
+    assert drafted(seen)[-1] > 0
+    read = [event.total for event in seen if isinstance(event, PromptProgressed) and event.drafting]
+    assert set(read) == {len(PROMPT) + 4}
+    assert finished(seen).plan.mode != "off"
+    assert riders.remembered == isinstance(drafting, AutoDraft)
+
+
+def test_off_and_on_again_catches_up() -> None:
+    rounds = iter(range(1000))
+    seen = events(pair(), FIXED, lambda: next(rounds) not in (2, 3, 4))
+
+    assert finished(seen).text == PLAIN
+    counts = drafted(seen)
+    assert counts[2] == counts[3] == counts[4] == counts[5] < counts[6]
+
+
+def test_what_the_draft_reads_later_is_not_the_rounds_time() -> None:
+    def spent(begins: int) -> int:
+        rounds = iter(range(1000))
+        return finished(events(pair(), FIXED, lambda: next(rounds) >= begins)).stats.predicted_ns
+
+    plain = finished(events(pair(), None, lambda: True)).stats.predicted_ns
+    assert spent(0) < spent(20) < plain
+
+
+def test_the_worker_lets_every_answer_know() -> None:
+    heard: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(heard.put)
+    worker.draft(False)
+    worker.load(lambda cancel, progress: pair())
+    worker.answer(request(FIXED))
+    seen: list[Event] = []
+    while not seen or not isinstance(seen[-1], Finished):
+        seen.append(heard.get(timeout=30))
+    assert finished(seen).stats.draft_n == 0
+    assert isinstance(seen[0], Loaded)
+
+    worker.draft(True)
+    worker.answer(request(FIXED))
+    seen = []
+    while not seen or not isinstance(seen[-1], Finished):
+        seen.append(heard.get(timeout=30))
+    assert finished(seen).stats.draft_n > 0
+    assert worker.close(30)
