@@ -25,10 +25,13 @@ class Whereabouts:
         self._keeper = keeper
 
     async def begin_anew(self) -> None:
-        """Begin an empty conversation."""
+        """Begin an empty conversation, and write in it."""
+        self._screen.prompt.focus()
+        await self._leave()
+
+    async def _leave(self) -> None:
         screen, unsent = self._screen, self._screen.unsent
         screen.steering.leave()
-        screen.prompt.focus()
         await screen.take_back()
         await self._go_to(self._keeper.leave(unsent))
 
@@ -42,7 +45,8 @@ class Whereabouts:
             if opened := self._keeper.open(conversation, unsent):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
-            await self.begin_anew()
+            # The keys stay where the one that brings it back is.
+            await self._leave()
 
     async def _go_to(self, opened: Opened) -> None:
         screen, session = self._screen, self._screen.session
