@@ -91,11 +91,16 @@ class Column:
     def take_out(self, leaving: Set[Entry]) -> None:
         """Take entries out."""
         first = min((entry.number for entry in leaving), default=len(self.entries))
-        self.entries = [entry for entry in self.entries if entry not in leaving]
-        self._rows[first:] = [entry.rows(self._width) for entry in self.entries[first:]]
+        staying = [
+            (entry, rows)
+            for entry, rows in zip(self.entries[first:], self._rows[first:], strict=True)
+            if entry not in leaving
+        ]
+        self.entries[first:] = [entry for entry, _ in staying]
+        self._rows[first:] = [rows for _, rows in staying]
         for entry in leaving:
             if entry.widget is not None:
-                del self._mounted[entry.widget]
+                self._mounted.pop(entry.widget, None)
         self._count(first)
 
     def holds(self, entry: Entry) -> bool:
