@@ -133,7 +133,7 @@ async def messages(count: int) -> None:
     async with watched(store) as (chat, watch):
 
         def shows(words: str) -> Callable[[], bool]:
-            return lambda: words in chat.text
+            return partial(_in, chat, words)
 
         ends = shows("The last message.")
         await opening(chat, watch, "open", number, ends)
@@ -165,13 +165,17 @@ async def asking(chat: Chat, watch: Watch) -> None:
 
     def ends() -> None:
         chat.engine.finishes()
-        chat.pilot.app.call_later(chat.screen._listener.listen)
+        chat.screen.post_message(chat.screen.EventsArrived())
 
     tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.request is None))
     await watch.key("answer again", "ctrl+r", lambda: chat.screen.session.request is not None)
     chat.engine.says("another one")
     await rest(chat)
     tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.request is None))
+
+
+def _in(chat: Chat, words: str) -> bool:
+    return words in chat.text
 
 
 async def streaming(chat: Chat, watch: Watch) -> None:
@@ -181,9 +185,9 @@ async def streaming(chat: Chat, watch: Watch) -> None:
 
         def says(n: int = n) -> None:
             chat.engine.says(f"word{n} of it, ")
-            chat.pilot.app.call_later(chat.screen._listener.listen)
+            chat.screen.post_message(chat.screen.EventsArrived())
 
-        times.append((await watch.time(says, lambda n=n: f"word{n}" in chat.text))[0])
+        times.append((await watch.time(says, partial(_in, chat, f"word{n}")))[0])
     _tell_many("an update while an answer comes", times)
 
 

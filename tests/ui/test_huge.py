@@ -18,7 +18,7 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.ui.reading.document import MarkdownDocument
-from app.ui.widgets import even, gradual, message, plain_text
+from app.ui.widgets import even, message, plain_text
 from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
 from app.ui.widgets.column import Column, Entry
 from app.ui.widgets.markdown import ModelMarkdown
@@ -53,7 +53,7 @@ def whole(text: str) -> list[str]:
 
 
 async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradual, "_AT_ONCE", 50)
+    monkeypatch.setattr(ModelMarkdown, "AT_ONCE", 50)
     read, typed = ModelMarkdown.read, list[str]()
     async with conversation("go", ANSWER) as chat:
 
@@ -76,7 +76,7 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
 
 
 async def test_what_comes_while_a_long_text_is_read_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradual, "_AT_ONCE", 50)
+    monkeypatch.setattr(ModelMarkdown, "AT_ONCE", 50)
     app = App[None]()
     async with app.run_test() as pilot:
         view = ModelMarkdown()
@@ -90,7 +90,7 @@ async def test_what_comes_while_a_long_text_is_read_follows_it(monkeypatch: pyte
 
 
 async def test_an_answer_that_goes_before_it_is_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradual, "_AT_ONCE", 50)
+    monkeypatch.setattr(ModelMarkdown, "AT_ONCE", 50)
     monkeypatch.setattr(message, "_DEAR", 100)
     async with open_chat():
         gone = AnswerMessage(AbsentAnswer(ANSWER)).absent()
@@ -105,7 +105,7 @@ async def test_an_answer_that_goes_before_it_is_read_is_read_again(monkeypatch: 
 @settings(max_examples=100, deadline=None)
 def test_a_prompt_in_pieces_is_copied_as_it_was_typed(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gradual, "_AT_ONCE", 7)
+        patch.setattr(PlainText, "AT_ONCE", 7)
         patch.setattr(plain_text, "_LONGEST_ROW", 5)
         view = PlainText(text)
         while not view.is_whole:

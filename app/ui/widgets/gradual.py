@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from app.ui.widgets.rows_view import RowsView
+from typing import ClassVar
 
-_AT_ONCE = 16_000
-"""Characters that are read before keys have their turn: about a twentieth of a second."""
+from app.ui.widgets.rows_view import RowsView
 
 
 class Gradual(RowsView):
     """Shows text. The beginning of a long one is there at once; the rest follows as soon as that is drawn."""
+
+    AT_ONCE: ClassVar[int]
+    """Characters that are read before keys have their turn: about a twentieth of a second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +34,7 @@ class Gradual(RowsView):
             self.call_after_refresh(self._read_on)
 
     def _read_on(self) -> None:
-        piece, self._unread = self._unread[:_AT_ONCE], self._unread[_AT_ONCE:]
+        piece, self._unread = self._unread[: self.AT_ONCE], self._unread[self.AT_ONCE :]
         self.read(piece)
         if self.is_attached:
             self.on_mount()

@@ -13,6 +13,8 @@ class ModelMarkdown(Gradual):
         document: What was laid out before.
     """
 
+    AT_ONCE = 16_000
+
     def __init__(self, document: MarkdownDocument | None = None) -> None:
         super().__init__()
         self.document = document or MarkdownDocument()

@@ -21,6 +21,8 @@ class PlainText(Gradual):
         text: All of it, without what could steer a terminal.
     """
 
+    AT_ONCE = 64_000
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self._last = ""
