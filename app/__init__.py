@@ -22,6 +22,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     source      where a model comes from                        child       processes that may die
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
     gguf        the header of a model file                      model_names     what a model is called everywhere
+    processors  those that may be used, and what other programs do with them
     waking_clock  time in which this process ran                paths, sizes, json_file, atomic, file_lock
     errors      every failure that a user can cause, with a sentence and a way out
 """

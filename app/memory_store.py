@@ -15,7 +15,7 @@ from typing import Any
 from app import json_file
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
-from app.engine.tuning.guard import Ledger, Trial
+from app.engine.tuning.guard import Trial
 from app.engine.tuning.memory import Memory
 
 FORMAT = 1
@@ -25,8 +25,7 @@ log.addHandler(logging.NullHandler())
 
 def save(path: Path, memory: Memory) -> None:
     """Write a memory in one step; a disk that refuses is logged and costs the next run a measurement."""
-    profile, trial = memory.costs.profile, memory.trial
-    scale = memory.costs.scale
+    profile, scale = memory.costs.profile, memory.costs.scale
     raw = {
         "format": FORMAT,
         # The scale is today's clock and load; it is folded in so that the next run starts from what was seen last.
@@ -39,8 +38,7 @@ def save(path: Path, memory: Memory) -> None:
         "gain": max(0.0, memory.gain),
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
-        "trial": {"on": trial.on, "gap": trial.gap, "mean": trial.mean, "variance": trial.variance},
-        "balance": memory.ledger.balance,
+        "trial": {"on": memory.trial.on},
         "idle_answers": memory.idle_answers,
         "least_ns": memory.least_ns,
     }
@@ -74,17 +72,11 @@ def _memory(raw: dict[str, Any]) -> Memory:
         per_cell_row=_number(raw["per_cell_row"]),
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
     )
-    trial, balance = raw["trial"], _number(raw["balance"])
     return Memory(
         costs=CostModel(profile),
         model=_table(model_table, raw["model"]),
         lookup=_table(lookup_table, raw["lookup"]),
-        trial=Trial(
-            on=bool(trial["on"]),
-            gap=max(Trial.FIRST_GAP, min(Trial.LONGEST_GAP, int(trial["gap"]))),
-        ),
-        # A debt is not carried over: the verdict that it led to is.
-        ledger=Ledger(balance=min(Ledger.CAP, max(Ledger.START, balance))),
+        trial=Trial(on=bool(raw["trial"]["on"])),
         gain=min(1.0, _number(raw["gain"])),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
         least_ns=_number(raw.get("least_ns", 0)),

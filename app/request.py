@@ -89,6 +89,9 @@ class LoadedPair(Protocol):
     def remember(self) -> None:
         """Keep `memory` for the next run."""
 
+    def give_way(self) -> None:
+        """Leave processors to other programs, or take them back; called before an answer and in every round."""
+
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
         """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
 

@@ -17,6 +17,7 @@ from app.engine.types import (
     DraftLost,
     DraftParams,
     FinishReason,
+    GenerationEvent,
     Origin,
     PromptProgress,
     Step,
@@ -72,42 +73,54 @@ def answer(
     prompt = pair.build_prompt(request.messages, request.begun)
     sampler = pair.new_sampler(request.sampling)
     try:
-        yield from _answer(pair, request_id, request, prompt, sampler, cancelled, inspected, clock)
+        pair.give_way()
+        if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
+            # A stop while measuring leaves no memory; the answer below then ends before it begins.
+            with suppress(Interrupted):
+                for share in pair.calibrate(cancelled):
+                    yield Measuring(request_id, share)
+        strategy = _strategy(pair, request.drafting, clock)
+        plan = _plan(pair, request, strategy, sampler)
+        stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
+        collector = _Collector(pair.piece, stream, request.begun)
+        generator = Generator(pair.target, strategy, sampler, clock)
+        steps = generator.run(
+            Request(
+                prompt=prompt.tokens,
+                is_end=pair.is_end,
+                max_tokens=request.max_tokens,
+                observe=collector.observe,
+                cancelled=cancelled,
+                inspected=inspected,
+            )
+        )
+        yield from _told(pair, request_id, steps, collector)
+        reason = generator.finish or FinishReason.STOP
+        collector.flush(ended=reason is FinishReason.STOP)
+        if rest := collector.take():
+            yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
+        if isinstance(strategy, AutomaticDrafting):
+            pair.remember()
+        yield Finished(
+            request=request_id,
+            reason=reason,
+            # Where the answer may go on, the space at its end belongs to it.
+            text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
+            reasoning=collector.reasoning.strip(),
+            stats=generator.stats.snapshot(),
+            plan=plan,
+            drafting=strategy.status,
+        )
     finally:
         sampler.close()
 
 
-def _answer(
-    pair: LoadedPair,
-    request_id: int,
-    request: AnswerRequest,
-    prompt: BuiltPrompt,
-    sampler: SeededSampler,
-    cancelled: Cancelled,
-    inspected: Callable[[], bool],
-    clock: Clock,
+def _told(
+    pair: LoadedPair, request_id: int, steps: Iterator[GenerationEvent], collector: _Collector
 ) -> Iterator[Event]:
-    if isinstance(request.drafting, AutoDraft) and _must_measure(pair):
-        # A stop while measuring leaves no memory; the answer below then ends before it begins.
-        with suppress(Interrupted):
-            for share in pair.calibrate(cancelled):
-                yield Measuring(request_id, share)
-    strategy = _strategy(pair, request.drafting, clock)
-    generator = Generator(pair.target, strategy, sampler, clock)
-    plan = _plan(pair, request, strategy, sampler)
-    stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
-    collector = _Collector(pair.piece, stream, request.begun)
-    run = generator.run(
-        Request(
-            prompt=prompt.tokens,
-            is_end=pair.is_end,
-            max_tokens=request.max_tokens,
-            observe=collector.observe,
-            cancelled=cancelled,
-            inspected=inspected,
-        )
-    )
-    for event in run:
+    """What the engine does, in text."""
+    for event in steps:
+        pair.give_way()
         match event:
             case PromptProgress(drafting, done, total):
                 yield PromptProgressed(request_id, drafting, done, total)
@@ -115,22 +128,6 @@ def _answer(
                 yield StepCompleted(request_id, collector.take(), stats, status, _details(pair, event))
             case DraftLost(reason=why):
                 yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
-    reason = generator.finish or FinishReason.STOP
-    collector.flush(ended=reason is FinishReason.STOP)
-    if rest := collector.take():
-        yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status)
-    if isinstance(strategy, AutomaticDrafting):
-        pair.remember()
-    yield Finished(
-        request=request_id,
-        reason=reason,
-        # Where the answer may go on, the space at its end belongs to it.
-        text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
-        reasoning=collector.reasoning.strip(),
-        stats=generator.stats.snapshot(),
-        plan=plan,
-        drafting=strategy.status,
-    )
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:

@@ -18,9 +18,9 @@ from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.llama.cancel import CancelFlag
 from app.ui.app import make_app
+from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
-from app.ui.session import Phase
-from app.ui.settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings
 from app.worker import EngineWorker
 
 _HERE = Path(__file__).parent

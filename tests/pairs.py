@@ -39,6 +39,7 @@ class FakePair:
         self.closed = False
         self.memory: Memory | None = None
         self.remembered = 0
+        self.gave_way = 0
 
     can_draft = True
 
@@ -48,6 +49,9 @@ class FakePair:
 
     def remember(self) -> None:
         self.remembered += 1
+
+    def give_way(self) -> None:
+        self.gave_way += 1
 
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
         text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")

@@ -14,7 +14,7 @@ from app.cli.bench_lossless import check_lossless
 from app.cli.bench_task import BenchTask, read_task
 from app.cli.measured_on import measured_on
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
-from app.compare.benchmark import Progress, Raced, benchmark, figures, rows
+from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import measure, verdict
@@ -66,19 +66,8 @@ class _Benchmark:
         contenders = contenders_of(pair, task.options, task.fixed)
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
-        steps = Steps(
-            benchmark(
-                pair,
-                contenders,
-                task.prompts,
-                task.request,
-                task.repeat,
-                self._session.cancel,
-                time.perf_counter_ns,
-                oracle=task.oracle,
-                keep=self._keep,
-            )
-        )
+        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle)
+        steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
         for at in steps:
             self._show(at)
         self._status.clear()

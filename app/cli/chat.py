@@ -11,14 +11,14 @@ from app.cli.engine import make_engine
 from app.cli.flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener
-from app.cli.options import open_desk
+from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.process import read_process
 from app.errors import UsageError
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
-from app.ui.setups import PairService
-from app.ui.tuning import Tuning
+from app.ui.pairs.setups import PairService
+from app.ui.pairs.tuning import Tuning
 
 if TYPE_CHECKING:
     from app.chat.store import Store
@@ -31,7 +31,7 @@ _CHOOSING = ("pair", "target", "draft")
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files = choose_pair(vars(args))
-    opener = Opener(open_desk(read_flags(args), pair), pair, files, read_process(args))
+    opener = Opener(open_settings(read_flags(args), pair), pair, files, read_process(args))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -42,8 +42,8 @@ def chat(args: argparse.Namespace) -> int:
 
     with left_alone():
         from app.ui.app import make_app
-        from app.ui.paste_parser import take_pastes_whole
-        from app.ui.stderr_guard import guarded_stderr
+        from app.ui.terminal.paste_parser import take_pastes_whole
+        from app.ui.terminal.stderr_guard import guarded_stderr
 
     def store() -> Store:
         from app.chat.store import Store
@@ -59,7 +59,7 @@ def chat(args: argparse.Namespace) -> int:
         pairs=pairs,
         first_run=first_run,
         store=store,
-        tuning=Tuning(opener.desk, opener.again),
+        tuning=Tuning(opener.live, opener.again),
     )
     take_pastes_whole()
     try:
@@ -79,10 +79,10 @@ def chat(args: argparse.Namespace) -> int:
 
 def _pairs(opener: Opener) -> PairService:
     """The pairs to choose from."""
-    from app.ui.pairs_service import Pairs, Surroundings
+    from app.ui.pairs.service import Pairs, Surroundings
 
     def machine() -> tuple[str, Room]:
-        from app.fitting.room import place
+        from app.fitting.place import place
 
         here = place()
         return here.line, here.room

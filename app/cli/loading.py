@@ -105,6 +105,7 @@ def wanted_params(options: Options) -> PairParams:
         target=target,
         draft=draft,
         n_threads=options.n_threads,
+        gives_way=options.tuned_threads,
         n_ctx=options.n_ctx,
         memory_dir=memory_dir(),
         model=placement.model,

@@ -18,13 +18,13 @@ from app.errors import AppError, UsageError
 from app.events import Event, Failed
 from app.registry import SetUp
 from app.settings.build import of_pair
-from app.settings.desk import Desk
 from app.settings.layers import Layer, Resolved
+from app.settings.live import LiveSettings
 from app.sizes import gigabytes
 from app.source import HubModel
-from app.ui.settings import ChatSettings, applied
-from app.ui.setups import Choice
-from app.ui.ways import NoRoomError, Way
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.ways import NoRoomError, Way
+from app.ui.settings.chat_settings import ChatSettings, applied
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
@@ -36,14 +36,14 @@ class Opener:
     """Opens pairs with the settings as they are then.
 
     Args:
-        desk: The settings.
+        live: The settings.
         pair: What is opened first.
         files: Where its files are, or None.
         process: Where everything runs.
     """
 
-    def __init__(self, desk: Desk, pair: Pair, files: SetUp | None, process: Process) -> None:
-        self.desk = desk
+    def __init__(self, live: LiveSettings, pair: Pair, files: SetUp | None, process: Process) -> None:
+        self.live = live
         self.process = process
         self._pair = pair
         self._files = files
@@ -54,14 +54,14 @@ class Opener:
         Raises:
             UsageError: The settings cannot be meant with it; the pair before it stays.
         """
-        before = self._pair, self._files, self.desk.pair
+        before = self._pair, self._files, self.live.pair
         self._pair, self._files = pair, files
         try:
-            self.desk.ride(of_pair(pair.sampling, pair.drafting))
+            self.live.ride(of_pair(pair.sampling, pair.drafting))
             return self.again()
         except UsageError:
             self._pair, self._files = before[:2]
-            self.desk.ride(before[2])
+            self.live.ride(before[2])
             raise
 
     def again(self) -> Choice:
@@ -71,12 +71,12 @@ class Opener:
             UsageError: The flags contradict each other.
         """
         try:
-            options = self._options(self.desk.resolved(), self._pair, self._files)
+            options = self._options(self.live.resolved(), self._pair, self._files)
         except UsageError as error:
-            self.desk.leave_placement_out(error.message)
-            options = self._options(self.desk.resolved(), self._pair, self._files)
-        self.desk.loading()
-        return Choice(PairLoader(options), applied(ChatSettings(options.pair.title), self.desk.resolved()))
+            self.live.leave_placement_out(error.message)
+            options = self._options(self.live.resolved(), self._pair, self._files)
+        self.live.loading()
+        return Choice(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
 
     def with_flags(self, flags: Sequence[str]) -> Options:
         """What these flags would mean behind those that are given; flags that name models take the place of the pair.
@@ -85,13 +85,13 @@ class Opener:
             AppError: They cannot be meant together, or the models are not known.
         """
         layer, pair, files = self._meant(flags)
-        return self._options(self.desk.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
+        return self._options(self.live.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
 
     def take(self, flags: Sequence[str]) -> Choice:
         """Take these flags as well, from here on; see `with_flags`."""
         self.with_flags(flags)
         layer, pair, files = self._meant(flags)
-        self.desk.give(layer)
+        self.live.give(layer)
         return self.open(pair, files)
 
     def _options(self, settings: Resolved, pair: Pair, files: SetUp | None) -> Options:

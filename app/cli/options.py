@@ -20,9 +20,9 @@ from app.hardware.cpu import default_threads
 from app.paths import settings_file
 from app.registry import SetUp
 from app.settings.build import drafting, of_pair, sampling
-from app.settings.desk import Desk
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
+from app.settings.live import LiveSettings
 from app.settings.tree import MODES
 
 _LOOKS = ("appearance", "keys")
@@ -78,35 +78,35 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES) -> Opti
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)
-    desk = open_desk(flags, pair)
-    refuse_problems(desk)
-    settings = desk.resolved()
+    live = open_settings(flags, pair)
+    refuse_problems(live)
+    settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
-        settings = open_desk({**flags, "draft.mode": "auto"}, pair).resolved()
+        settings = open_settings({**flags, "draft.mode": "auto"}, pair).resolved()
     return replace(options_of(settings, pair, files), process=read_process(args))
 
 
-def open_desk(flags: Layer, pair: Pair) -> Desk:
+def open_settings(flags: Layer, pair: Pair) -> LiveSettings:
     """The settings with the file of this machine's user.
 
     Raises:
         UsageError: The flags contradict each other or the pair.
     """
-    return Desk(SettingsFile(settings_file()), flags, of_pair(pair.sampling, pair.drafting))
+    return LiveSettings(SettingsFile(settings_file()), flags, of_pair(pair.sampling, pair.drafting))
 
 
-def refuse_problems(desk: Desk) -> None:
+def refuse_problems(live: LiveSettings) -> None:
     """Raise UsageError if the file holds anything wrong that concerns answers; looks and keys do not."""
-    if desk.content.unreadable:
-        raise UsageError(desk.content.unreadable, "Mend it, or move it away.")
-    wrong = [problem for problem in desk.content.problems if not problem.name.startswith(_LOOKS)]
-    if desk.file is not None and wrong:
+    if live.content.unreadable:
+        raise UsageError(live.content.unreadable, "Mend it, or move it away.")
+    wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
+    if live.file is not None and wrong:
         more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
         raise UsageError(
-            desk.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
+            live.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
         )
-    if desk.problems:
-        raise UsageError(f"{settings_file()}: {desk.problems[0].text}", "Mend it there, or with: tandem settings")
+    if live.problems:
+        raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Mend it there, or with: tandem settings")
 
 
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:

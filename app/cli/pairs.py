@@ -19,7 +19,7 @@ from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import check_lines, parameters
 from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
-from app.fitting.room import place
+from app.fitting.place import place
 from app.hub import store
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair

@@ -9,9 +9,9 @@ import sys
 from app.engine.text import printable
 from app.errors import UsageError
 from app.paths import settings_file
-from app.settings.desk import Desk
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import Origin
+from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
 from app.settings.tree import SETTINGS, Setting, find, nearest
 
@@ -28,9 +28,9 @@ def settings(args: argparse.Namespace) -> int:
     elif args.action == "unset":
         _unset(file, args.name)
     else:
-        desk = Desk(file)
-        _out(json.dumps(_as_json(desk), ensure_ascii=False) if "json" in args else "\n".join(_lines(desk)))
-        for sentence in desk.sentences():
+        live = LiveSettings(file)
+        _out(json.dumps(_as_json(live), ensure_ascii=False) if "json" in args else "\n".join(_lines(live)))
+        for sentence in live.sentences():
             print(f"tandem: {sentence}", file=sys.stderr)
     return 0
 
@@ -43,7 +43,7 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
         raise UsageError(setting.wrong(name, printable(text))) from None
     if preset and not setting.in_preset:
         raise UsageError(f"{setting.name} cannot be part of a preset.")
-    if not preset and (refusal := Desk(file).refusal(setting.name, value)):
+    if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
         raise UsageError(refusal)
     file.set(setting.name, value, preset)
 
@@ -79,8 +79,8 @@ def _named(name: str) -> tuple[str, Setting]:
     return preset, setting
 
 
-def _lines(desk: Desk) -> list[str]:
-    now = desk.resolved()
+def _lines(live: LiveSettings) -> list[str]:
+    now = live.resolved()
     lines = []
     for setting in SETTINGS:
         shown = " ".join(printable(setting.said(now[setting.name])).split())
@@ -88,12 +88,12 @@ def _lines(desk: Desk) -> list[str]:
         origin = now.origin(setting.name)
         whence = "" if origin is Origin.DEFAULT else origin.value
         lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {whence}".rstrip())
-    own = [name for name in desk.presets if name not in BUILT_IN]
+    own = [name for name in live.presets if name not in BUILT_IN]
     return [*lines, "", f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
 
 
-def _as_json(desk: Desk) -> dict[str, object]:
-    now = desk.resolved()
+def _as_json(live: LiveSettings) -> dict[str, object]:
+    now = live.resolved()
     return {
         "file": str(settings_file()),
         "settings": {
@@ -108,9 +108,9 @@ def _as_json(desk: Desk) -> dict[str, object]:
             }
             for setting in SETTINGS
         },
-        "presets": {name: dict(values) for name, values in desk.presets.items()},
-        "keys": dict(desk.content.keys),
-        "problems": list(desk.sentences()),
+        "presets": {name: dict(values) for name, values in live.presets.items()},
+        "keys": dict(live.content.keys),
+        "problems": list(live.sentences()),
     }
 
 

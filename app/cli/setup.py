@@ -16,7 +16,7 @@ from app.cli.pair_lines import PROBLEM, check_lines, progress_line
 from app.cli.trial import trial
 from app.engine.text import printable
 from app.errors import AppError, Interrupted, UsageError
-from app.fitting.room import place
+from app.fitting.place import place
 from app.hub import store
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why

@@ -93,42 +93,58 @@ class Progress:
     event: RaceProgress | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is raced.
+
+    Attributes:
+        contenders: Who takes part, plain decoding first.
+        prompts: The suite.
+        request: How to answer; a system message stays in front of every prompt.
+        repeat: Counted runs of each contender on each prompt.
+        oracle: Whether to reckon it.
+    """
+
+    contenders: Sequence[Contender]
+    prompts: Sequence[Prompt]
+    request: AnswerRequest
+    repeat: int
+    oracle: bool = True
+
+    @property
+    def n_runs(self) -> int:
+        """Runs in all, warm-up included."""
+        return len(self.contenders) * (len(self.prompts) * self.repeat + 1)
+
+
 def benchmark(
     pair: LoadedPair,
-    contenders: Sequence[Contender],
-    prompts: Sequence[Prompt],
-    request: AnswerRequest,
-    repeat: int,
+    plan: Plan,
     cancelled: Cancelled,
     clock: Clock,
-    *,
-    oracle: bool = True,
     keep: Callable[[Raced], None] = lambda raced: None,
 ) -> Generator[Progress, None, list[Raced]]:
     """Race over every prompt; the first one also warms everybody up.
 
     Args:
         pair: Whose costs and draft the oracle is reckoned from.
-        contenders: Who takes part, plain decoding first.
-        prompts: The suite.
-        request: How to answer; a system message stays in front of every prompt.
-        repeat: Counted runs of each contender on each prompt.
+        plan: What is raced.
         cancelled: Ends it; what is done stays.
         clock: Monotonic nanoseconds, for the time left.
-        oracle: Whether to reckon it.
         keep: Given every prompt as soon as it is done, so that nothing waits for the end.
 
     Returns:
         The prompts that were done: a stopped one counts with the rounds that everybody finished, if there are any.
     """
     done: list[Raced] = []
-    total = len(contenders) * (len(prompts) * repeat + 1)
+    total = plan.n_runs
     n_runs, started = 0, clock()
-    for number, prompt in enumerate(prompts):
+    for number, prompt in enumerate(plan.prompts):
         if cancelled():
             break
-        asked = replace(request, messages=(*request.messages, Message(Role.USER, prompt.text)))
-        steps = Steps(race(contenders, asked, repeat, cancelled, warm_up_tokens=0 if number else WARM_UP_TOKENS))
+        asked = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
+        warm_up = 0 if number else WARM_UP_TOKENS
+        steps = Steps(race(plan.contenders, asked, plan.repeat, cancelled, warm_up_tokens=warm_up))
         for event in steps:
             n_runs += isinstance(event, RunEnded)
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9 if n_runs else None
@@ -138,7 +154,7 @@ def benchmark(
         if not rounds:
             continue
         bound = None
-        if oracle and not cancelled():
+        if plan.oracle and not cancelled():
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9
             yield Progress(prompt, n_runs, total, left, "the bound of these drafts")
             bound = reckon_oracle(pair, prompt, rounds[0], cancelled)

@@ -92,6 +92,9 @@ class Tap:
     def remember(self) -> None:
         self._pair.remember()
 
+    def give_way(self) -> None:
+        """Nothing: what is compared has the same number of threads throughout."""
+
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
         prompt = self._pair.build_prompt(messages, begun)
         self.prompt = tuple(prompt.tokens)

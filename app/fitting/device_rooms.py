@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from app.hardware.checks import Listed
-from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
+from app.hardware.device_room import DeviceRoom, fast_devices, main_memory_room
 from app.hardware.machine import main_memory
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
         if device.kind in ("gpu", "igpu", "software"):
             kind = cast('Literal["gpu", "igpu", "software"]', device.kind)
             cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
-    return (*cards, DeviceRoom(MAIN, "cpu", "CPU", available))
+    return (*cards, main_memory_room(available))
 
 
 def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:

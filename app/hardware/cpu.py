@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from app.hardware.cgroup import Read, cpu_quota
+from app.processors import usable_processors
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
@@ -29,7 +29,7 @@ def read_file(path: str) -> str:
 
 def affinity() -> int:
     """Hardware threads that this process may run on."""
-    return len(_allowed())
+    return len(usable_processors())
 
 
 def default_threads(read: Read = read_file) -> int:
@@ -38,12 +38,12 @@ def default_threads(read: Read = read_file) -> int:
     Where the operating system does not tell which processors share a core, every processor counts. A container's quota
     counts too: threads beyond it are stopped in the middle of a batch, and the others wait for them.
     """
-    return _within_quota(len(_cores(_allowed(), read)), read)
+    return _within_quota(len(_cores(usable_processors(), read)), read)
 
 
 def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
     """Numbers of threads worth trying, increasing: half the cores, the strong ones, all, all hardware threads."""
-    allowed = _allowed()
+    allowed = usable_processors()
     cores = len(_cores(allowed, read))
     strong = _apple_strong() or len(_cores(_strong(allowed, read), read))
     wanted = {cores // 2, strong, cores, len(allowed)}
@@ -53,13 +53,6 @@ def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
 def _within_quota(n: int, read: Read) -> int:
     quota = cpu_quota(read)
     return max(1, n if quota is None else min(n, math.floor(quota)))
-
-
-def _allowed() -> frozenset[int]:
-    try:
-        return frozenset(os.sched_getaffinity(0))
-    except AttributeError:
-        return frozenset(range(os.cpu_count() or 1))
 
 
 def _cores(cpus: frozenset[int], read: Read) -> set[str]:

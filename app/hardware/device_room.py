@@ -43,6 +43,11 @@ class DeviceRoom:
         return replace(self, free_bytes=free)
 
 
+def main_memory_room(free_bytes: int) -> DeviceRoom:
+    """Main memory with so much of it free."""
+    return DeviceRoom(MAIN, "cpu", "CPU", free_bytes)
+
+
 def fast_devices(rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceRoom, ...]:
     """The devices that layers go to unless told otherwise, the fastest first; () where only the processor is left.
 

@@ -15,6 +15,7 @@ from app.engine.drafters import ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import MAX_ROWS, CostModel
+from app.engine.tuning.giving_way import GivingWay
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
@@ -34,6 +35,7 @@ from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
+from app.processors import others_seconds, usable_processors
 
 CALIBRATION_NS = 4_000_000_000
 """Longest wait for the first measurement of a pair; what it leaves open is learned while answering."""
@@ -62,6 +64,8 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self._params = params
+        self._giving_way = self._new_giving_way()
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
         target_file = open_model_file(params.target)
         draft_file = open_model_file(params.draft) if params.draft is not None else None
@@ -185,8 +189,27 @@ class NativePair:
 
     def _use(self, threads: Threads) -> None:
         self._params = replace(self._params, n_threads=threads.generation, n_threads_batch=threads.prompt)
+        self._giving_way = self._new_giving_way()
+        self._compute_with(self._most_threads)
+
+    @property
+    def _most_threads(self) -> int:
+        return max(self._params.n_threads, self._params.n_threads_batch or 1)
+
+    def _new_giving_way(self) -> GivingWay | None:
+        if not self._params.gives_way or not self.uses_processor:
+            return None
+        n_processors = len(usable_processors())
+        return GivingWay(self._compute_with, self._most_threads, n_processors, others_seconds, time.monotonic)
+
+    def _compute_with(self, most: int) -> None:
+        generation, prompt = self._params.n_threads, self._params.n_threads_batch or self._params.n_threads
         for context in self._contexts:
-            context.use_threads(threads.generation, threads.prompt)
+            context.use_threads(min(generation, most), min(prompt, most))
+
+    def give_way(self) -> None:
+        if self._giving_way is not None:
+            self._giving_way.look()
 
     def remember(self) -> None:
         """Keep what was learned for the next run."""

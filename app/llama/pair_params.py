@@ -32,6 +32,7 @@ class PairParams:
         rpc: Addresses of servers whose devices take part; only in a process that may die.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
             threads that changes its size between draft and target is made anew every time.
+        gives_way: Whether fewer threads compute while other programs need the processors.
         notices: What the user should know about these settings.
         memory: What both models were counted to take of each device; () where nobody counted.
     """
@@ -48,6 +49,7 @@ class PairParams:
     flash_attention: str = "auto"
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
+    gives_way: bool = False
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
 

@@ -7,5 +7,5 @@ checking   a table from a file that nobody vouches for, setting by setting
 file       settings.toml: read, changed in one step, never lost
 presets    named partial settings that come with Tandem
 build      from settings to what the engine is asked for
-desk       all of it for one running program, as the chat changes it
+live       all of it for one running program, which changes it as it goes
 """

@@ -1,15 +1,21 @@
 """The full-screen chat; the only importer of textual.
 
-app            the application: themes, keys that work everywhere, quitting
-screens/       one screen a file, its style sheet beside it
-widgets/       what the screens are made of; they show state and ask for changes
-session        what is being talked about and what may be asked next: plain values, no widgets
-bridge         worker events, from the worker's thread to the screen's
-shared_ears    lets a screen on top of the chat hear what the engine says about its own requests
-comparing      a comparison as the screen goes through it
-sending        from what was typed to the message that is sent: files read, commands done (command_table lists them)
-completion     what the text at the cursor could become; references, path_completion and past_prompts are its sources
-copying, notify, terminal, signals, paste_parser      the manners towards the terminal and the system
-stderr_guard   keeps what native code prints off the screen
+Imports run downwards only (`tool.importlinter` in pyproject.toml holds it):
+
+app            the application: keys that work everywhere, quitting
+screens        one screen a file, its style sheet beside it
+comparing      an answer with and without its draft, side by side
+chat           what the chat screen does, one concern a module
+prompt         where the user writes: completion, pastes, files that are included
+commands       what can be asked of the chat by name
+conversations  the conversations to choose from          messages   the one that goes on, on the screen
+pairs          which pairs there are, how setting one up goes, what to do when one does not fit
+readouts       what is measured, and how it is shown     settings   the settings, and what the chat takes from them
+keys           what they do and where they are shown     look       colours, themes
+keeping        the conversations in the store            listening  what the engine says, at the screen's own pace
+terminal       manners towards the terminal and the system
+widgets        parts that several screens are made of
+reading        text that grows at its end, as rows
+aside          work that may take its time               sweeping   the collector of cycles, out of the way
 text, names    from model output, numbers and model files to what is shown
 """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -15,46 +15,27 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
-from app.events import Event
-from app.request import AnswerRequest
-from app.ui.bridge import EventBridge
-from app.ui.conversation_commands import ConversationCommands
-from app.ui.copying import copy_text
-from app.ui.keeping import Keeper, StoreOpener
-from app.ui.looks import keep_theme, take_keys, wear
+from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
+from app.ui.commands.palette import chat_commands
+from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.keys.program_keys import PROGRAM_KEYS
+from app.ui.listening.bridge import EventBridge
+from app.ui.listening.engine import Engine, EngineFactory
+from app.ui.look.chosen import keep_theme, wear
+from app.ui.look.themes import DARK, LIGHT, our_names
+from app.ui.pairs.setups import Choice, PairService
+from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice, PairService
-from app.ui.signals import end_politely
+from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
-from app.ui.themes import DARK, LIGHT, our_names
-from app.ui.tuning import Tuning
+from app.ui.terminal.copying import copy_text
+from app.ui.terminal.signals import end_politely
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.worker import Job, Loader
+    from app.worker import Loader
 
 _QUIT_AGAIN_S = 2.0
-
-
-class Engine(Protocol):
-    """What the chat needs of `app.worker.EngineWorker`."""
-
-    def load(self, loader: Loader) -> None: ...
-
-    def answer(self, request: AnswerRequest) -> int: ...
-
-    def run(self, job: Job) -> int: ...
-
-    def cancel(self) -> None: ...
-
-    def inspect(self, on: bool) -> None: ...
-
-    def close(self, timeout: float | None = None) -> bool: ...
-
-
-EngineFactory = Callable[[Callable[[Event], None]], Engine]
-"""Makes an engine that reports to the given callback, on any thread."""
 
 
 class TandemApp(App[None]):
@@ -74,13 +55,7 @@ class TandemApp(App[None]):
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
     BINDING_GROUP_TITLE = "Program"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
-        Binding(
-            "ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True
-        ),
-        Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = PROGRAM_KEYS
 
     def __init__(
         self,
@@ -109,7 +84,7 @@ class TandemApp(App[None]):
         self.register_theme(LIGHT)
         self.theme = DARK.name
         if tuning is not None:
-            self._told = wear(self, tuning.desk)
+            self._told = wear(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
         self._chat = ChatScreen(
@@ -119,7 +94,7 @@ class TandemApp(App[None]):
             self._keeper,
             self._pairs,
             loads=self._has_pair,
-            desk=self._tuning.desk if self._tuning is not None else None,
+            live=self._tuning.live if self._tuning is not None else None,
         )
         return self._chat
 
@@ -151,10 +126,18 @@ class TandemApp(App[None]):
         # An answer that is to be shown before it is there waits for it.
         Thread(target=_read_ahead, daemon=True).start()
         if self._tuning is not None:
-            for sentence in [*self._told, *take_keys(self, self._tuning.desk)]:
+            for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
                 self._keeper.say(sentence)
 
-    @on(ChatScreen.PairsWanted)
+    def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
+        """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
+        if not wishes:
+            return []
+        from app.ui.screens.own_keys import take_keys
+
+        return take_keys(self, wishes)
+
+    @on(PairsWanted)
     def _open_pairs(self) -> None:
         """Let the user choose another pair; what is going on goes on."""
         if self._pairs is not None and self._is_at_chat:
@@ -165,21 +148,21 @@ class TandemApp(App[None]):
     async def _take_pair(self, choice: Choice | None) -> None:
         if choice is not None:
             self._has_pair = True
-            await self._chat.change_pair(choice)
+            await self._chat.pair_loading.change(choice)
             if choice.note:
                 await self._chat.messages.notice(choice.note)
-        self._chat.watch_downloads()
+        self._chat.pair_loading.watch_downloads()
 
-    @on(ChatScreen.ConversationsWanted)
+    @on(ConversationsWanted)
     def _open_conversations(self) -> None:
         """Let the user choose another conversation; what is going on goes on until then."""
         if self._keeper.is_open and self._is_at_chat:
             from app.ui.screens.conversations import ConversationsScreen
 
-            self.push_screen(ConversationsScreen(self._keeper), self._chat.open_found)
+            self.push_screen(ConversationsScreen(self._keeper), self._chat.whereabouts.open_found)
 
-    @on(ChatScreen.ComparisonWanted)
-    def _open_comparison(self, event: ChatScreen.ComparisonWanted) -> None:
+    @on(ComparisonWanted)
+    def _open_comparison(self, event: ComparisonWanted) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""
         if self._is_at_chat:
             from app.ui.screens.compare import CompareScreen
@@ -193,21 +176,21 @@ class TandemApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
-        from app.ui.key_map import key_map
+        from app.ui.keys.listing import every_key
         from app.ui.screens.key_list import KeyListScreen
 
         places = [self.screen, *self.screen.walk_children(), self]
-        self.push_screen(KeyListScreen(key_map(places, self._keymap)))
+        self.push_screen(KeyListScreen(every_key(places, self._keymap)))
 
-    @on(ChatScreen.SettingsWanted)
+    @on(SettingsWanted)
     def _open_settings(self) -> None:
         """Let the user change the settings; what is going on goes on."""
         if self._tuning is not None and self._is_at_chat:
             from app.ui.screens.settings import SettingsScreen
 
-            desk = self._tuning.desk
+            live = self._tuning.live
             screen = SettingsScreen(
-                desk,
+                live,
                 self._chat.session.effects.lines(),
                 sorted(self.available_themes),
                 on_change=self._wear_settings,
@@ -217,7 +200,7 @@ class TandemApp(App[None]):
     def _wear_settings(self) -> None:
         """Settings were changed: at once, for whoever quits from there comes back to them."""
         if self._tuning is not None:
-            wear(self, self._tuning.desk)
+            wear(self, self._tuning.live)
             self._chat.own_settings.changed()
 
     async def _take_settings(self, reload: bool | None) -> None:
@@ -228,12 +211,12 @@ class TandemApp(App[None]):
             except AppError as error:
                 self._keeper.say(f"{error.message} {error.hint}")
             else:
-                await self._chat.change_pair(choice)
+                await self._chat.pair_loading.change(choice)
 
     def watch_theme(self, theme: str) -> None:
         """A theme chosen among the commands is the one of the next start as well."""
         if self._tuning is not None and self.is_running:
-            told = keep_theme(theme, self._tuning.desk)
+            told = keep_theme(theme, self._tuning.live)
             if told:
                 self._keeper.say(told)
 
@@ -257,17 +240,7 @@ class TandemApp(App[None]):
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
-            yield SystemCommand("New", "Begin a new conversation", self._chat.action_restart)
-            yield SystemCommand("Compare", "One prompt with and without the draft", self._chat.action_compare)
-            yield SystemCommand("Tokens", "Show who wrote each token", self._chat.action_toggle_tokens)
-            yield SystemCommand("Numbers", "Show or hide the numbers", self._chat.action_toggle_panel)
-        if self._keeper.keeps and screen is self._chat:
-            yield SystemCommand("Conversations", "Look for a conversation", self._chat.action_conversations)
-            yield from ConversationCommands(self._chat, self._keeper)
-        if self._tuning is not None and screen is self._chat:
-            yield SystemCommand("Settings", "See and change every setting", self._chat.action_settings)
-        if self._pairs is not None and screen is self._chat:
-            yield SystemCommand("Models", "Choose, download or add a pair of models", self._chat.action_pairs)
+            yield from chat_commands(self._chat, self._keeper)
 
     def on_unmount(self) -> None:
         self._bridge.close()
@@ -287,7 +260,7 @@ class TandemApp(App[None]):
             hint.say("ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text, as far as the terminal lets us; see `app.ui.copying`."""
+        """Copy a text, as far as the terminal lets us; see `app.ui.terminal.copying`."""
         self._clipboard = text
         copy_text(self, text)
 
@@ -301,7 +274,7 @@ class TandemApp(App[None]):
 
 
 def _read_ahead() -> None:
-    import_module("app.ui.widgets.markdown")
+    import_module("app.ui.messages.markdown")
     from app.ui.reading.ahead import read_ahead
 
     read_ahead()

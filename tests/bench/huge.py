@@ -236,7 +236,7 @@ async def commands(chat: Chat, watch: Watch) -> None:
             await rest(chat)
 
             def do(line: str = line) -> None:
-                chat.pilot.app.call_later(screen._sending.do, line)
+                chat.pilot.app.call_later(screen.sending.do, line)
 
             tell(line.replace(folder, "."), *await watch.time(do, hint))
     press(chat, "ctrl+o")

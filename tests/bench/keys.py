@@ -107,7 +107,7 @@ def _stream(kind: str, length: str, store: str) -> None:
     """The chat over the engine that only sleeps."""
     from app.chat.store import Store
     from app.ui.app import make_app
-    from app.ui.settings import ChatSettings
+    from app.ui.settings.chat_settings import ChatSettings
     from tests.bench.streamer import Streamer
 
     def nothing(cancel: object, progress: object) -> object:

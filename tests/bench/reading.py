@@ -42,7 +42,7 @@ KINDS = {
 async def _update(chat: Chat, tokens: list[str]) -> None:
     segments = tuple(Segment(token, Origin.DRAFT if n % 4 else Origin.TARGET) for n, token in enumerate(tokens))
     chat.engine.emit(StepCompleted(len(chat.engine.requests), segments, STATS))
-    await chat.screen._listener.listen()
+    await chat.screen.listener.listen()
     await chat.pilot.pause()
 
 

@@ -24,7 +24,7 @@ _TEXT = (
 
 
 class Streamer:
-    """Satisfies `app.ui.app.Engine`.
+    """Satisfies `app.ui.listening.engine.Engine`.
 
     Args:
         emit: Receives its events.

@@ -17,9 +17,9 @@ from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel
-from app.ui.pairs_service import Pairs, Surroundings
-from app.ui.settings import ChatSettings
-from app.ui.setups import Card, Choice, Inquiry, Job, Stage
+from app.ui.pairs.service import Pairs, Surroundings
+from app.ui.pairs.setups import Card, Choice, Inquiry, Job, Stage
+from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
@@ -341,7 +341,7 @@ def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setti
 
 def test_the_screens_do_not_load_the_hubs_client() -> None:
     code = (
-        "import sys, app.ui.app, app.ui.screens.setup, app.ui.pairs_service\n"
+        "import sys, app.ui.app, app.ui.screens.setup, app.ui.pairs.service\n"
         "print(*[m for m in sys.modules if m.startswith(('huggingface_hub', 'httpx2', 'app.hub'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,6 +83,31 @@ def test_the_fastest_is_used_at_once_and_kept(
     # Another machine has other numbers to choose from.
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
     assert loading.with_threads(params) is params
+
+
+def test_other_programs_get_processors_and_give_them_back(
+    demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, busy = [0.0], [0.0]
+    monkeypatch.setattr("app.llama.pair.usable_processors", lambda: frozenset(range(4)))
+    monkeypatch.setattr("app.llama.pair.others_seconds", lambda: busy[0])
+    monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    params = PairParams(demo_target, demo_draft, 4, n_ctx=256, gives_way=True)
+    pair = load(params)
+    for others in (0.0, 2.0, 0.0):
+        seconds[0] += 1.0
+        busy[0] += others
+        pair.give_way()
+    pair.close()
+
+    # Target and draft.
+    assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
+
+
+def test_a_number_that_was_given_is_not_lowered(demo_target: Path, told: list[tuple[int, int]]) -> None:
+    given = argparse.Namespace(target=str(demo_target), threads=1)
+    assert not loading.wanted_params(read_options(given)).gives_way
+    assert loading.wanted_params(read_options(argparse.Namespace(target=str(demo_target)))).gives_way
 
 
 def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,10 @@ from app.fitting.fit_pair import DoesNotFitError, fitted
 from app.hardware.device_room import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
-from app.settings.desk import Desk
 from app.settings.layers import Layer
+from app.settings.live import LiveSettings
 from app.source import HubModel
-from app.ui.ways import NoRoomError, Way
+from app.ui.pairs.ways import NoRoomError, Way
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -47,7 +47,7 @@ def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
 
 
 def opener(options: Options, flags: Layer | None = None) -> Opener:
-    return Opener(Desk(None, flags), options.pair, options.files, options.process)
+    return Opener(LiveSettings(None, flags), options.pair, options.files, options.process)
 
 
 def refusal(options: Options) -> DoesNotFitError:
@@ -89,7 +89,7 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     choice = way.take()
     assert choice.settings == first.settings
     # What was taken stays for whatever is loaded next.
-    assert chat.desk.resolved()["model.ctx"] is not None
+    assert chat.live.resolved()["model.ctx"] is not None
     pair = choice.loader(CancelFlag(), lambda *_: True)
     assert pair.info.n_ctx < 8192
     pair.close()

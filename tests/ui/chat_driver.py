@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
-from app.settings.desk import Desk
-from app.ui.keeping import StoreOpener
+from app.settings.live import LiveSettings
+from app.ui.chat.session import Phase
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.messages.message import AnswerMessage
+from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.chat import ChatScreen
-from app.ui.session import Phase
-from app.ui.settings import ChatSettings
-from app.ui.widgets.message import AnswerMessage
-from app.ui.widgets.status import StatusLine
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.fakes import FakeEngine, fake_app
 
 _PAUSES = 200
@@ -95,10 +95,10 @@ async def open_chat(
     size: tuple[int, int] = (80, 24),
     closes: bool = True,
     store: StoreOpener | None = None,
-    desk: Desk | None = None,
+    live: LiveSettings | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(settings, closes=closes, store=store, desk=desk)
+    app, engine = fake_app(settings, closes=closes, store=store, live=live)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

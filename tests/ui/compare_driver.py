@@ -12,7 +12,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
 from app.events import JobEnded, JobProgressed, StepCompleted
-from app.ui.settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, open_chat
 
 SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))

@@ -8,5 +8,5 @@ SVGImageExtension.file_extension = "svg"
 
 @pytest.fixture(autouse=True)
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.pace.FASTEST_S", 0.05)
-    monkeypatch.setattr("app.ui.pace.SLOWEST_S", 0.05)
+    monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
+    monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)

@@ -8,8 +8,8 @@ from app.engine.types import DraftParams
 from app.errors import AppError, PairError
 from app.pairing.propose import Fit
 from app.responder import LoadedPair
-from app.ui.settings import ChatSettings
-from app.ui.setups import Card, Choice, Download, Inquiry, Job, Stage, State
+from app.ui.pairs.setups import Card, Choice, Download, Inquiry, Job, Stage, State
+from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 
 GB = 1_000_000_000
@@ -97,7 +97,7 @@ def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
 
 
 class FakePairs:
-    """Satisfies `app.ui.setups.PairService`.
+    """Satisfies `app.ui.pairs.setups.PairService`.
 
     Attributes:
         state: What `look` gives; a test replaces it.

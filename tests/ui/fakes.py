@@ -21,12 +21,12 @@ from app.events import (
     StepCompleted,
 )
 from app.responder import AnswerRequest, LoadedPair
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.ui.app import TandemApp, make_app
-from app.ui.keeping import StoreOpener
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice
-from app.ui.tuning import Tuning
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.tuning import Tuning
+from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(
@@ -47,7 +47,7 @@ STATS = GenerationStats(
 
 
 class FakeEngine:
-    """Satisfies `app.ui.app.Engine`. `load` and `answer` only take note; the test sends the events.
+    """Satisfies `app.ui.listening.engine.Engine`. `load` and `answer` only take note; the test sends the events.
 
     Args:
         emit: The screen's side.
@@ -143,7 +143,7 @@ def fake_app(
     *,
     closes: bool = True,
     store: StoreOpener | None = None,
-    desk: Desk | None = None,
+    live: LiveSettings | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
     """The real application over a fake engine."""
     settings = settings or ChatSettings("A pair", drafting=DraftParams())
@@ -153,6 +153,6 @@ def fake_app(
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    tuning = Tuning(desk, lambda: Choice(no_loader, settings)) if desk is not None else None
+    tuning = Tuning(live, lambda: Choice(no_loader, settings)) if live is not None else None
     app = make_app(factory, no_loader, settings, store=store, tuning=tuning)
     return app, engines[0]

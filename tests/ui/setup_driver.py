@@ -13,7 +13,7 @@ from app.ui.app import TandemApp, make_app
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.setup import SetupScreen
-from app.ui.settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import FakeEngine, no_loader

@@ -10,9 +10,9 @@ from app.chat.message import Message, Role
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
 from app.events import Measuring, Notice
-from app.ui.session import Phase
-from app.ui.settings import ChatSettings
-from app.ui.widgets.status import StatusLine
+from app.ui.chat.session import Phase
+from app.ui.readouts.status_line import StatusLine
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR, STATS
 

@@ -13,11 +13,11 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import UsageError
-from app.settings.desk import Desk
-from app.ui.code_blocks import code_blocks
-from app.ui.command_table import COMMANDS
-from app.ui.commands import as_said, as_typed, is_command
-from app.ui.widgets.suggestions import MARK
+from app.settings.live import LiveSettings
+from app.ui.commands.code_blocks import code_blocks
+from app.ui.commands.command import as_said, as_typed, is_command
+from app.ui.commands.table import COMMANDS
+from app.ui.prompt.suggestions import MARK
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -124,8 +124,8 @@ async def test_two_slashes_and_a_space_send_text() -> None:
 
 
 async def test_drafting_by_command() -> None:
-    desk = Desk(flags={"draft.n_max": 3})
-    async with open_chat(desk=desk) as chat:
+    live = LiveSettings(flags={"draft.n_max": 3})
+    async with open_chat(live=live) as chat:
         await chat.pilot.press(*"/draft", "space", *"off", "enter")
         await chat.until(lambda: not chat.screen.session.drafting)
         await chat.pilot.press(*"/draft", "space", *"auto", "enter")
@@ -151,7 +151,7 @@ async def test_help_lists_every_command() -> None:
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
     store = Store.in_memory()
-    async with open_chat(store=lambda: store, desk=Desk()) as chat:
+    async with open_chat(store=lambda: store, live=LiveSettings()) as chat:
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
         await chat.shows("Nothing was said yet")
@@ -205,7 +205,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
     def copy(app: App[None], text: str, what: str = "") -> None:
         copied.append(text)
 
-    monkeypatch.setattr("app.ui.command_table.copy_text", copy)
+    monkeypatch.setattr("app.ui.commands.table.copy_text", copy)
     async with open_chat() as chat:
         await chat.pilot.press("f8")
         await chat.shows("no answer to copy")
@@ -227,7 +227,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_drafting_that_the_settings_turned_off_is_said() -> None:
-    async with open_chat(desk=Desk(None, {"draft.mode": "off"})) as chat:
+    async with open_chat(live=LiveSettings(None, {"draft.mode": "off"})) as chat:
         await chat.pilot.press("ctrl+d")
         await chat.shows("Drafting is off in the settings; /draft auto turns it on.")
 

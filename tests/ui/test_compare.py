@@ -18,7 +18,7 @@ from app.errors import DecodeError
 from app.events import Failed, Measuring, PromptProgressed
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.compare import CompareScreen
-from app.ui.settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.ui.chat_driver import open_chat

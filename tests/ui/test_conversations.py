@@ -10,9 +10,9 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
 from app.errors import StoreError
+from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
-from app.ui.session import Phase
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -138,7 +138,7 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
 
 
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.screens.chat._DRAFT_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.01)
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await exchange(chat, "one", "first")
         await chat.type("half a")

@@ -15,10 +15,10 @@ from textual.geometry import Size
 from app.chat.store import Store
 from app.engine.types import Origin
 from app.ui.app import TandemApp
+from app.ui.pairs.downloads import DownloadBars
 from app.ui.reading.origins import COLOURLESS, OriginDocument
 from app.ui.reading.rounds import round_lines
 from app.ui.screens.add_pair import report_lines
-from app.ui.widgets.downloads import DownloadBars
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN

@@ -8,8 +8,8 @@ import pytest
 from textual import events
 
 from app.chat.store import Store
-from app.settings.desk import Desk
 from app.settings.file import SettingsFile
+from app.settings.live import LiveSettings
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.setup_driver import open_setup
@@ -33,8 +33,8 @@ async def test_a_screen_that_is_left_twice_takes_no_other_one_with_it() -> None:
 
 @pytest.mark.parametrize("key", ["f4", "f2"])
 async def test_a_screen_that_is_asked_for_twice_comes_once(key: str, tmp_path: Path) -> None:
-    desk = Desk(SettingsFile(tmp_path / "settings.toml"))
-    async with open_chat(desk=desk, store=lambda: Store.in_memory(), size=(120, 40)) as chat:
+    live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
+    async with open_chat(live=live, store=lambda: Store.in_memory(), size=(120, 40)) as chat:
         await chat.send("Hello")
         chat.engine.says("Hi")
         chat.engine.finishes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.chat.attached import Attachment, compose
 from app.chat.message import Role
 from app.chat.store import Store
-from app.ui.past_prompts import PastPrompts
+from app.ui.prompt.past_prompts import PastPrompts
 from tests.ui.chat_driver import open_chat
 
 

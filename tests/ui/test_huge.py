@@ -17,13 +17,14 @@ from textual.selection import SELECT_ALL
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.ui.messages import message, plain_text
+from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
+from app.ui.messages.column import Column, Entry
+from app.ui.messages.markdown import ModelMarkdown
+from app.ui.messages.message import AnswerMessage
+from app.ui.messages.plain_text import PlainText
 from app.ui.reading.document import MarkdownDocument
-from app.ui.widgets import even, message, plain_text
-from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
-from app.ui.widgets.column import Column, Entry
-from app.ui.widgets.markdown import ModelMarkdown
-from app.ui.widgets.message import AnswerMessage
-from app.ui.widgets.plain_text import PlainText
+from app.ui.widgets import even
 from tests.ui.chat_driver import Chat, open_chat
 
 ANSWER = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."

@@ -10,9 +10,9 @@ from textual import events
 from app.chat.attached import Attachment, compose
 from app.chat.store import Store
 from app.engine.types import FinishReason
-from app.ui.pastes import LONGEST, Pastes
-from app.ui.widgets.folded import FoldedText
-from app.ui.widgets.suggestions import MARK as CHOSEN
+from app.ui.messages.folded import FoldedText
+from app.ui.prompt.pastes import LONGEST, Pastes
+from app.ui.prompt.suggestions import MARK as CHOSEN
 from tests.ui.chat_driver import Chat, open_chat
 
 LONG = "\n".join(f"line {number} of the log" for number in range(500))

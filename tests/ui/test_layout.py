@@ -14,13 +14,13 @@ from textual.widget import Widget
 from app.chat.store import Store
 from app.chat.tree import Summary
 from app.engine.types import DraftingStatus
+from app.ui.chat.token_mode import TokenMode
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.keys.bar import KeyBar
+from app.ui.messages.list import MessageList
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
-from app.ui.token_mode import TokenMode
-from app.ui.widgets.conversation_picker import ConversationPicker
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.messages import MessageList
 from app.ui.widgets.words import Words
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR, STATS

@@ -18,13 +18,13 @@ from textual.app import App
 from textual.message import Message
 
 from app.paths import copied_file
-from app.ui.copying import copy_text
-from app.ui.notify import Attention, notification
-from app.ui.paste_parser import PasteParser
-from app.ui.signals import end_politely
-from app.ui.stderr_guard import MAX_LOG_BYTES, guarded_stderr
-from app.ui.terminal import through_tmux
-from app.ui.widgets.suggestions import MARK
+from app.ui.prompt.suggestions import MARK
+from app.ui.terminal.attention import Attention, notification
+from app.ui.terminal.copying import copy_text
+from app.ui.terminal.paste_parser import PasteParser
+from app.ui.terminal.sequences import through_tmux
+from app.ui.terminal.signals import end_politely
+from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
 from tests.ui.chat_driver import open_chat
 
 HOSTILE = "red \x1b[31mword\x1b[0m and\rmore text that is longer than any key"
@@ -106,7 +106,7 @@ async def test_a_long_answer_calls_who_looks_elsewhere(
     called: list[str] = []
     monkeypatch.setattr(Attention, "call", lambda self, text: called.append(text))
     now = [0.0]
-    monkeypatch.setattr("app.ui.notify.monotonic", lambda: now[0])
+    monkeypatch.setattr("app.ui.terminal.attention.monotonic", lambda: now[0])
     async with open_chat() as chat:
         await chat.send("go")
         if away:
@@ -123,7 +123,7 @@ async def test_a_long_answer_calls_who_looks_elsewhere(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
     program = (
-        "import asyncio, os\nfrom app.ui.signals import end_politely\n"
+        "import asyncio, os\nfrom app.ui.terminal.signals import end_politely\n"
         "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
         f"    os.kill(os.getpid(), {int(number)})\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )

@@ -14,10 +14,10 @@ import pytest
 from app.engine.text import Segment, printable
 from app.engine.types import Origin
 from app.events import Event, Loaded, LoadProgress, ModelInfo, Notice, StepCompleted
-from app.ui.bridge import Batch, EventBridge
+from app.ui.listening.bridge import Batch, EventBridge
+from app.ui.listening.pace import Pace
 from app.ui.names import draft_name, model_name, quantisation
-from app.ui.pace import Pace
-from app.ui.stderr_guard import guarded_stderr
+from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
@@ -126,10 +126,10 @@ def test_the_bridge_outlives_the_screen() -> None:
 
 
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.pace.FASTEST_S", 0.2)
-    monkeypatch.setattr("app.ui.pace.SLOWEST_S", 1.0)
+    monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.2)
+    monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 1.0)
     clock = iter([0.0, 5.0, 5.001, 5.011, 6.011])
-    monkeypatch.setattr("app.ui.pace.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr("app.ui.listening.pace.time.thread_time", lambda: next(clock))
     pace = Pace()
     pace.start()
     assert pace.next_delay() == 0.2

@@ -10,11 +10,11 @@ import pytest
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus
 from app.events import DeviceMemory, LoadProgress, PairInfo, PromptProgressed, StepCompleted
-from app.ui.arrangement import Arrangement
-from app.ui.numbers import Numbers, of_counters, of_document
-from app.ui.readout_text import earlier_groups, in_a_line, live_groups
-from app.ui.readouts import Readouts
-from app.ui.recent import Recent
+from app.ui.chat.arrangement import Arrangement
+from app.ui.readouts.groups import earlier_groups, in_a_line, live_groups
+from app.ui.readouts.numbers import Numbers, of_counters, of_document
+from app.ui.readouts.recent import Recent
+from app.ui.readouts.state import Readouts
 from tests.ui.fakes import PAIR, STATS
 
 SECOND = 1_000_000_000

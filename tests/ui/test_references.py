@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from app.chat.attached import Attachment, compose
 from app.chat.textfile import MissingFile
 from app.errors import AppError
-from app.ui.command_table import COMMANDS
-from app.ui.completion import Completion, Kind
-from app.ui.including import estimate, gather
-from app.ui.path_completion import MOST, PathCompletion
-from app.ui.references import completed, reference_at, references
+from app.ui.commands.table import COMMANDS
+from app.ui.prompt.completion import Completion, Kind
+from app.ui.prompt.including import estimate, gather
+from app.ui.prompt.path_completion import MOST, PathCompletion
+from app.ui.prompt.references import completed, reference_at, references
 from app.ui.text import size
 
 

@@ -16,13 +16,13 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.errors import AppError
+from app.ui.messages import message, view
+from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
+from app.ui.messages.folded import FoldedText
+from app.ui.messages.message import AnswerMessage, UserMessage
+from app.ui.messages.reasoning import Reasoning
+from app.ui.messages.speech import Speech
 from app.ui.reading.origins import Writers
-from app.ui.widgets import message, view
-from app.ui.widgets.absent import AbsentAnswer, AbsentPrompt
-from app.ui.widgets.folded import FoldedText
-from app.ui.widgets.message import AnswerMessage, UserMessage
-from app.ui.widgets.reasoning import Reasoning
-from app.ui.widgets.speech import Speech
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.test_conversations import back, look
 

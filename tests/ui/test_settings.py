@@ -14,17 +14,17 @@ from app.chat.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import SettingsError
 from app.events import Event
-from app.settings.desk import Desk
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
+from app.settings.live import LiveSettings
 from app.ui.app import make_app
-from app.ui.keeping import StoreOpener
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
-from app.ui.settings import ChatSettings
-from app.ui.setups import Choice
-from app.ui.tuning import Tuning
-from app.ui.widgets.setting_line import SettingLine
+from app.ui.settings.chat_settings import ChatSettings
+from app.ui.settings.line import SettingLine
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 
@@ -36,7 +36,7 @@ class Panel:
     """The program with its settings."""
 
     chat: Chat
-    desk: Desk
+    live: LiveSettings
 
     @property
     def screen(self) -> SettingsScreen:
@@ -85,7 +85,7 @@ async def open_panel(
     opened: bool = True,
 ) -> AsyncIterator[Panel]:
     """Run the program, with the panel open."""
-    desk = Desk(SettingsFile(file), flags, pair)
+    live = LiveSettings(SettingsFile(file), flags, pair)
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
@@ -93,17 +93,17 @@ async def open_panel(
         return engines[0]
 
     def reopen() -> Choice:
-        desk.loading()
+        live.loading()
         return Choice(no_loader, ChatSettings("Anew"))
 
-    desk.loading()
+    live.loading()
     app = make_app(
-        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(desk, reopen)
+        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(live, reopen)
     )
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)
-        panel = Panel(Chat(pilot, screen, engines[0]), desk)
+        panel = Panel(Chat(pilot, screen, engines[0]), live)
         await panel.chat.until(lambda: engines[0].loads)
         await panel.chat.load()
         if opened:
@@ -138,9 +138,9 @@ async def test_what_is_typed_first_replaces_the_value(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("top_k")
         await panel.press("enter", "5", "5", "enter")
-        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 55)
+        await panel.chat.until(lambda: panel.live.resolved()["sampling.top_k"] == 55)
         await panel.press("enter", "end", "1", "enter")
-        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 551)
+        await panel.chat.until(lambda: panel.live.resolved()["sampling.top_k"] == 551)
 
 
 async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(file: Path) -> None:
@@ -151,7 +151,7 @@ async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(fil
         await panel.press("enter")
         assert not file.exists()
         await panel.press("backspace", "1", "enter")
-        await panel.chat.until(lambda: panel.desk.resolved()["sampling.top_k"] == 401)
+        await panel.chat.until(lambda: panel.live.resolved()["sampling.top_k"] == 401)
         assert "top_k = 401" in file.read_text()
         await panel.close()
         await panel.chat.send("hello")
@@ -172,12 +172,12 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("draft.mode")
         await panel.press("right")
-        assert panel.desk.resolved()["draft.mode"] == "fixed"
+        assert panel.live.resolved()["draft.mode"] == "fixed"
         await panel.press("left", "left")
-        assert panel.desk.resolved()["draft.mode"] == "off"
+        assert panel.live.resolved()["draft.mode"] == "off"
         await panel.find("sampling.temp")
         await panel.press("right")
-        assert panel.desk.resolved()["sampling.temp"] == 0.9
+        assert panel.live.resolved()["sampling.temp"] == 0.9
         await panel.close()
         await panel.chat.send("hello")
         assert panel.chat.engine.requests[0].drafting is None
@@ -209,7 +209,7 @@ async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conver
         await panel.chat.shows("model.kv_type: enter loads the models anew, now; esc leaves that for later.")
         await panel.press("enter")
         await panel.chat.until(lambda: panel.chat.engine.loads == 2)
-        assert panel.desk.waiting == ()
+        assert panel.live.waiting == ()
         await panel.chat.load()
         await panel.chat.shows("first")
         await panel.chat.send("two")
@@ -222,7 +222,7 @@ async def test_loading_can_wait(file: Path) -> None:
         await panel.press("enter")
         panel.screen.settings.editor.value = "4096"  # type: ignore[union-attr]
         await panel.press("enter")
-        await panel.chat.until(lambda: panel.desk.waiting)
+        await panel.chat.until(lambda: panel.live.waiting)
         await panel.press("escape")
         await panel.close()
         assert panel.chat.engine.loads == 1
@@ -238,7 +238,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.chat.shows("for this conversation")
         await panel.find("answer.system")
         await panel.press("enter", *"Be", "ctrl+j", *"brief.", "enter")
-        await panel.chat.until(lambda: panel.desk.resolved()["answer.system"] == "Be\nbrief.")
+        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be\nbrief.")
         await panel.close()
         await panel.exchange("one", "first")
         assert panel.chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
@@ -265,7 +265,7 @@ async def test_what_is_set_for_a_conversation_is_kept_when_one_quits_from_there(
         await panel.chat.shows("for this conversation")
         await panel.find("answer.system")
         await panel.press("enter", *"Brief", "enter")
-        await panel.chat.until(lambda: panel.desk.resolved()["answer.system"] == "Brief")
+        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Brief")
         await panel.press("ctrl+q")
     store = Store.open(database)
     assert store.load(1).settings == {"answer": {"system": "Brief"}}
@@ -296,7 +296,7 @@ async def test_models_and_memory_are_for_all(file: Path) -> None:
         await panel.chat.shows("model.ctx counts for all conversations; tab changes for whom.")
         await panel.find("model.fit")
         await panel.press("right")
-        assert panel.desk.resolved()["model.fit"] == "auto"
+        assert panel.live.resolved()["model.fit"] == "auto"
 
 
 async def test_reset_of_one_and_of_all(file: Path) -> None:
@@ -305,7 +305,7 @@ async def test_reset_of_one_and_of_all(file: Path) -> None:
         await panel.find("sampling.temp")
         await panel.press("ctrl+x")
         assert "temp" not in file.read_text()
-        assert panel.desk.resolved()["sampling.temp"] == 0.8
+        assert panel.live.resolved()["sampling.temp"] == 0.8
         await panel.press("ctrl+l")
         await panel.chat.shows("ctrl+l again")
         assert "top_k = 7" in file.read_text()
@@ -316,7 +316,7 @@ async def test_reset_of_one_and_of_all(file: Path) -> None:
 async def test_presets_are_chosen_and_made(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("right")
-        assert panel.desk.preset == "precise"
+        assert panel.live.preset == "precise"
         await panel.find("sampling.temp")
         await panel.chat.shows("preset")
         await panel.press("enter")
@@ -327,8 +327,8 @@ async def test_presets_are_chosen_and_made(file: Path) -> None:
         await panel.press("ctrl+s", *"none", "enter")
         await panel.chat.shows("It must be a name, and not none.")
         await panel.press(*"x", "enter")
-        await panel.chat.until(lambda: "nonex" in panel.desk.presets)
-        assert panel.desk.presets["nonex"] == {"sampling.temp": 0.0}
+        await panel.chat.until(lambda: "nonex" in panel.live.presets)
+        assert panel.live.presets["nonex"] == {"sampling.temp": 0.0}
 
 
 async def test_a_broken_file_is_left_alone_until_the_user_moves_it(file: Path) -> None:
@@ -362,7 +362,7 @@ async def test_a_disk_that_refuses_is_a_sentence(file: Path, monkeypatch: pytest
         await panel.find("sampling.temp")
         await panel.press("right")
         await panel.chat.shows("No space left on device. Check the disk.")
-        assert panel.desk.resolved()["sampling.temp"] == 0.8
+        assert panel.live.resolved()["sampling.temp"] == 0.8
 
 
 async def test_theme_and_motion_act_at_once_and_are_kept(file: Path) -> None:
@@ -397,7 +397,7 @@ async def test_the_mouse_chooses_and_changes(file: Path) -> None:
         await panel.chat.pilot.click(line)
         assert panel.chosen == "draft.source"
         await panel.chat.pilot.click(line)
-        await panel.chat.until(lambda: panel.desk.resolved()["draft.source"] == "model")
+        await panel.chat.until(lambda: panel.live.resolved()["draft.source"] == "model")
         await panel.chat.pilot.click("#scope")
         await panel.chat.shows("for this conversation")
 

@@ -11,10 +11,10 @@ from app.chat.message import Message, Role
 from app.engine.types import DraftParams, FinishReason
 from app.errors import AppError, HubError, PairError
 from app.pairing.propose import Fit
+from app.ui.chat.session import Phase
+from app.ui.pairs.downloads import line_text
+from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 from app.ui.screens.setup import SetupScreen
-from app.ui.session import Phase
-from app.ui.setups import Download, Inquiry, Job, ModelReport, Report, Stage
-from app.ui.widgets.downloads import line_text
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup

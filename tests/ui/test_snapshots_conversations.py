@@ -29,7 +29,7 @@ SAID = [
 @pytest.fixture(autouse=True)
 def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftingStatus
-from app.ui.settings import ChatSettings
-from app.ui.widgets.conversation_picker import ConversationPicker
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app
 from tests.ui.test_snapshots import ANSWER, PROMPT, SnapCompare
@@ -25,7 +25,7 @@ _STATUS = DraftingStatus("model", "the draft model is right 82% of the time it g
 @pytest.fixture(autouse=True)
 def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)

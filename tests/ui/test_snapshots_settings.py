@@ -10,11 +10,11 @@ import pytest
 from textual.pilot import Pilot
 
 from app.engine.types import AutoDraft
-from app.settings.desk import Desk
 from app.settings.file import SettingsFile
+from app.settings.live import LiveSettings
 from app.ui.app import make_app
-from app.ui.settings import ChatSettings
-from app.ui.tuning import Tuning
+from app.ui.pairs.tuning import Tuning
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 from tests.ui.test_snapshots import SnapCompare
@@ -45,7 +45,7 @@ def test_settings(
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(f'{FILE}[appearance]\ntheme = "{theme}"\n')
-    desk = Desk(SettingsFile(file), flags={"sampling.temp": 0.3}, pair={"sampling.min_p": 0.1})
+    live = LiveSettings(SettingsFile(file), flags={"sampling.temp": 0.3}, pair={"sampling.min_p": 0.1})
     engines: list[FakeEngine] = []
 
     def factory(emit):  # type: ignore[no-untyped-def]
@@ -55,7 +55,7 @@ def test_settings(
     def reopen():  # type: ignore[no-untyped-def]
         raise AssertionError("nothing is loaded anew here")
 
-    app = make_app(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(desk, reopen))
+    app = make_app(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(live, reopen))
 
     async def run_before(pilot: Pilot[None]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from app.errors import HubError
 from app.pairing.propose import Fit
+from app.ui.pairs.setups import Inquiry, Job, ModelReport, Report, Stage
 from app.ui.screens.setup import SetupScreen
-from app.ui.setups import Inquiry, Job, ModelReport, Report, Stage
 from tests.ui.fake_pairs import BEGUN, FakePairs
 from tests.ui.setup_driver import Window, setup_app
 from tests.ui.test_snapshots import SIZES, THEMES, SnapCompare

@@ -11,7 +11,7 @@ from textual.command import CommandInput
 from textual.pilot import Pilot
 
 from app.engine.types import AutoDraft
-from app.ui.settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import fake_app
 from tests.ui.test_conversations import look
@@ -46,7 +46,7 @@ $$
 @pytest.fixture(autouse=True)
 def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.widgets.conversation_list.time", lambda: NOW)
+    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)

@@ -15,8 +15,8 @@ from app.chat.store import Store
 from app.chat.tree import State
 from app.engine.types import FinishReason
 from app.errors import AppError
-from app.ui.session import Phase
-from app.ui.widgets.message import UserMessage
+from app.ui.chat.session import Phase
+from app.ui.messages.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -448,11 +448,11 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
-        chat.screen._keep_draft()
+        chat.screen._unsent.keep()
         store = Store.open(file)
         assert store.load(1).draft == "first of many words"
         await press(chat, "escape")
-        chat.screen._keep_draft()
+        chat.screen._unsent.keep()
         assert store.load(1).draft == ""
         store.close()
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.ui import hearing, sweeping
+from app.ui import sweeping
+from app.ui.chat import hearing
 from tests.ui.chat_driver import open_chat
 
 

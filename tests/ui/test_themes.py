@@ -6,8 +6,8 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from app.ui.contrast import TEXT, adapted, contrast, readable
-from app.ui.themes import DARK, LIGHT
+from app.ui.look.contrast import TEXT, adapted, contrast, readable
+from app.ui.look.themes import DARK, LIGHT
 from tests.ui.chat_driver import open_chat
 
 BLACK, WHITE = Color(0, 0, 0), Color(255, 255, 255)

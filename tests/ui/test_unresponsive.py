@@ -11,10 +11,10 @@ from app.child import python_command
 from app.events import Event
 from app.isolated.engine import IsolatedEngine
 from app.ui.app import make_app
+from app.ui.chat.session import Phase
+from app.ui.messages.message import AnswerMessage
 from app.ui.screens.chat import ChatScreen
-from app.ui.session import Phase
-from app.ui.settings import ChatSettings
-from app.ui.widgets.message import AnswerMessage
+from app.ui.settings.chat_settings import ChatSettings
 from tests.isolated.fake_process import MODULE, FakeLoader, codec
 
 _LOOKS = 3000

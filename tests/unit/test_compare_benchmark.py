@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.compare.benchmark import Progress, Raced, Row, benchmark, figures, reckon_oracle, rows
+from app.compare.benchmark import Plan, Progress, Raced, Row, benchmark, figures, reckon_oracle, rows
 from app.compare.card import Card, markdown, svg
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.history import Facts, History, Result, changes, remark, slower
@@ -43,19 +43,16 @@ def contenders(pair: FakePair) -> list[Contender]:
 
 
 def run_bench(
-    pair: FakePair, cancelled: Callable[[], bool] = lambda: False, repeat: int = 2, **options: object
+    pair: FakePair,
+    cancelled: Callable[[], bool] = lambda: False,
+    repeat: int = 2,
+    *,
+    oracle: bool = True,
+    keep: Callable[[Raced], None] = lambda raced: None,
 ) -> tuple[list[Progress], list[Raced]]:
     ticks = iter(range(0, 10**12, 10**9))
-    work = benchmark(
-        pair,
-        contenders(pair),
-        PROMPTS,
-        REQUEST,
-        repeat,
-        cancelled,
-        lambda: next(ticks),
-        **options,  # type: ignore[arg-type]
-    )
+    plan = Plan(contenders(pair), PROMPTS, REQUEST, repeat, oracle)
+    work = benchmark(pair, plan, cancelled, lambda: next(ticks), keep)
     seen: list[Progress] = []
     while True:
         try:

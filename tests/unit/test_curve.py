@@ -54,6 +54,23 @@ def test_load_moves_every_width_alike() -> None:
     assert costs.target_ns(8, 0) > 1.5 * before
 
 
+@pytest.mark.parametrize("ns", [110e6, 5.5e6])
+def test_another_speed_of_the_machine_is_taken_over_after_three_batches(ns: float) -> None:
+    costs = model()
+    for _ in range(3):
+        costs.observe_target(1, 0, ns, switched=False)
+
+    assert costs.target_ns(1, 0) == pytest.approx(ns, rel=0.1)
+
+
+def test_hiccups_with_a_usual_batch_between_them_are_no_other_speed() -> None:
+    costs = model()
+    for ns in (220e6, 220e6, 22e6) * 5:
+        costs.observe_target(1, 0, ns, switched=False)
+
+    assert costs.target_ns(1, 0) < 2 * 22e6
+
+
 def test_a_wrong_width_is_corrected_without_moving_the_others() -> None:
     costs = model()
     for _ in range(300):

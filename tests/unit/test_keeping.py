@@ -16,7 +16,7 @@ from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
 from app.errors import StoreError
 from app.events import AnswerPlan, Finished
-from app.ui.keeping import Keeper
+from app.ui.keeping.keeper import Keeper
 from app.ui.text import age
 
 STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.binding import Binding, BindingType
 
-from app.ui.keymap import keymap, places
+from app.ui.keys.own import granted
+from app.ui.screens.own_keys import places
 
 HERE: list[list[BindingType]] = [
     [Binding("ctrl+q", "quit", id="app.quit"), Binding("ctrl+r", "again", id="a"), Binding("ctrl+d,f2", "b", id="b")],
@@ -14,11 +15,11 @@ HERE: list[list[BindingType]] = [
 
 
 def test_a_wish_that_can_be_met() -> None:
-    assert keymap({"a": "F8", "b": "ctrl+k, f9"}, HERE) == ({"a": "f8", "b": "ctrl+k,f9"}, [])
+    assert granted({"a": "F8", "b": "ctrl+k, f9"}, HERE) == ({"a": "f8", "b": "ctrl+k,f9"}, [])
 
 
 def test_two_may_change_places() -> None:
-    assert keymap({"a": "ctrl+d", "b": "ctrl+r"}, HERE) == ({"a": "ctrl+d", "b": "ctrl+r"}, [])
+    assert granted({"a": "ctrl+d", "b": "ctrl+r"}, HERE) == ({"a": "ctrl+d", "b": "ctrl+r"}, [])
 
 
 @pytest.mark.parametrize(
@@ -33,15 +34,15 @@ def test_two_may_change_places() -> None:
     ],
 )
 def test_one_that_cannot(wishes: dict[str, str], told: str) -> None:
-    assert keymap(wishes, HERE) == ({}, [told])
+    assert granted(wishes, HERE) == ({}, [told])
 
 
 def test_the_same_key_on_another_screen_is_no_clash() -> None:
-    assert keymap({"c": "ctrl+r"}, HERE) == ({"c": "ctrl+r"}, [])
+    assert granted({"c": "ctrl+r"}, HERE) == ({"c": "ctrl+r"}, [])
 
 
 def test_the_programs_own_keys_do_not_clash() -> None:
     known = {binding.id: binding.key for place in places() for binding in place if isinstance(binding, Binding)}
     named = {str(identity): key for identity, key in known.items() if identity}
-    assert keymap(named, places()) == (named, [])
+    assert granted(named, places()) == (named, [])
     assert {"chat.settings", "prompt.break_line", "settings.reset", "app.quit"} <= set(named)

@@ -38,6 +38,20 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory.gain = -0.3
+    memory.ledger.observe(1, 50 * 20e6, 20e6, drafted=True)
+    assert memory.ledger.balance < 0
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert back.gain == 0
+    assert back.ledger.allows(), "a debt is another answer's"
+
+
 def test_a_first_run_has_none(tmp_path: Path) -> None:
     assert memory_store.load(tmp_path / "none.json") is None
 
@@ -56,7 +70,6 @@ def test_a_first_run_has_none(tmp_path: Path) -> None:
         (("model",), [[[1, 2]], [[1, 2]]]),
         (("lookup", 0, 0), [5.0, 1.0]),
         (("trial",), None),
-        (("balance",), None),
     ],
 )
 def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:

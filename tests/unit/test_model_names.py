@@ -7,7 +7,7 @@ from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.facts import model_facts
 from app.source import HubModel
-from app.ui.pair_texts import pair_texts
+from app.ui.pairs.texts import pair_texts
 
 
 def test_the_name_inside_counts_where_the_files_says_nothing() -> None:

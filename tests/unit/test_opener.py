@@ -12,9 +12,9 @@ from app.cli.opener import Opener
 from app.cli.process import Process
 from app.engine.types import DraftParams
 from app.errors import UsageError
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 from app.source import LocalModel, parse_source
-from app.ui.setups import Choice
+from app.ui.pairs.setups import Choice
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))
@@ -26,17 +26,17 @@ def loaded(choice: Choice) -> str:
 
 
 def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
-    opener = Opener(Desk(None, {"draft.n_max": 3}), PAIR, None, Process())
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
 
     with pytest.raises(UsageError):
         opener.open(OTHER, None)
 
     assert loaded(opener.again()) == "a"
-    assert opener.desk.resolved()["draft.n_min"] == 0
+    assert opener.live.resolved()["draft.n_min"] == 0
 
 
 def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
-    opener = Opener(Desk(), PAIR, None, Process(True))
+    opener = Opener(LiveSettings(), PAIR, None, Process(True))
     opener.take(("--ctx", "1024"))
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
 
@@ -46,9 +46,9 @@ def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
 
 
 def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
-    desk = Desk()
-    desk._shared._content = replace(desk.content, presets={"mine": {"sampling.temp": 0.1}})
-    desk.give({"preset": "mine"})
-    opener = Opener(desk, PAIR, None, Process())
+    live = LiveSettings()
+    live._shared._content = replace(live.content, presets={"mine": {"sampling.temp": 0.1}})
+    live.give({"preset": "mine"})
+    opener = Opener(live, PAIR, None, Process())
 
     assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"

@@ -22,7 +22,7 @@ from app.fitting.device_rooms import with_remote
 from app.hardware.builds import rpc_command
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
-from app.settings.desk import Desk
+from app.settings.live import LiveSettings
 
 GB = 10**9
 HELLO = struct.pack("<Q", 28) + bytes([7, 0, 3, 0]) + bytes(24)
@@ -256,7 +256,7 @@ def test_a_server_that_is_named_twice() -> None:
 
 def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
     first = read_options(build_parser().parse_args(["--rpc", "a:5"]))
-    opener = Opener(Desk(), first.pair, None, first.process)
+    opener = Opener(LiveSettings(), first.pair, None, first.process)
     loader = opener.open(replace(first.pair, name="later"), None).loader
 
     assert isinstance(loader, PairLoader)

@@ -16,7 +16,7 @@ from app.engine.types import AutoDraft, DraftParams
 from app.errors import UsageError
 from app.paths import settings_file
 from app.settings.tree import SETTINGS
-from app.ui.widgets.setting_line import value_text
+from app.ui.settings.line import value_text
 
 PLAIN = "--target x.gguf "
 

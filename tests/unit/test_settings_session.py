@@ -6,10 +6,10 @@ from pathlib import Path
 
 from app.chat.message import Message, Role
 from app.engine.types import AutoDraft
-from app.settings.desk import Desk, Scope
 from app.settings.file import SettingsFile
-from app.ui.session import ChatSession
-from app.ui.settings import ChatSettings
+from app.settings.live import LiveSettings, Scope
+from app.ui.chat.session import ChatSession
+from app.ui.settings.chat_settings import ChatSettings
 
 OWN = Message(Role.SYSTEM, "Own.")
 
@@ -22,19 +22,19 @@ def first(session: ChatSession) -> Message:
 def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_flag_and_conversation(
     tmp_path: Path,
 ) -> None:
-    desk = Desk(SettingsFile(tmp_path / "settings.toml"))
-    session = ChatSession(ChatSettings("A pair", drafting=AutoDraft()), desk)
+    live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
+    session = ChatSession(ChatSettings("A pair", drafting=AutoDraft()), live)
     assert first(session) == OWN
-    desk.set("answer.system", "For all.")
+    live.set("answer.system", "For all.")
     assert first(session) == OWN
     session.restart()
     assert session.ask("c").messages[0].content == "For all."
-    desk.set("answer.system", "Here.", Scope.CONVERSATION)
+    live.set("answer.system", "Here.", Scope.CONVERSATION)
     assert first(session).content == "Here."
-    flagged = Desk(flags={"answer.system": "Flag."})
+    flagged = LiveSettings(flags={"answer.system": "Flag."})
     assert first(ChatSession(ChatSettings("A pair"), flagged)).content == "Flag."
 
 
-def test_without_a_desk_it_is_as_it_was_started() -> None:
+def test_without_live_settings_it_is_as_it_was_started() -> None:
     session = ChatSession(ChatSettings("A pair", system="Started."))
     assert first(session).content == "Started."

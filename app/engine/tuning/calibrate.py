@@ -8,18 +8,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
+from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile, expand
 from app.errors import Interrupted
 
-QUICK_ORDER = (1, 2, 4, 8, 16, 3, 6, 12, 5, 32, 7, 9, 24, 17, 48, 33, 64)
-"""The order in which widths are measured when time may run out: the ends of likely steps first."""
+QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
+"""The order in which widths are measured when time may run out: the ends of likely steps first, and a width from which
+those that nobody measured are reckoned, for what was said before is repeated in long stretches."""
 ESSENTIAL = frozenset((1, 2, 4, 8, 16))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good."""
 _CONTEXT = 512
 _AGREE = 1.1
 """Two looks that differ by more leave it to a third."""
 _COMFORT = 0.25
-"""Share of the budget that one width may take; what takes longer is looked at less often."""
+"""Share of the budget that one width should take; what is expected to take longer is looked at less often."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_WIDTHS = (1, 4)
@@ -81,7 +82,7 @@ def calibrate(
             break
         if late and (width not in ESSENTIAL or width in bench.shares):
             continue
-        bench.look(width, times=_times(bench.ones[-1], spent, budget_ns))
+        bench.look(width, times=_times(bench.expected(width), spent, budget_ns))
         yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
     plain = statistics.median(bench.ones)
     profile = CostProfile(
@@ -96,11 +97,11 @@ def calibrate(
     return profile
 
 
-def _times(one: float, spent: float, budget: float) -> int:
-    """How often a width is looked at: twice while there is time, 0 for a single run."""
-    if spent > budget or 5 * one > _COMFORT * budget:
+def _times(look: float, spent: float, budget: float) -> int:
+    """Looks at a width, each of which should take so long: two while there is time; 0 is a single run."""
+    if spent > budget or look > _COMFORT * budget:
         return 0
-    return 1 if spent > budget / 2 or 10 * one > _COMFORT * budget else 2
+    return 1 if spent > budget / 2 or 2 * look > _COMFORT * budget else 2
 
 
 def _settled(looks: Sequence[float]) -> float:
@@ -149,6 +150,11 @@ class _Bench:
         """Nanoseconds of a single row, now."""
         self.ones.append(self._twice(self._target, 1))
         return self.ones[-1]
+
+    def expected(self, width: int) -> float:
+        """Nanoseconds that a look at a width should take, by those that were measured."""
+        known = {1: 1.0} | {of: _settled(shares) for of, shares in self.shares.items()}
+        return 2 * self.ones[-1] * (1.0 + expand(known, width)[width])
 
     def look(self, width: int, *, times: int) -> None:
         """Time a width.

@@ -26,6 +26,10 @@ PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
 
 _SCALE_GAIN = 0.2
 _SCALE_CLIP = math.log(1.25)
+_ROW_CLIP = 1.25
+_SHIFT = 3
+"""Batches in a row, all off by more than the clip in the same direction, that are no disturbance but another speed:
+other programs came or went, and so did threads. It is taken over at once, else drafts would be judged by old times."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _SWITCH_GAIN = 0.05
@@ -74,6 +78,7 @@ class CostModel:
     _recent: dict[int, deque[float]] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
     _drafts: int = 0
+    _surprises: deque[float] = field(default_factory=lambda: deque(maxlen=_SHIFT))
     _table: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
 
@@ -102,6 +107,9 @@ class CostModel:
         seen = self._seen[rows] = self._seen.get(rows, 0) + 1
         # A width that was hardly seen says more about its own cost than about the machine's speed.
         trust = 1.0 if rows == 1 else min(1.0, seen / _TRUSTED)
+        if trust == 1.0 and (shift := self._shift(surprise)):
+            self.scale *= math.exp(shift)
+            return
         self.scale *= math.exp(trust * _SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))
         if switched:
             plain = self.target_ns(rows, n_past)
@@ -118,9 +126,24 @@ class CostModel:
             learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
             # The single row is what all others are told in: what moves it is the machine, and that is `scale`.
             gain = 1.0 if rows not in self.profile.rows else _ROW_GAIN if rows == 1 else learning
-            self.profile.rows[rows] = known = known + gain * (statistics.median(recent) - known)
+            usual = statistics.median(recent)
+            if rows == 1:
+                usual = max(known / _ROW_CLIP, min(_ROW_CLIP * known, usual))
+            self.profile.rows[rows] = known = known + gain * (usual - known)
             if abs(known - self._table[rows]) > _NOTICEABLE * known:
                 self._rebuild()
+
+    def _shift(self, surprise: float) -> float:
+        """By how much the speed has changed, as the logarithm of a factor; 0 if it has not."""
+        self._surprises.append(surprise)
+        inside = min(self._surprises) <= _SCALE_CLIP and max(self._surprises) >= -_SCALE_CLIP
+        if inside or len(self._surprises) < _SHIFT:
+            return 0.0
+        mildest = min(self._surprises, key=abs)
+        self._surprises.clear()
+        # What widths cost was seen at a speed that was not known yet.
+        self._recent.clear()
+        return mildest
 
     def observe_draft(self, n_tokens: int, ns: float) -> None:
         """Learn from `n_tokens` drafted one after the other."""

@@ -16,14 +16,14 @@ from textual.widgets import Input, Static
 from app.engine.text import printable
 from app.errors import AppError
 from app.sizes import gigabytes
-from app.ui.keys import in_order
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.order import in_order
+from app.ui.pairs.downloads import LOOK_S
+from app.ui.pairs.setups import Inquiry, PairService, Report
 from app.ui.screens.overlay import Overlay
-from app.ui.setups import Inquiry, PairService, Report
-from app.ui.widgets.downloads import LOOK_S
 from app.ui.widgets.filter_input import QuietInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
 
 _KEYS = ("line.submit", "add.next", "add.leave", "app.quit")
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"

@@ -19,19 +19,19 @@ from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.ui.comparable import Comparable
-from app.ui.comparing import Comparing
-from app.ui.keys import in_order
-from app.ui.listener import Ears
+from app.ui.chat.comparable import Comparable
+from app.ui.comparing.course import Comparing
+from app.ui.comparing.outcome import Outcome
+from app.ui.comparing.side_pane import SidePane
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.order import in_order
+from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.outcome import Outcome
-from app.ui.widgets.side_pane import SidePane
 
 if TYPE_CHECKING:
-    from app.ui.app import Engine
+    from app.ui.listening.engine import Engine
 
 _SIDE = 50
 """Columns that a side needs to stand beside another one; below that they stand one above the other."""
@@ -171,7 +171,7 @@ class CompareScreen(Overlay[None]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         return in_order(super().active_bindings, _KEYS)
 
-    # What comes of it; `app.ui.comparing` calls
+    # What comes of it; `app.ui.comparing.course` calls
 
     def show_result(self, *, stopped: bool) -> None:
         """Show what was measured so far."""

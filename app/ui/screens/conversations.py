@@ -9,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.getters import query_one
 
-from app.ui.keeping import Keeper
-from app.ui.keys import in_order
+from app.ui.conversations.list import ConversationList
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.keeping.keeper import Keeper
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
-from app.ui.widgets.conversation_list import ConversationList
-from app.ui.widgets.conversation_picker import ConversationPicker
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
 
 _KEYS = (
     "title.take",

@@ -11,11 +11,11 @@ from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.ui.key_map import Key
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.listing import Key
+from app.ui.keys.table import KeyTable
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.key_table import KeyTable
 
 _Group = tuple[str, Sequence[Key]]
 

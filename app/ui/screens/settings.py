@@ -15,20 +15,21 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
-from app.settings.desk import Desk, Scope
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
+from app.settings.live import LiveSettings
 from app.settings.tree import Setting
-from app.ui.keys import in_order
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
-from app.ui.setting_rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.settings.changing import Changing
+from app.ui.settings.inputs import SettingFilter, TextInput
+from app.ui.settings.line import Shown
+from app.ui.settings.list import SettingList
+from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.setting_inputs import SettingFilter, TextInput
-from app.ui.widgets.setting_line import Shown
-from app.ui.widgets.setting_list import SettingList
 
 _PAGE = 8
 _KEYS = (
@@ -50,7 +51,7 @@ class SettingsScreen(Overlay[bool]):
     """See and change the settings; the result is whether the models are to be loaded anew.
 
     Args:
-        desk: The settings.
+        live: The settings.
         measured: What drafting has brought so far, a line for each way of drafting.
         themes: The names of the themes there are.
         on_change: Called after every change.
@@ -75,18 +76,18 @@ class SettingsScreen(Overlay[bool]):
 
     def __init__(
         self,
-        desk: Desk,
+        live: LiveSettings,
         measured: Sequence[str] = (),
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
-        self._desk = desk
+        self._live = live
         self._measured = measured
         self._themes = themes
         self._on_change = on_change
-        self._scope = Scope.ALL
-        self._waited = desk.waiting
+        self._changing = Changing(live)
+        self._waited = live.waiting
         self._asked = ""
         """What a second press of the same key confirms."""
         self._edited = ""
@@ -131,7 +132,7 @@ class SettingsScreen(Overlay[bool]):
             return
         if shown.options:
             self._step(1)
-        elif refusal := not_here(shown.setting, self._scope):
+        elif refusal := not_here(shown.setting, self._changing.scope):
             self.hint.say(refusal)
         else:
             kind = shown.setting.kind
@@ -178,8 +179,7 @@ class SettingsScreen(Overlay[bool]):
         await self._settle()
         if self._naming:
             self._naming = False
-            self._do(lambda: self._desk.save_preset(text.strip()))
-            self.hint.say(f"The preset {printable(text.strip())} is kept.")
+            self._say(self._changing.save_preset(text))
         else:
             self._set(shown.setting, value)
 
@@ -189,21 +189,21 @@ class SettingsScreen(Overlay[bool]):
             await self._settle()
         elif self._asked == "load":
             self.dismiss(False)
-        elif self._desk.waiting and self._desk.waiting != self._waited:
+        elif self._live.waiting and self._live.waiting != self._waited:
             self._asked = "load"
-            names = ", ".join(setting.name for setting in self._desk.waiting)
+            names = ", ".join(setting.name for setting in self._live.waiting)
             self.hint.ask(f"{names}: enter loads the models anew, now; esc leaves that for later.")
         else:
             self.dismiss(False)
 
     def action_scope(self) -> None:
-        self._scope = Scope.CONVERSATION if self._scope is Scope.ALL else Scope.ALL
+        self._changing.other_scope()
         self._show()
 
     def action_reset(self) -> None:
         shown = self.settings.shown
         if shown is not None:
-            self._do(lambda: self._desk.reset(shown.setting.name))
+            self._say(self._changing.reset(shown.setting))
 
     def action_reset_all(self) -> None:
         if self._asked != "reset":
@@ -212,7 +212,7 @@ class SettingsScreen(Overlay[bool]):
             return
         self._asked = ""
         self.hint.forget()
-        self._do(self._desk.reset_all)
+        self._say(self._changing.reset_all())
 
     async def action_save(self) -> None:
         if self.settings.editor is None:
@@ -223,7 +223,7 @@ class SettingsScreen(Overlay[bool]):
 
     def action_move(self) -> None:
         try:
-            away = self._desk.move_file_away()
+            away = self._live.move_file_away()
         except AppError as error:
             self.hint.say(printable(error.message))
         else:
@@ -234,7 +234,7 @@ class SettingsScreen(Overlay[bool]):
         """Dim the keys that would do nothing."""
         editing = self.is_mounted and self.settings.editor is not None
         if action == "move":
-            return bool(self._desk.content.unreadable)
+            return bool(self._live.content.unreadable)
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":
@@ -260,19 +260,15 @@ class SettingsScreen(Overlay[bool]):
                 self._set(shown.setting, value[0])
 
     def _set(self, setting: Setting, value: Value) -> None:
-        if refusal := not_here(setting, self._scope) or self._desk.refusal(setting.name, value, self._scope):
-            self.hint.say(printable(refusal))
-            return
-        self._do(lambda: self._desk.set(setting.name, value, self._scope))
-        now = self._desk.resolved()
-        if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
-            self.hint.say(f"It is kept; the preset {self._desk.preset} goes before it.")
+        if refusal := self._changing.refusal(setting, value):
+            self.hint.say(refusal)
+        else:
+            self._say(self._changing.set(setting, value))
 
-    def _do(self, change: Callable[[], None]) -> None:
-        try:
-            change()
-        except AppError as error:
-            self.hint.say(printable(f"{error.message} {error.hint}"))
+    def _say(self, told: str) -> None:
+        """Something was changed, and this is to be said of it."""
+        if told:
+            self.hint.say(told)
         self._asked = ""
         self._changed()
 
@@ -285,15 +281,7 @@ class SettingsScreen(Overlay[bool]):
         shown = self.settings.shown
         if shown is None:
             return None, "Nothing is chosen."
-        if self._naming:
-            good = 0 < len(text.strip()) <= 64 and text.isprintable() and text.strip().lower() != "none"
-            return text.strip(), "" if good else "It must be a name, and not none."
-        setting = shown.setting
-        try:
-            value = setting.kind.parse(text)
-        except (ValueError, OverflowError):
-            return None, f"It must be {setting.kind.allowed}."
-        return value, printable(self._desk.refusal(setting.name, value, self._scope))
+        return (text.strip(), self._changing.judge_name(text)) if self._naming else self._changing.judge(shown, text)
 
     async def _settle(self) -> None:
         await self.settings.settle()
@@ -301,12 +289,12 @@ class SettingsScreen(Overlay[bool]):
         self.refresh_bindings()
 
     def _all(self) -> list[Shown]:
-        return rows(self._desk, self._scope, self._themes)
+        return rows(self._live, self._changing.scope, self._themes)
 
     def _show(self) -> None:
         self.settings.show(self._all(), self._measured)
-        self.scope_line.update(Content.styled(f"for {self._scope.value} ", "$quiet"))
-        told = troubles(self._desk)
+        self.scope_line.update(Content.styled(f"for {self._changing.scope.value} ", "$quiet"))
+        told = troubles(self._live)
         self.trouble.update(Content("\n".join(told)))
         self.trouble.display = bool(told)
         self.refresh_bindings()

@@ -18,17 +18,17 @@ from textual.widgets import Input, Static
 from app.engine.text import printable
 from app.errors import AppError
 from app.pairing.propose import Fit
-from app.ui.keys import in_order
+from app.ui.keys.bar import KeyBar
+from app.ui.keys.order import in_order
+from app.ui.pairs.card import default_text
+from app.ui.pairs.downloads import LOOK_S, DownloadBars
+from app.ui.pairs.list import PairList
+from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
-from app.ui.setups import Card, Choice, Job, PairService, Stage, State
-from app.ui.widgets.downloads import LOOK_S, DownloadBars
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.key_bar import KeyBar
-from app.ui.widgets.pair_card import default_text
-from app.ui.widgets.pair_list import PairList
 
 _PAGE = 8
 _KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")

@@ -1,1 +1,1 @@
-"""What the screens are made of."""
+"""Parts that several screens are made of; what belongs to one purpose stands with it."""

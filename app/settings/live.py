@@ -1,0 +1,293 @@
+"""The settings of one running program: every layer, what they add up to, and how they are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from app.engine.text import printable
+from app.errors import UsageError
+from app.settings.build import contradiction, drafting, sampling
+from app.settings.checking import Problem, check, nested
+from app.settings.file import Content, SettingsFile
+from app.settings.kinds import Value
+from app.settings.layers import Layer, Origin, Resolved
+from app.settings.presets import BUILT_IN
+from app.settings.shared import SharedSettings
+from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting, nearest
+
+_RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
+
+
+class Scope(Enum):
+    """What a change is for."""
+
+    ALL = "all conversations"
+    CONVERSATION = "this conversation"
+
+
+class LiveSettings:
+    """The one home of the settings.
+
+    A change that is for all goes into the file, and the flag or the conversation that said otherwise gives way: what
+    was changed last is meant.
+
+    Args:
+        file: The settings file; None keeps changes for this program only.
+        flags: What the command line says.
+        pair: What the pair says; to be set anew with each pair.
+    """
+
+    def __init__(self, file: SettingsFile | None = None, flags: Layer | None = None, pair: Layer | None = None) -> None:
+        self.file = file
+        self.pair: Layer = pair or {}
+        self.problems: tuple[Problem, ...] = ()
+        """What does not count of the conversation, or of the choice of a preset."""
+        self._flags = dict(flags or {})
+        self._overruled: dict[str, Value] = {}
+        """The flags that give way to this conversation; they count again in another one."""
+        self._conversation: dict[str, Value] = {}
+        self._shared = SharedSettings(file)
+        self._loaded: dict[str, Value] | None = None
+        self._ignored: set[str] = set()
+        self._mend()
+
+    # What counts
+
+    @property
+    def content(self) -> Content:
+        """What the file said when it was last looked at."""
+        return self._shared.content
+
+    @property
+    def presets(self) -> Mapping[str, Layer]:
+        """All presets by name."""
+        return {**BUILT_IN, **self.content.presets}
+
+    @property
+    def preset(self) -> str | None:
+        """The preset that is in force."""
+        name = self._resolve({})["preset"]
+        return name if isinstance(name, str) and name in self.presets else None
+
+    def resolved(self) -> Resolved:
+        """All settings as they count."""
+        return self._resolve(self.presets.get(self.preset or "", {}))
+
+    def _resolve(self, preset: Layer) -> Resolved:
+        return Resolved(
+            {
+                Origin.FLAG: self._flags,
+                Origin.CONVERSATION: self._counting(self._conversation),
+                Origin.PRESET: self._counting(preset),
+                Origin.FILE: self._counting(self.content.values),
+                Origin.PAIR: self.pair,
+            }
+        )
+
+    def _counting(self, layer: Layer) -> Layer:
+        return {name: value for name, value in layer.items() if name not in self._ignored}
+
+    def _mend(self) -> None:
+        """Leave a preset that is not there, and numbers that contradict each other, out."""
+        self._ignored, self.problems = set(), ()
+        name, settings = self._resolve({})["preset"], self._resolve({})
+        if name is not None and name not in self.presets:
+            if settings.origin("preset") is Origin.FLAG:
+                raise unknown_preset(str(name), self.presets)
+            self.problems = (Problem("preset", unknown_preset(str(name), self.presets).message),)
+        try:
+            drafting(self.resolved())
+            sampling(self.resolved())
+        except UsageError as error:
+            self._ignored = set(NUMBERS)
+            self.problems += (Problem("draft", f"draft: {error.message}"),)
+            drafting(self.resolved())
+
+    def ride(self, pair: Layer) -> None:
+        """Go on with what another pair says.
+
+        Raises:
+            UsageError: The flags contradict it.
+        """
+        self.pair = pair
+        self._mend()
+
+    def given(self, flags: Layer, pair: Layer) -> Resolved:
+        """What it would add up to with more flags and with this pair; nothing is changed.
+
+        Raises:
+            UsageError: They contradict each other.
+        """
+        trial = LiveSettings(None, None, pair)
+        trial._conversation, trial._shared = self._conversation, self._shared
+        trial._flags = {**self._flags, **flags}
+        trial._mend()
+        trial._ignored |= self._ignored & set(_RELOADED)
+        return trial.resolved()
+
+    def give(self, flags: Layer) -> None:
+        """Take more flags, as if they had been typed behind the others."""
+        self._flags.update(flags)
+        self._mend()
+
+    # What is loaded
+
+    def loading(self) -> None:
+        """The models are being loaded as everything stands now."""
+        now = self.resolved()
+        self._loaded = {name: now[name] for name in (*_RELOADED, "draft.mode")}
+
+    @property
+    def waiting(self) -> tuple[Setting, ...]:
+        """What counts only when the models are loaded anew."""
+        if self._loaded is None:
+            return ()
+        now, loaded = self.resolved(), self._loaded
+        changed = [name for name in _RELOADED if now[name] != loaded[name]]
+        # A draft that is loaded can rest; one that is not must be fetched.
+        if loaded["draft.mode"] == "off" and now["draft.mode"] != "off":
+            changed.append("draft.mode")
+        return tuple(BY_NAME[name] for name in changed)
+
+    def leave_placement_out(self, why: str) -> None:
+        """What preset and file say about models and memory cannot be meant together; until the next change."""
+        self._ignored |= set(_RELOADED)
+        self.problems += (Problem("model", f"model: {why} What it says about models and memory does not count."),)
+
+    # What is changed
+
+    def refusal(self, name: str, value: Value, scope: Scope = Scope.ALL) -> str:
+        """Why a value cannot be taken along with the others, as a sentence; "" if it can."""
+        setting = BY_NAME[name]
+        if scope is Scope.CONVERSATION and not setting.in_conversation:
+            return f"{name} counts for all conversations; tab changes what a change is for."
+        if name == "preset" and value is not None and value not in self.presets:
+            return unknown_preset(str(value), self.presets).message
+        return contradiction(
+            Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: self.resolved()[n] for n in BY_NAME}})
+        )
+
+    def set(self, name: str, value: Value, scope: Scope = Scope.ALL) -> None:
+        """Change a setting.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        if scope is Scope.CONVERSATION:
+            self._conversation[name] = value
+        else:
+            self._shared.set(name, value)
+            self._conversation.pop(name, None)
+        self._overrule(name, scope)
+        self._mend()
+
+    def set_own(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation; None lets what is under it count."""
+        if value is None:
+            self._conversation.pop(name, None)
+            self._reinstate()
+        else:
+            self._conversation[name] = value
+            self._overrule(name, Scope.CONVERSATION)
+        self._mend()
+
+    def _overrule(self, name: str, scope: Scope) -> None:
+        """A flag gives way to what was changed since: in this conversation, or from here on in all."""
+        for flag in _overruled_by(name):
+            if scope is Scope.ALL:
+                self._overruled.pop(flag, None)
+            elif flag in self._flags:
+                self._overruled[flag] = self._flags[flag]
+            self._flags.pop(flag, None)
+
+    def _reinstate(self) -> None:
+        """The flags that nothing of the conversation overrules count again."""
+        kept = {flag for name in self._conversation for flag in _overruled_by(name)}
+        for flag in self._overruled.keys() - kept:
+            self._flags.setdefault(flag, self._overruled.pop(flag))
+
+    def reset(self, name: str) -> None:
+        """Let what is under the present value count: the one of the preset, the file, the pair, or the default.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        match self.resolved().origin(name):
+            case Origin.FLAG:
+                self._flags.pop(name, None)
+            case Origin.CONVERSATION:
+                self._conversation.pop(name, None)
+                self._reinstate()
+            case Origin.FILE:
+                self._shared.unset(name)
+        self._mend()
+
+    def reset_all(self) -> None:
+        """Let nothing count but pair and defaults; presets and keys stay.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        self._shared.clear()
+        self._flags, self._overruled, self._conversation = {}, {}, {}
+        self._mend()
+
+    def save_preset(self, name: str) -> None:
+        """Keep what differs from pair and defaults under a name.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        now = self.resolved()
+        own = {
+            setting.name: now[setting.name]
+            for setting in SETTINGS
+            if setting.in_preset and now.origin(setting.name) not in (Origin.PAIR, Origin.DEFAULT)
+        }
+        self._shared.save_preset(name, own)
+
+    def move_file_away(self) -> str:
+        """Rename a file that cannot be read; returns its new name.
+
+        Raises:
+            SettingsError: It cannot be renamed.
+        """
+        away = self._shared.move_file_away()
+        self._mend()
+        return str(away)
+
+    # A conversation's own
+
+    def enter(self, document: Mapping[str, object]) -> Sequence[Problem]:
+        """Go on in a conversation; returns what in its document, which may come from anywhere, does not count."""
+        values, problems = check(document, lambda setting: setting.in_conversation)
+        self._conversation = {}
+        self._reinstate()
+        self._conversation = values
+        if (name := values.get("preset")) is not None and name not in self.presets:
+            problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
+        self._mend()
+        return [*problems, *(problem for problem in self.problems if any(n in values for n in NUMBERS))]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What the conversation keeps of its own."""
+        return nested({name: BY_NAME[name].kind.write(value) for name, value in self._conversation.items()})
+
+    def sentences(self) -> Sequence[str]:
+        """What does not count and should be known."""
+        shared = self._shared.sentences()
+        return shared if self.content.unreadable else (*shared, *(printable(problem.text) for problem in self.problems))
+
+
+def _overruled_by(name: str) -> tuple[str, ...]:
+    """The flags that give way to a setting; numbers that were given mean a mode, so they give way to one."""
+    return (name, *NUMBERS) if name == "draft.mode" else (name,)
+
+
+def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
+    """There is no preset of that name; the sentence names the nearest."""
+    return UsageError(
+        f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
+    )

@@ -1,0 +1,77 @@
+"""Putting prompts to the engine, and taking them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.chat.attached import question_of
+from app.request import AnswerRequest
+from app.ui.chat.session import Phase
+from app.ui.commands.command import as_said
+from app.ui.keeping.keeper import Keeper
+from app.ui.listening.engine import Engine
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+class Asking:
+    """All that leads to the engine, and every part of the screen that an answer begins for.
+
+    Args:
+        screen: The chat.
+        engine: Answers.
+        keeper: Keeps what is asked.
+    """
+
+    def __init__(self, screen: ChatScreen, engine: Engine, keeper: Keeper) -> None:
+        self._screen = screen
+        self._session = screen.session
+        self._engine = engine
+        self._keeper = keeper
+
+    def ask(self, prompt: str) -> None:
+        """Put a prompt to the engine."""
+        request = self._session.ask(prompt)
+        self._keeper.ask(prompt, self._session.said)
+        self.start(request)
+
+    async def again(self) -> None:
+        """Ask for another answer to the last prompt, if that can be."""
+        screen, session = self._screen, self._session
+        if not session.can_ask_again:
+            return
+        screen.steering.leave()
+        if as_said(screen.prompt.text.strip()) == question_of(session.asked or ""):
+            screen.prompt.clear()
+        request = session.ask_again()
+        self._keeper.again()
+        self.start(request)
+        await screen.messages.ask_again()
+        screen.hint.unseen(False)
+
+    def start(self, request: AnswerRequest) -> None:
+        """Put a request to the engine."""
+        screen = self._screen
+        screen.hint.forget()
+        screen.tokens.begin()
+        screen.status.begin()
+        screen.attention.begin()
+        self._session.started(self._engine.answer(request))
+        screen.listener.begin()
+        screen.sidebar.look_again()
+        screen.refresh_bindings()
+
+    def cancel(self) -> None:
+        """Stop the running answer, if there is one; what came of it stays."""
+        if self._session.phase is Phase.ANSWERING:
+            self._engine.cancel()
+
+    async def take_back(self) -> None:
+        """Return a prompt that waits for the models, if there is one, to the user."""
+        screen, session = self._screen, self._session
+        prompt, session.waiting = session.waiting, None
+        if prompt is not None:
+            await screen.messages.take_back()
+            screen.prompt.give_back(prompt)
+            screen.refresh_bindings()

@@ -1,0 +1,52 @@
+"""What the chat can hand over for a comparison. Kept light: the chat's first frame waits for every import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.compare.sides import with_seed
+from app.engine.types import Drafting
+from app.errors import UsageError
+from app.events import PairInfo
+from app.request import AnswerRequest
+from app.ui.chat.session import ChatSession, Phase
+
+MOST_TOKENS = 256
+"""Longest answer of a side: enough for a steady speed, short enough to be run several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """What can be compared now.
+
+    Attributes:
+        request: The conversation with the prompt at its end; it has a seed if it needs one.
+        drafting: What drafting is in force.
+        pair: Who answers.
+    """
+
+    request: AnswerRequest
+    drafting: Drafting
+    pair: PairInfo
+
+
+def comparable(session: ChatSession, typed: str) -> Comparable:
+    """The prompt being typed, or else the last one, ready to be compared.
+
+    Raises:
+        UsageError: There is nothing to compare, or not now.
+    """
+    if session.phase is Phase.LOADING:
+        raise UsageError("The models are still being loaded.")
+    if session.refusal is not None:
+        raise UsageError(session.refusal)
+    if session.settings.drafting is None:
+        raise UsageError("Drafting was turned off when Tandem was started, so there is nothing to compare.")
+    if not session.can_draft:
+        raise UsageError("There is nothing to draft with, so there is nothing to compare.")
+    request = session.would_ask(typed.strip())
+    if request is None or session.pair is None:
+        raise UsageError("There is no prompt to compare yet; type one.")
+    most = min(request.max_tokens or MOST_TOKENS, MOST_TOKENS)
+    request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
+    return Comparable(request, session.settings.drafting, session.pair)

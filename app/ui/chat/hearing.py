@@ -1,0 +1,142 @@
+"""What the engine says, put on the chat screen and into the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.engine.types import FinishReason
+from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo
+from app.ui.chat.pair_changes import PairChanges
+from app.ui.chat.session import Phase
+from app.ui.keeping.keeper import Keeper
+from app.ui.listening.bridge import Batch, Single
+from app.ui.sweeping import REST_S, sweep
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+_ENDINGS = {
+    FinishReason.CANCELLED: "stopped",
+    FinishReason.LENGTH: "cut at the token limit",
+    FinishReason.CONTEXT: "cut: the context is full; ctrl+n begins a new conversation",
+}
+
+
+class Hearing:
+    """The chat's ears; see `app.ui.listening.listener.Ears`.
+
+    Args:
+        screen: The chat.
+        keeper: Keeps what is shown.
+        changes: Which pair is being loaded.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper, changes: PairChanges) -> None:
+        self._screen = screen
+        self._session = screen.session
+        self._keeper = keeper
+        self._changes = changes
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._session.phase in (Phase.LOADING, Phase.ANSWERING)
+
+    def is_wanted(self, event: Event) -> bool:
+        """Whether somebody still waits for the answer that an event belongs to."""
+        request = getattr(event, "request", None)
+        return request is None or request == self._session.request
+
+    def rest(self, next_s: float) -> None:
+        self._keeper.tick(next_s)
+
+    async def show(self, batch: Batch) -> None:
+        screen = self._screen
+        screen.status.follow(batch.latest)
+        self._keeper.add(batch.segments)
+        answer = screen.messages.answer
+        if batch.segments and answer is not None:
+            screen.hint.unseen(not screen.messages.following)
+            await answer.add(batch.segments)
+        if answer is not None:
+            await screen.tokens.follow(answer, batch)
+
+    async def handle(self, event: Single) -> None:
+        match event:
+            case Loaded() | Failed(request=None) if self._changes.is_overtaken():
+                pass
+            case Loaded(pair):
+                self._on_loaded(pair)
+            case Notice(text):
+                await self._screen.messages.notice(text)
+            case Finished():
+                await self._on_finished(event)
+            case Failed(request=None):
+                await self._on_load_failed(event)
+            case Failed():
+                await self._on_failed(event)
+        self._screen.refresh_bindings()
+
+    def _on_loaded(self, pair: PairInfo) -> None:
+        screen, session = self._screen, self._session
+        session.pair, session.phase = pair, Phase.READY
+        session.drafting = session.drafting and session.can_draft
+        screen.header.pair = pair
+        screen.panel.show_pair(pair)
+        screen.status.ready(pair.n_ctx)
+        screen.draft_switch.show()
+        if session.waiting is None:
+            self._keeper.tidy()
+            return
+        prompt, session.waiting = session.waiting, None
+        if screen.messages.answer is not None:
+            screen.messages.answer.note("")
+        screen.asking.ask(prompt)
+
+    async def _on_finished(self, event: Finished) -> None:
+        self._keeper.finish(event, **self._models)
+        screen = self._screen
+        self._session.effects.observe(event)
+        screen.status.measured(event.stats, event.drafting, live=False)
+        screen.sidebar.look_again()
+        if screen.messages.answer is not None:
+            empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
+            is_final = event.reason is FinishReason.CONTEXT
+            screen.messages.answer.note(_ENDINGS.get(event.reason, empty), is_final=is_final)
+        await self._end(event.text)
+
+    async def _on_failed(self, event: Failed) -> None:
+        text = self._keeper.fail()
+        if self._screen.messages.answer is not None:
+            await self._screen.messages.answer.fail(event.error)
+        await self._end(text)
+        self._screen.show_ready()
+
+    async def _on_load_failed(self, event: Failed) -> None:
+        self._session.phase = Phase.UNLOADED
+        self._screen.status.unloaded()
+        # The keys of the ways out are taken from nobody who is doing something else.
+        is_idle = not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
+        await self._screen.asking.take_back()
+        await self._screen.messages.fail(event.error)
+        if is_idle:
+            self._screen.pair_loading.show_ways()
+
+    async def _end(self, text: str) -> None:
+        screen, asked = self._screen, self._session.asked
+        screen.attention.end()
+        screen.set_timer(REST_S, sweep)
+        counts = self._session.ended(text)
+        screen.hint.forget()
+        restored = await screen.messages.settle(counts=counts)
+        screen.messages.mark(self._keeper.tree, self._keeper.exchange)
+        if asked is not None and not counts and not restored:
+            screen.prompt.give_back(asked)
+        await screen.pair_loading.load_next()
+
+    @property
+    def _models(self) -> dict[str, str]:
+        """Who answered, by role."""
+        pair = self._session.pair
+        if pair is None:
+            return {}
+        return {"target": pair.target.name} | ({"draft": pair.draft.name} if pair.draft is not None else {})

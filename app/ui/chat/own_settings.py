@@ -1,0 +1,65 @@
+"""The settings of the conversation that is going on, between all settings, the store and the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from app.errors import UsageError
+from app.settings.kinds import Value
+from app.settings.live import LiveSettings
+from app.ui.chat.session import Phase
+from app.ui.keeping.keeper import Keeper
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+class OwnSettings:
+    """What answers here are asked with.
+
+    Args:
+        screen: The chat.
+        keeper: Keeps what is the conversation's own.
+        live: All settings; None leaves those that the chat was started with.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper, live: LiveSettings | None) -> None:
+        self._screen = screen
+        self._keeper = keeper
+        self._live = live
+
+    @property
+    def can_change(self) -> bool:
+        return self._live is not None
+
+    def changed(self) -> None:
+        """Ask the next answer as the settings say now, and keep what is the conversation's own."""
+        if self._live is not None:
+            self._keeper.keep_settings(self._live.document)
+            self._show()
+            self._screen.refresh_bindings()
+
+    def set(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation alone; None lets count what counts for all.
+
+        Raises:
+            UsageError: There are no settings to change.
+        """
+        if self._live is None:
+            raise UsageError("There are no settings here.")
+        self._live.set_own(name, value)
+        self.changed()
+
+    async def enter(self, settings: Mapping[str, object]) -> None:
+        """Go on with a conversation's own settings; what in them does not count is said."""
+        if self._live is not None:
+            for problem in self._live.enter(settings):
+                await self._screen.messages.notice(f"This conversation's settings: {problem.text}")
+            self._show()
+
+    def _show(self) -> None:
+        session = self._screen.session
+        session.settings_changed()
+        if session.phase is not Phase.LOADING:
+            self._screen.draft_switch.show()

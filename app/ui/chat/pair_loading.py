@@ -1,0 +1,72 @@
+"""Another pair, as the chat screen goes through it: what was open gives way, and the conversation stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.ui.chat.pair_changes import PairChanges
+from app.ui.chat.session import Phase
+from app.ui.pairs.downloads import DownloadLine
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.way_list import WayList
+from app.ui.pairs.ways import Way
+from app.ui.widgets.header import HeaderLine
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+class PairLoading:
+    """For the chat screen.
+
+    Args:
+        screen: The chat.
+        changes: Which pair is being loaded, and which comes next.
+    """
+
+    def __init__(self, screen: ChatScreen, changes: PairChanges) -> None:
+        self._screen = screen
+        self._changes = changes
+
+    async def change(self, choice: Choice) -> None:
+        """Load another pair; a running answer is stopped first."""
+        self._changes.want(choice)
+        if self._screen.session.phase is Phase.ANSWERING:
+            self._screen.action_stop()
+        else:
+            await self.load_next()
+
+    async def load_next(self) -> None:
+        """Load the pair that is wanted, if another one is."""
+        title = self._changes.begin()
+        if title is None:
+            return
+        screen = self._screen
+        await screen.query(WayList).remove()
+        await screen.header.remove()
+        await screen.mount(HeaderLine(title), before=0)
+        screen.panel.show_pair(None)
+        screen.status.reading_models()
+        screen.listener.begin()
+        screen.refresh_bindings()
+
+    def show_ways(self) -> None:
+        """Let keys take a way out of a pair that does not fit, if there is one."""
+        for ways in self._screen.query(WayList):
+            ways.focus()
+
+    async def take(self, way: Way, choice: Choice) -> None:
+        """Go a way out of a pair that does not fit."""
+        self._screen.prompt.focus()
+        await self._screen.messages.notice(f"Taken: {way.what}.")
+        await self.change(choice)
+
+    def watch_downloads(self) -> None:
+        """Show how downloads go, until they have ended."""
+        for line in self._screen.query(DownloadLine):
+            line.watch_downloads()
+
+    def stop_watching(self) -> None:
+        """Leave downloads to whoever else shows them."""
+        for line in self._screen.query(DownloadLine):
+            line.stop()

@@ -1,0 +1,123 @@
+"""What becomes of a prompt between Enter and the engine: commands are done, files are read."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.chat.attached import compose, split
+from app.chat.textfile import MissingFile
+from app.errors import AppError, UsageError
+from app.ui.aside import aside
+from app.ui.chat.comparable import comparable
+from app.ui.chat.session import Phase
+from app.ui.chat.wanted import ComparisonWanted
+from app.ui.commands.command import as_said, is_command
+from app.ui.commands.table import COMMANDS
+from app.ui.prompt.including import gather
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+class Sending:
+    """For the chat screen.
+
+    Args:
+        chat: Where the prompt was written.
+    """
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self._doubted: str | None = None
+
+    async def send(self, text: str) -> None:
+        """Do what was asked for with Enter, whatever it is."""
+        chat, session = self._chat, self._chat.session
+        if chat.steering.has_task:
+            await chat.steering.send(text)
+            return
+        chat.prompt.past.add(text)
+        if is_command(text):
+            await self.do(text)
+            return
+        if refusal := session.refusal:
+            chat.prompt.restore(text)
+            unloaded = session.phase is Phase.UNLOADED and chat.has_pairs
+            chat.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
+            return
+        message = await self.message(text)
+        if message is not None:
+            await self._put(message)
+
+    async def _put(self, message: str) -> None:
+        """Ask, or let the message wait for the models."""
+        chat, session = self._chat, self._chat.session
+        # Asked before anything else is awaited, so that no key in between can ask for something else.
+        loading = session.phase is Phase.LOADING
+        if loading:
+            session.waiting = message
+        else:
+            chat.asking.ask(message)
+        answer = await chat.messages.ask(message)
+        chat.hint.unseen(False)
+        if loading:
+            answer.note("waits for the models")
+            chat.refresh_bindings()
+
+    async def compare(self) -> None:
+        """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
+        chat = self._chat
+        # What is written for something else than a prompt is not asked.
+        typed = "" if chat.steering.has_task else chat.prompt.whole.strip()
+        message = await self.message(typed, give_back=False) if typed else ""
+        if message is None:
+            return
+        try:
+            chat.post_message(ComparisonWanted(comparable(chat.session, message)))
+        except UsageError as error:
+            chat.hint.say(error.message)
+
+    async def do(self, line: str, *, give_back: bool = True) -> None:
+        """Do what a slash command asks for, or say why not and give it back, unless a key stood for it."""
+        try:
+            command, argument = COMMANDS.read(line)
+            done = command.run(self._chat, argument)
+            if isawaitable(done):
+                await done
+        except AppError as error:
+            self._refuse(error, line if give_back else "")
+
+    async def message(self, text: str, *, give_back: bool = True) -> str | None:
+        """The message for a prompt, with the files that it names.
+
+        Args:
+            text: What was typed.
+            give_back: Whether the prompt's line gets it back if it is refused.
+
+        Returns:
+            The message; None if a file cannot be included, which is then said. A prompt that
+            names what is no file is sent as it stands when it is sent again.
+        """
+        question, pastes = split(text.strip())
+        question = as_said(question)
+        if "@" not in question:
+            return compose(question, pastes)
+        pair, insists = self._chat.session.pair, self._doubted == text
+        self._doubted = None
+        try:
+            return await aside(
+                lambda: gather(question, pastes, Path(), pair.n_ctx if pair else None, but_missing=insists)
+            )
+        except MissingFile as error:
+            self._doubted = text
+            self._refuse(AppError(error.message, "Enter again sends the text as it stands."), text if give_back else "")
+        except AppError as error:
+            self._refuse(error, text if give_back else "")
+        return None
+
+    def _refuse(self, error: AppError, text: str) -> None:
+        if text:
+            self._chat.prompt.restore(text)
+        self._chat.hint.say(f"{error.message} {error.hint}".strip())

@@ -1,0 +1,200 @@
+"""One conversation as the chat sees it: what was said, what is being answered, what may be asked next."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from app.chat.message import Begun, Message, Role
+from app.engine.types import AutoDraft, DraftParams
+from app.events import PairInfo
+from app.request import AnswerRequest
+from app.settings.live import LiveSettings
+from app.ui.readouts.effects import Effects
+from app.ui.settings.chat_settings import ChatSettings, applied
+
+
+class Phase(Enum):
+    """What the engine is busy with, as far as the user is concerned."""
+
+    LOADING = auto()
+    READY = auto()
+    ANSWERING = auto()
+    UNLOADED = auto()
+    """Loading failed; there is nobody to talk to."""
+
+
+class ChatSession:
+    """The state behind the chat screen.
+
+    An exchange enters the conversation when its answer has text. One that failed, or was stopped before the first
+    word, leaves the conversation as it was.
+
+    Args:
+        settings: What the chat was started with.
+        live: What answers are asked with from then on; None leaves that as it is.
+    """
+
+    def __init__(self, settings: ChatSettings, live: LiveSettings | None = None) -> None:
+        self._live = live
+        self._opened_with = settings
+        self.effects = Effects()
+        """What was measured with the pair since it was loaded."""
+        self.phase = Phase.LOADING
+        self.pair: PairInfo | None = None
+        self.drafting = settings.drafting is not None
+        """Whether the next answer is drafted."""
+        self._mode = settings.drafting
+        self.waiting: str | None = None
+        """A prompt sent while the models load."""
+        self.request: int | None = None
+        """The number of the running answer."""
+        self.asked: str | None = None
+        """The last prompt that an answer was asked for."""
+        self._said: tuple[Message, ...] = ()
+        self._fallback: tuple[tuple[Message, ...], str | None] | None = None
+
+    @property
+    def settings(self) -> ChatSettings:
+        """How the next answer is asked for."""
+        return applied(self._opened_with, self._live.resolved()) if self._live is not None else self._opened_with
+
+    @settings.setter
+    def settings(self, settings: ChatSettings) -> None:
+        """Another pair was chosen."""
+        self._opened_with, self.effects, self._mode = settings, Effects(), settings.drafting
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a prompt cannot be sent now, or None if it can."""
+        if self.phase is Phase.ANSWERING:
+            return "An answer is being written; esc stops it."
+        if self.phase is Phase.UNLOADED:
+            return "No model is loaded; ctrl+q quits."
+        if self.waiting is not None:
+            return "A prompt already waits for the models; esc takes it back."
+        return None
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether there is something to draft with, as far as is known."""
+        drafting = self.settings.drafting
+        if isinstance(drafting, AutoDraft) and drafting.lookup:
+            return True
+        return drafting is not None and (self.pair is None or self.pair.draft is not None)
+
+    @property
+    def why_plain(self) -> str:
+        """Why there is nothing to draft with, as a sentence."""
+        if self._live is not None and self.settings.drafting is None:
+            return "Drafting is off in the settings; /draft auto turns it on."
+        return "There is no draft model."
+
+    @property
+    def source(self) -> str:
+        """What the next answer is drafted by, in a word or two; see `is_drafting`."""
+        if not self.can_draft:
+            return "no draft"
+        if not self.drafting:
+            return "draft off"
+        return "automatic" if isinstance(self.settings.drafting, AutoDraft) else "model"
+
+    @property
+    def is_drafting(self) -> bool:
+        return self.can_draft and self.drafting
+
+    @property
+    def n_max(self) -> int:
+        """Most tokens of a draft of the next answer where that is fixed, else 0."""
+        drafting = self.settings.drafting
+        return drafting.n_max if isinstance(drafting, DraftParams) and self.is_drafting else 0
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return self._said
+
+    @property
+    def can_ask_again(self) -> bool:
+        return self.phase is Phase.READY and self.asked is not None
+
+    def ask(self, prompt: str) -> AnswerRequest:
+        """The request for an answer to a new prompt."""
+        self.asked, self._fallback = prompt, None
+        return self._request(prompt, self._said)
+
+    def would_ask(self, prompt: str) -> AnswerRequest | None:
+        """The request for the answer to a prompt, or with "" to the last one; nothing is asked. None without any."""
+        asked = prompt or self.asked
+        return self._request(asked, self._said if prompt else self._before_last) if asked is not None else None
+
+    def ask_again(self) -> AnswerRequest:
+        """The request for another answer to the last prompt."""
+        assert self.asked is not None
+        return self.go_back(self._before_last, self.asked)
+
+    @property
+    def _before_last(self) -> tuple[Message, ...]:
+        """What was said before the last prompt, answered or not."""
+        said = self._said
+        answered = len(said) > 1 and said[-2] == Message(Role.USER, self.asked or "")
+        return said[:-2] if answered else said
+
+    def go_back(self, said: tuple[Message, ...], asked: str, begun: Begun | None = None) -> AnswerRequest:
+        """The request for another answer to an earlier prompt, or for the rest of one.
+
+        Args:
+            said: What was said before that prompt; what follows it comes back if nothing comes of the answer.
+            asked: The prompt.
+            begun: The answer that is to go on; None for a new one.
+        """
+        self._fallback = self._said, self.asked
+        self._said, self.asked = said, asked
+        return self._request(asked, said, begun)
+
+    def started(self, request: int) -> None:
+        self.phase, self.request = Phase.ANSWERING, request
+
+    def ended(self, text: str) -> bool:
+        """The running answer has ended; returns whether the exchange entered the conversation."""
+        self.phase, self.request = Phase.READY, None
+        fallback, self._fallback = self._fallback, None
+        if not text.strip() or self.asked is None:
+            if fallback is not None:
+                self._said, self.asked = fallback
+            return False
+        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip()))
+        return True
+
+    def settings_changed(self) -> None:
+        """Another way of drafting turns drafting on or off; until then the user's key for it counts."""
+        mode = self.settings.drafting
+        if mode != self._mode:
+            self._mode, self.drafting = mode, mode is not None
+
+    def restart(self, said: tuple[Message, ...] = (), asked: str | None = None) -> None:
+        """Forget what was said; a running answer belongs to nobody from here on.
+
+        Args:
+            said: What was said in the conversation to go on with.
+            asked: The last prompt in it, answered or not.
+        """
+        self.asked, self.request = asked, None
+        self._said, self._fallback = said, None
+        if self.phase is Phase.ANSWERING:
+            self.phase = Phase.READY
+
+    def _request(self, prompt: str, said: tuple[Message, ...], begun: Begun | None = None) -> AnswerRequest:
+        settings = self.settings
+        # A conversation from a file may begin with a system message of its own; templates take one, in front.
+        own = said[:1] if said and said[0].role is Role.SYSTEM else ()
+        system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+        system = own if own and settings.system_yields else system
+        turns = (message for message in said if message.role is not Role.SYSTEM)
+        return AnswerRequest(
+            messages=(*system, *turns, Message(Role.USER, prompt)),
+            sampling=settings.sampling,
+            drafting=settings.drafting if self.drafting else None,
+            max_tokens=settings.max_tokens,
+            stops=settings.stops,
+            begun=begun,
+        )

@@ -1,0 +1,283 @@
+"""Steering a conversation: editing messages, other answers, more of an answer, going from branch to branch."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.chat.attached import joined, question_of
+from app.chat.message import Role
+from app.chat.tree import Node
+from app.engine.text import printable
+from app.request import AnswerRequest
+from app.ui.chat.branches import Branches
+from app.ui.chat.session import Phase
+from app.ui.commands.command import as_said, as_typed
+from app.ui.keeping.keeper import Keeper
+from app.ui.messages.message import AnswerMessage, UserMessage
+from app.ui.messages.speech import Speech, Wish
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Something else than a prompt that the prompt's line is used for.
+
+    Attributes:
+        hint: What is said while it lasts.
+        unsent: What was typed before; it comes back.
+        done: Told the text that was sent; says whether it takes it. If not, it has said why.
+        speech: The message that it is about, or None.
+        refusal: Why it cannot be sent now; empty if it can.
+        before: The message as it stood in the line at first.
+    """
+
+    hint: str
+    unsent: str
+    done: Callable[[str], Awaitable[bool]]
+    speech: Speech | None = None
+    refusal: Callable[[], str] = str
+    before: str = ""
+
+
+class Steering:
+    """What the user does with what was said.
+
+    Args:
+        screen: The chat.
+        keeper: Has the conversation with its branches.
+        start: Puts a request to the engine.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper, start: Callable[[AnswerRequest], None]) -> None:
+        self._screen = screen
+        self._session = screen.session
+        self._keeper = keeper
+        self._start = start
+        self._branches = Branches(screen, keeper)
+        self._task: _Task | None = None
+
+    async def grant(self, speech: Speech, wish: Wish) -> None:
+        """Do what is wished for a message."""
+        screen = self._screen
+        match wish:
+            case Wish.LEAVE:
+                screen.prompt.focus()
+            case Wish.UP:
+                await screen.messages.step(-1)
+            case Wish.DOWN:
+                if not await screen.messages.step(1):
+                    screen.prompt.focus()
+            case Wish.EDIT:
+                self._edit(speech)
+            case Wish.AGAIN:
+                await self._again(speech)
+            case Wish.GO_ON:
+                await self.go_on(speech)
+            case Wish.EARLIER:
+                await self._switch(speech, -1)
+            case Wish.LATER:
+                await self._switch(speech, 1)
+
+    # The prompt's line, used for something else
+
+    @property
+    def has_task(self) -> bool:
+        """Whether what is sent is no prompt."""
+        return self._task is not None
+
+    @property
+    def unsent(self) -> str | None:
+        """What was typed before the line was used for something else, and what a message was changed into meanwhile.
+
+        None while the line is for prompts. A change is work like any other: it outlives the program, and a look into
+        another conversation.
+        """
+        task = self._task
+        if task is None or task.speech is None:
+            return task.unsent if task is not None else None
+        changed = self._screen.prompt.whole
+        return task.unsent if changed.strip() == task.before.strip() else joined(task.unsent, changed)
+
+    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None:
+        """Let the user write something that is no prompt.
+
+        Args:
+            hint: What is said meanwhile.
+            text: What is to be changed.
+            done: Told the text that was sent; says whether it takes it. If not, it has said why.
+        """
+        self.leave()
+        self._screen.hint.forget()
+        self._begin(_Task(hint, self._screen.prompt.whole, done), text)
+
+    def _begin(self, task: _Task, text: str) -> None:
+        screen, self._task = self._screen, task
+        if task.speech is not None:
+            task.speech.add_class("-changed")
+        screen.prompt.put(text)
+        if not task.before:
+            self._task = replace(task, before=screen.prompt.whole)
+        screen.prompt.focus()
+        screen.hint.keep(task.hint)
+        screen.refresh_bindings()
+
+    def leave(self) -> None:
+        """Leave it as it was, with what was typed before."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        screen = self._screen
+        if task.speech is not None:
+            task.speech.remove_class("-changed")
+        screen.prompt.put(task.unsent)
+        screen.hint.keep("")
+        screen.refresh_bindings()
+
+    async def send(self, text: str) -> None:
+        """Take what was sent, which is no prompt."""
+        task = self._task
+        assert task is not None
+        if refusal := task.refusal():
+            self._screen.prompt.restore(text)
+            self._screen.hint.say(refusal)
+            return
+        self.leave()
+        if not await task.done(text) and self._task is None:
+            self._begin(replace(task, unsent=self._screen.prompt.whole), text)
+
+    # Another text
+
+    def _edit(self, speech: Speech) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free():
+            return
+        if node.role is Role.SYSTEM:
+            self._screen.hint.say("What the system says is set before the conversation begins.")
+        else:
+            self.leave()
+            self._screen.hint.forget()
+            text = as_typed(node.text) if node.role is Role.USER else node.text
+            self._begin(self._editing(node, speech), text)
+
+    def _editing(self, node: Node, speech: Speech) -> _Task:
+        unsent = self._screen.prompt.whole
+        if node.role is Role.USER:
+            hint = "Editing: enter asks it as a branch, esc leaves it as it was."
+            return _Task(hint, unsent, lambda text: self._ask_instead(node.id, text), speech, self._refusal)
+        hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
+        return _Task(hint, unsent, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
+
+    async def _ask_instead(self, prompt: int, text: str) -> bool:
+        screen = self._screen
+        message = await screen.sending.message(text, give_back=False)
+        if message is None:
+            return False
+        screen.prompt.past.add(text)
+        opened = self._keeper.go_before(prompt)
+        if opened is None:
+            return True
+        self._session.restart(opened.said)
+        screen.asking.ask(message)
+        speech = await screen.messages.reach(prompt)
+        if speech is not None:
+            await screen.messages.cut(speech)
+        await screen.messages.ask(message)
+        screen.hint.unseen(False)
+        return True
+
+    async def _say_instead(self, answer: Node, text: str) -> bool:
+        if text != printable(answer.text):
+            await self._branches.show(self._keeper.rewrite(answer.id, text), answer.id)
+        return True
+
+    # Another answer, or more of one
+
+    async def _again(self, speech: Speech) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free(needs_model=True):
+            return
+        nodes = self._keeper.tree.nodes
+        prompt = nodes.get(node.parent or 0) if node.role is Role.ASSISTANT else node
+        asked = await self._screen.messages.reach(prompt.id) if prompt is not None else None
+        if prompt is None or prompt.role is not Role.USER or not isinstance(asked, UserMessage):
+            self._screen.hint.say("There is no prompt that it answers.")
+            return
+        opened = self._keeper.again(prompt.id)
+        if opened is None or opened.asked is None:
+            return
+        self.leave()
+        self._screen.prompt.focus()
+        self._start(self._session.go_back(opened.said, opened.asked))
+        await self._screen.messages.ask_again(asked)
+        self._screen.hint.unseen(False)
+
+    async def go_on(self, speech: Speech | None = None) -> None:
+        """Go on with an answer that ended early; None takes the last message."""
+        messages = self._screen.messages
+        if speech is None:
+            speech = messages.speeches[-1] if messages.speeches else None
+        if speech is None or not speech.can_go_on:
+            self._screen.hint.say("The last answer is at its end.")
+            return
+        node = self._node(speech)
+        if node is None or not self._is_free(needs_model=True):
+            return
+        self.leave()
+        if self._keeper.tree.leaf != node.id:
+            await self._branches.show(self._keeper.switch(node.id), node.id)
+        answer = await messages.reach(node.id)
+        opened = self._keeper.go_on(node.id)
+        if opened is None or opened.asked is None or not isinstance(answer, AnswerMessage):
+            self._screen.hint.say("This answer cannot be continued.")
+            return
+        self._screen.prompt.focus()
+        if as_said(self._screen.prompt.text.strip()) == question_of(opened.asked):
+            self._screen.prompt.clear()
+        self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
+        await messages.go_on(answer)
+        self._screen.hint.unseen(False)
+
+    # Other branches
+
+    async def _switch(self, speech: Speech, direction: int) -> None:
+        node = self._node(speech)
+        if node is None or not self._is_free():
+            return
+        siblings = [sibling.id for sibling in self._keeper.tree.siblings(node.id)]
+        at = siblings.index(node.id) + direction
+        if 0 <= at < len(siblings):
+            self.leave()
+            opened = self._keeper.switch(siblings[at])
+            await self._branches.show(opened, node.id)
+            shown = await self._screen.messages.reach(siblings[at])
+            if shown is not None:
+                self._screen.messages.choose(shown)
+
+    # What may be done
+
+    def _node(self, speech: Speech) -> Node | None:
+        node = self._keeper.tree.nodes.get(speech.node) if speech.node is not None else None
+        if node is None:
+            self._screen.hint.say("This message is not part of the conversation.")
+        return node
+
+    def _is_free(self, *, needs_model: bool = False) -> bool:
+        refusal = self._refusal() if needs_model else self._refusal_without_model()
+        if refusal:
+            self._screen.hint.say(refusal)
+        return not refusal
+
+    def _refusal(self) -> str:
+        """Why nothing can be asked now; empty if it can."""
+        loads = "The models are still being loaded." if self._session.phase is Phase.LOADING else ""
+        return self._session.refusal or loads
+
+    def _refusal_without_model(self) -> str:
+        """Why nothing can be changed now; empty if it can."""
+        session = self._session
+        is_busy = session.phase is Phase.ANSWERING or session.waiting is not None
+        return session.refusal or "" if is_busy else ""

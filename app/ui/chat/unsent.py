@@ -1,0 +1,50 @@
+"""What was typed and not sent, kept while it waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.chat.attached import joined
+from app.ui.commands.command import as_typed
+from app.ui.keeping.keeper import Keeper
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+KEPT_AFTER_S = 1.0
+"""What is typed is kept after so long."""
+
+
+class Unsent:
+    """For the chat screen.
+
+    Args:
+        screen: The chat.
+        keeper: Keeps it with the conversation.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+        self._screen = screen
+        self._keeper = keeper
+        self._waits = False
+
+    @property
+    def text(self) -> str:
+        """What was typed and has not been put to the model."""
+        screen = self._screen
+        if screen.steering.unsent is not None:
+            return screen.steering.unsent
+        if screen.session.waiting is None:
+            return screen.prompt.whole
+        return as_typed(joined(screen.session.waiting, screen.prompt.whole))
+
+    def changed(self) -> None:
+        """Something was typed."""
+        if not self._waits:
+            self._waits = True
+            self._screen.set_timer(KEPT_AFTER_S, self.keep)
+
+    def keep(self) -> None:
+        """Keep it as it is now."""
+        self._waits = False
+        self._keeper.draft(self.text)

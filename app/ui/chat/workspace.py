@@ -1,0 +1,108 @@
+"""The conversation and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.getters import query_one
+
+from app.chat.message import Role
+from app.chat.tree import Node
+from app.ui.chat.arrangement import LEAST_COLUMNS, Arrangement
+from app.ui.chat.inspector import Inspector
+from app.ui.conversations.sidebar import Sidebar
+from app.ui.keeping.keeper import Keeper
+from app.ui.messages.list import MessageList
+from app.ui.messages.message import AnswerMessage
+from app.ui.messages.speech import Speech
+from app.ui.readouts.groups import in_a_line
+from app.ui.readouts.numbers import of_document
+from app.ui.readouts.panel import ReadoutPanel
+from app.ui.readouts.state import Readouts
+from app.ui.widgets.even import Even
+from app.ui.widgets.hint import Hint
+
+
+class Middle(Vertical, Even):
+    """The conversation, and what stands right below it."""
+
+
+class Workspace(Horizontal, Even):
+    """Conversations on the left, readouts on the right, as far as there is room and the user wants them.
+
+    The class `-panel` of the screen says whether the readouts are shown.
+
+    Args:
+        keeper: Has the conversations and the numbers of their answers.
+        readouts: Those of the running answer.
+    """
+
+    sidebar = query_one(Sidebar)
+    panel = query_one(ReadoutPanel)
+
+    def __init__(self, keeper: Keeper, readouts: Readouts) -> None:
+        super().__init__()
+        self._keeper = keeper
+        self._readouts = readouts
+        self._arrangement = Arrangement()
+
+    def compose(self) -> ComposeResult:
+        yield Sidebar(self._keeper)
+        with Middle():
+            yield MessageList()
+            yield Inspector()
+            yield Hint()
+        yield ReadoutPanel(self._readouts)
+
+    def on_mount(self) -> None:
+        self._arrange()
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def toggle_sidebar(self) -> None:
+        self._arrangement = self._arrangement.with_sidebar(not self.sidebar.display)
+        self._arrange_or_say("conversations")
+
+    def toggle_panel(self) -> None:
+        self._arrangement = self._arrangement.with_panel(not self.panel.display)
+        self._arrange_or_say("numbers")
+
+    def show_numbers(self, message: int) -> None:
+        """Show what was measured when an answer was given: in the panel, or for a moment where there is none.
+
+        Args:
+            message: Its id in the store.
+        """
+        document = self._keeper.stats(message)
+        if self.panel.display:
+            self.panel.show_earlier(document)
+        else:
+            self.post_message(Hint.Wanted(in_a_line(of_document(document))))
+
+    def show_last_numbers(self, path: Sequence[Node]) -> None:
+        """Show those of the last answer of a conversation that was opened, where there is a place for them."""
+        answers = [node.id for node in path if node.role is Role.ASSISTANT]
+        if answers and self.panel.display:
+            self.show_numbers(answers[-1])
+
+    @on(Speech.Chosen)
+    def _show_chosen(self, event: Speech.Chosen) -> None:
+        if isinstance(event.speech, AnswerMessage) and event.speech.node is not None:
+            self.show_numbers(event.speech.node)
+
+    def _arrange(self) -> None:
+        # The first frame is laid out before anything is resized.
+        sidebar, panel = self._arrangement.widths(self.app.size.width)
+        for widget, width in ((self.sidebar, sidebar), (self.panel, panel)):
+            widget.display = width > 0
+            widget.styles.width = width
+        self.screen.set_class(panel > 0, "-panel")
+
+    def _arrange_or_say(self, what: str) -> None:
+        self._arrange()
+        if self.app.size.width < LEAST_COLUMNS:
+            self.post_message(Hint.Wanted(f"The {what} need a window of {LEAST_COLUMNS} columns."))

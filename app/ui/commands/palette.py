@@ -1,0 +1,110 @@
+"""What the command palette can do in the chat, and with the conversation that is going on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+
+from app.engine.text import printable
+from app.ui.keeping.keeper import Keeper
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+_UNTITLED = "This conversation"
+
+
+def chat_commands(screen: ChatScreen, keeper: Keeper) -> Iterator[SystemCommand]:
+    """What the chat offers: the commands that there is something for.
+
+    Args:
+        screen: The chat.
+        keeper: Has the conversations.
+    """
+    yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
+    yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
+    yield SystemCommand("Tokens", "Show who wrote each token", screen.action_toggle_tokens)
+    yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
+    if screen.check_action("conversations", ()):
+        yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
+        yield from ConversationCommands(screen, keeper)
+    if screen.check_action("settings", ()):
+        yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
+    if screen.check_action("pairs", ()):
+        yield SystemCommand("Models", "Choose, download or add a pair of models", screen.action_pairs)
+
+
+class ConversationCommands:
+    """Naming, pinning, deleting, and bringing back.
+
+    Args:
+        screen: The chat.
+        keeper: Has the conversations.
+    """
+
+    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+        self._screen = screen
+        self._keeper = keeper
+
+    def __iter__(self) -> Iterator[SystemCommand]:
+        """Those that would do something now."""
+        summary = self._keeper.summary(self._keeper.conversation)
+        if summary is not None:
+            yield SystemCommand("Messages", "Choose a message to edit or answer again", self._screen.action_choose)
+            yield SystemCommand("Rename", "Give this conversation another title", self.rename)
+            if summary.named:
+                yield SystemCommand("Title from the text", "Name it after its first prompt again", self.unname)
+            if summary.pinned:
+                yield SystemCommand("Unpin", "Keep this conversation at the top no longer", self.pin)
+            else:
+                yield SystemCommand("Pin", "Keep this conversation at the top of the list", self.pin)
+            yield SystemCommand("Delete", "Delete this conversation; it can be brought back", self.delete)
+        if self._keeper.can_undelete:
+            yield SystemCommand("Undelete", "Bring back the conversation that was deleted last", self.undelete)
+
+    def rename(self) -> None:
+        """Let the user write a title in the prompt's line."""
+        summary = self._keeper.summary(self._keeper.conversation)
+        if summary is not None:
+            hint = "Renaming the conversation: enter takes the title, esc leaves it as it was."
+            self._screen.steering.begin(hint, summary.title, self._take_title)
+
+    def unname(self) -> None:
+        """Take the title that is made from what was said."""
+        if self._keeper.conversation is not None:
+            self._tell_title(self._keeper.rename(self._keeper.conversation, ""))
+
+    def pin(self) -> None:
+        """Keep it at the top of the list, or no longer."""
+        summary = self._keeper.summary(self._keeper.conversation)
+        if summary is not None:
+            self._keeper.pin(summary.id, not summary.pinned)
+            self._screen.hint.say(f"{_title(summary.title)} is {'no longer ' if summary.pinned else ''}pinned.")
+
+    async def delete(self) -> None:
+        """Take it off the list and begin an empty one."""
+        summary = self._keeper.summary(self._keeper.conversation)
+        if summary is not None:
+            self._keeper.delete(summary.id)
+            await self._screen.open_conversation(None)
+            self._screen.hint.say(f"{_title(summary.title)} is deleted; ctrl+p, Undelete brings it back.")
+
+    async def undelete(self) -> None:
+        """Go on with what was deleted last."""
+        conversation = self._keeper.undelete()
+        if conversation is not None:
+            await self._screen.open_conversation(conversation)
+
+    async def _take_title(self, text: str) -> bool:
+        if self._keeper.conversation is not None:
+            self._tell_title(self._keeper.rename(self._keeper.conversation, text))
+        return True
+
+    def _tell_title(self, title: str) -> None:
+        self._screen.hint.say(f"The conversation is called {_title(title)}.")
+
+
+def _title(title: str) -> str:
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{printable(title)}\N{RIGHT DOUBLE QUOTATION MARK}" if title else _UNTITLED

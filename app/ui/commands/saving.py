@@ -1,0 +1,49 @@
+"""The conversation that goes on, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app import atomic
+from app.chat.export import to_json
+from app.chat.markdown import to_markdown
+from app.chat.tree import Transcript
+from app.engine.text import printable
+from app.errors import AppError, UsageError
+from app.ui.keeping.keeper import Keeper
+
+
+def save(keeper: Keeper, name: str) -> Path:
+    """Write the conversation to a new file: JSON if its name says so, else Markdown.
+
+    Raises:
+        AppError: There is nothing to save, or the file cannot be written.
+    """
+    found = keeper.with_conversation(lambda store, number: store.transcript(number))
+    if found is None:
+        raise AppError("There is nothing to save yet.")
+    try:
+        file = Path(name).expanduser()
+    except (RuntimeError, ValueError):
+        file = Path(name)
+    if not file.name:
+        raise UsageError(f"{printable(name)} is a directory.", "Name a file in it.")
+    if file.suffix.lower() not in (".md", ".markdown", ".json"):
+        file = file.with_name(file.name + ".md")
+    _write(file, _render(found, as_json=file.suffix.lower() == ".json"))
+    return file
+
+
+def _render(transcript: Transcript, *, as_json: bool) -> str:
+    return to_json([transcript]) if as_json else to_markdown([transcript])
+
+
+def _write(file: Path, text: str) -> None:
+    """All of it or nothing, and never over another file."""
+    try:
+        atomic.create(file, text.encode())
+    except FileExistsError as error:
+        raise UsageError(f"{file} exists already.", "Choose another name.") from error
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error

@@ -1,0 +1,111 @@
+"""The chat's commands, one line each; help lists them in this order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.chat.message import Role
+from app.chat.textfile import text_size
+from app.engine.text import printable
+from app.engine.types import AutoDraft
+from app.errors import AppError, UsageError
+from app.ui.commands.code_blocks import code_blocks
+from app.ui.commands.command import Command, Commands, Takes
+from app.ui.commands.saving import save
+from app.ui.terminal.copying import copy_text
+
+if TYPE_CHECKING:
+    from app.ui.screens.chat import ChatScreen
+
+_NUMBER = re.compile("[0-9]{1,9}")
+_KEYS = """
+ctrl+j  new line     ctrl+s   search past prompts   @file   include a file
+f8      copy answer  ctrl+b   copy its last code    ctrl+_  undo
+ctrl+z  suspend      ctrl+up  choose a message      f1      every key"""
+
+
+def _draft(chat: ChatScreen, mode: str) -> None:
+    session = chat.session
+    if mode == "auto" and not isinstance(session.settings.drafting, AutoDraft):
+        chat.own_settings.set("draft.mode", "auto")
+    if not session.can_draft:
+        raise AppError(session.why_plain)
+    chat.hint.say(chat.draft_switch.turn(mode != "off"))
+
+
+def _last_answer(chat: ChatScreen) -> str:
+    """The newest answer, as far as it is there; empty without one."""
+    shown = chat.messages.answer.text.strip() if chat.messages.answer is not None else ""
+    said = (message.content for message in reversed(chat.session.said) if message.role is Role.ASSISTANT)
+    return shown or next(said, "")
+
+
+def _copy(chat: ChatScreen, what: str) -> None:
+    answer = _last_answer(chat)
+    if not answer:
+        raise AppError("There is no answer to copy yet.")
+    kind, _, number = what.partition(" ")
+    if not kind:
+        copy_text(chat.app, answer, "the answer")
+        return
+    if kind != "code" or not _NUMBER.fullmatch(number.strip() or "1"):
+        raise UsageError("Give it as /copy, /copy code or /copy code 2.")
+    blocks = code_blocks(answer)
+    at = int(number or len(blocks)) if blocks else 0
+    if not 1 <= at <= len(blocks):
+        many = f"{len(blocks)} block{'s' * (len(blocks) != 1)} of code" if blocks else "no code"
+        raise AppError(f"The answer has {many}.")
+    copy_text(chat.app, blocks[at - 1], "the code" if len(blocks) == 1 else f"code {at} of {len(blocks)}")
+
+
+def _save(chat: ChatScreen, name: str) -> None:
+    chat.hint.say(f"Saved as {save(chat.keeper, name)}.")
+
+
+def _include(chat: ChatScreen, path: str) -> None:
+    try:
+        text_size(Path(path).expanduser(), path)
+    except (RuntimeError, ValueError):
+        raise AppError(f"There is no file {path}.") from None
+    chat.prompt.include(path)
+
+
+def _title(chat: ChatScreen, title: str) -> None:
+    conversation = chat.keeper.conversation
+    if conversation is None:
+        raise AppError("Nothing was said yet; a title waits for the first prompt.")
+    chat.hint.say(f'This conversation is called "{printable(chat.keeper.rename(conversation, title))}".')
+
+
+def _system(chat: ChatScreen, text: str) -> None:
+    chat.own_settings.set("answer.system", text or None)
+    chat.hint.say("From the next prompt on." if text else "This conversation has no system prompt of its own.")
+
+
+async def _help(chat: ChatScreen, _: str) -> None:
+    wide = max(len(command.usage) for command in COMMANDS.known.values())
+    lines = [f"{command.usage:{wide}}  {command.help}" for command in COMMANDS.known.values()]
+    await chat.messages.tell("\n".join([*lines, _KEYS]))
+
+
+COMMANDS = Commands(
+    [
+        Command("new", "begin a new conversation", lambda chat, _: chat.action_restart()),
+        Command("open", "look for a conversation and go on with it", lambda chat, _: chat.action_conversations()),
+        Command("again", "answer the last prompt again", lambda chat, _: chat.action_again()),
+        Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
+        Command(
+            "draft", "draft the next answers, or not", _draft, Takes.TEXT, "on|off|auto", choices=("on", "off", "auto")
+        ),
+        Command("copy", "copy the answer, or a block of its code", _copy, Takes.TEXT, "[code [N]]"),
+        Command("save", "write this conversation to a .md or .json file", _save, Takes.PATH, "FILE"),
+        Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
+        Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
+        Command("title", "name this conversation", _title, Takes.TEXT, "[TEXT]"),
+        Command("system", "system prompt for this conversation", _system, Takes.TEXT, "[TEXT]"),
+        Command("help", "the commands and some keys", _help),
+        Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
+    ]
+)

@@ -1,0 +1,168 @@
+"""A comparison as the screen goes through it: what is asked of the engine, and what has come of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from app.compare.difference import Difference
+from app.compare.job import CompareJob, Explaining, Raced, RunBegan
+from app.compare.race import WARM_UP, Round, RunEnded
+from app.compare.report import Comparison, compared
+from app.compare.sides import Side, sides_of
+from app.engine.types import DraftParams
+from app.errors import AppError, UsageError
+from app.events import Event, Failed, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
+from app.ui.chat.comparable import Comparable
+from app.ui.listening.bridge import Batch, Single
+from app.ui.text import percent
+
+if TYPE_CHECKING:
+    from app.ui.comparing.outcome import Outcome
+    from app.ui.comparing.side_pane import SidePane
+    from app.ui.listening.engine import Engine
+
+
+class Stage(Protocol):
+    """Where a comparison is shown."""
+
+    @property
+    def panes(self) -> Mapping[str, SidePane]:
+        """A pane for every side, by its name."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+
+    def show_result(self, *, stopped: bool) -> None:
+        """Show what was measured so far."""
+
+    async def fail(self, error: AppError) -> None:
+        """Say why it cannot go on."""
+
+
+class Comparing:
+    """Asks the engine for rounds and keeps them; see `app.ui.listening.listener.Ears`.
+
+    Args:
+        what: What is compared.
+        engine: Runs it.
+        stage: Shows it.
+    """
+
+    def __init__(self, what: Comparable, engine: Engine, stage: Stage) -> None:
+        self._what = what
+        self._engine = engine
+        self._stage = stage
+        given = what.drafting if isinstance(what.drafting, DraftParams) else None
+        self.sides: tuple[Side, ...] = sides_of(what.drafting, given)
+        self.stopping = False
+        self._rounds: list[Round] = []
+        self._differences: dict[str, Difference | None] = {}
+        self._goal = 0
+        self._warm = False
+        self._number: int | None = None
+        self._turn = RunBegan("", WARM_UP)
+
+    # What is asked for
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a comparison is going on."""
+        return self._number is not None
+
+    @property
+    def result(self) -> Comparison | None:
+        """What was measured so far; None before everybody has answered once."""
+        return compared(self._rounds, self._differences) if self._rounds else None
+
+    @property
+    def has_fixed(self) -> bool:
+        """Whether fixed parameters take part."""
+        return any(isinstance(side.drafting, DraftParams) for side in self.sides)
+
+    def more(self, rounds: int) -> None:
+        """Ask for more rounds; they go on where the last ones ended."""
+        done = len(self._rounds)
+        self._goal, self.stopping = done + rounds, False
+        job = CompareJob(
+            self._what.request,
+            self.sides,
+            rounds,
+            first=done + 1,
+            warm_up=not self._warm,
+            explains=len(self._differences) < len(self.sides) - 1,
+        )
+        self._number = self._engine.run(job)
+
+    def stop(self) -> None:
+        """Ask for an end; whole rounds are kept."""
+        self.stopping = True
+        self._engine.cancel()
+
+    def add_fixed(self) -> None:
+        """Let fixed parameters take part; everybody begins anew.
+
+        Raises:
+            UsageError: There is no draft model.
+        """
+        if self._what.pair.draft is None:
+            raise UsageError("Fixed parameters need a draft model, and this pair has none.")
+        self.sides = sides_of(self._what.drafting, DraftParams())
+        self._rounds, self._differences = [], {}
+
+    def drop_fixed(self) -> None:
+        """Let fixed parameters no longer take part; what the others have done stays."""
+        self.sides = sides_of(self._what.drafting, None)
+        names = {side.name for side in self.sides}
+        self._rounds = [{name: run for name, run in round_.items() if name in names} for round_ in self._rounds]
+        self._differences = {name: found for name, found in self._differences.items() if name in names}
+
+    # What the engine says
+
+    def is_wanted(self, event: Event) -> bool:
+        """Whether an event belongs to the comparison that is going on."""
+        return self._number is not None and getattr(event, "request", None) == self._number
+
+    def rest(self, next_s: float) -> None:
+        """Nothing is kept."""
+
+    async def show(self, batch: Batch) -> None:
+        turn = "warming up" if self._turn.round == WARM_UP else f"round {self._turn.round} of {self._goal}"
+        doing = f"{turn}, {self._turn.side}"
+        match batch.latest:
+            case Measuring(share=share):
+                doing = f"measuring this pair: {percent(share)}"
+            case PromptProgressed(drafting=drafting, done=done, total=total):
+                doing += f": reading the prompt {done:,} / {total:,}{', draft' if drafting else ''}"
+        if self._turn.round != WARM_UP:
+            # The draft may read its prompt behind the first token of the target.
+            stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None
+            self._stage.panes[self._turn.side].add(batch.segments, stats)
+        self._tell(doing)
+
+    async def handle(self, event: Single) -> None:
+        match event:
+            case JobProgressed(what=RunBegan() as turn):
+                self._turn = turn
+                if turn.round != WARM_UP:
+                    self._stage.panes[turn.side].begin()
+            case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
+                self._stage.panes[run.contender].end(run)
+            case JobProgressed(what=Explaining()):
+                self._tell("finding out why the texts differ")
+            case JobEnded(result=Raced() as raced):
+                self._end(raced)
+            case Failed(error=error):
+                self._number = None
+                await self._stage.fail(error)
+
+    def _tell(self, doing: str) -> None:
+        if not self.stopping:
+            self._stage.outcome.tell(doing)
+
+    def _end(self, raced: Raced) -> None:
+        self._number = None
+        self._rounds += raced.rounds
+        self._differences |= raced.differences
+        self._warm = self._warm or bool(raced.rounds)
+        self._stage.show_result(stopped=raced.stopped)

@@ -1,0 +1,241 @@
+"""The conversations with the line that searches them: what the sidebar and the full screen share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.getters import query_one
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from app.engine.text import printable
+from app.ui.conversations.list import ConversationList, Row
+from app.ui.conversations.title_input import TitleInput
+from app.ui.keeping.keeper import Keeper
+from app.ui.widgets.filter_input import FilterInput, SearchInput
+from app.ui.widgets.hint import Hint
+
+_MOST = 1000
+"""Conversations in the list; the search finds the others."""
+_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+
+
+class ConversationPicker(Vertical):
+    """Find a conversation; open, rename, pin or delete it.
+
+    Args:
+        keeper: Has them.
+        placeholder: Of the search line.
+        at_once: Whether one click opens a conversation, not the second one.
+    """
+
+    BINDING_GROUP_TITLE = "Conversations"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+t", "pin", "pin", id="found.pin", tooltip="Keep it at the top, or no longer", priority=True),
+        Binding("ctrl+r", "rename", "rename", id="found.rename", tooltip="Give it another title", priority=True),
+        Binding("ctrl+x", "delete", "delete", id="found.delete", tooltip="Delete the conversation", priority=True),
+        Binding("ctrl+z", "undelete", "undo", id="found.undelete", tooltip="Bring the deleted one back", priority=True),
+    ]
+    DEFAULT_CSS = """
+    ConversationPicker {
+        & .searching, & TitleInput {
+            height: 1;
+            padding-left: 1;
+            margin-bottom: 1;
+        }
+
+        & .searching > .mark {
+            width: 2;
+            color: $quiet;
+        }
+
+        & SearchInput, & TitleInput {
+            width: 1fr;
+            background: $background;
+        }
+
+        & SearchInput:focus, & TitleInput:focus {
+            background-tint: $background 0%;
+        }
+
+        & .input--placeholder {
+            color: $quiet;
+        }
+
+        & TitleInput {
+            display: none;
+            margin: 0 0 1 3;
+        }
+
+        &.-renames {
+            & TitleInput {
+                display: block;
+            }
+
+            & .searching {
+                display: none;
+            }
+        }
+
+        & ConversationList {
+            height: 1fr;
+            pointer: pointer;
+        }
+    }
+    """
+
+    conversations = query_one(ConversationList)
+    search_input = query_one(SearchInput)
+    title_input = query_one(TitleInput)
+
+    @dataclass
+    class Chosen(Message):
+        """A conversation is to be gone on with, at the message that was found."""
+
+        conversation: int
+        message: int | None = None
+
+    class Changed(Message):
+        """Conversations were deleted or brought back."""
+
+    def __init__(self, keeper: Keeper, placeholder: str, *, at_once: bool = False) -> None:
+        super().__init__()
+        self._keeper = keeper
+        self._placeholder = placeholder
+        self._at_once = at_once
+        self._renamed: int | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="searching"):
+            yield Static(_MARK, classes="mark")
+            yield SearchInput(self._placeholder)
+        yield TitleInput()
+        yield ConversationList(at_once=self._at_once)
+
+    def on_mount(self) -> None:
+        self.show(self._keeper.conversation)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self.conversations.refresh()
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        self.conversations.refresh()
+
+    # What the user does
+
+    @on(Input.Changed, "SearchInput")
+    def _search(self) -> None:
+        self.conversations.move(-_MOST)
+        self.show()
+
+    @on(FilterInput.Pressed)
+    def _press(self, event: FilterInput.Pressed) -> None:
+        page = self.conversations.page
+        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
+        if event.key in steps:
+            self.conversations.move(steps[event.key])
+        else:
+            self._take()
+
+    @on(ConversationList.Taken)
+    def _take(self) -> None:
+        row = self.conversations.row
+        if row is not None:
+            self.post_message(self.Chosen(row.conversation, row.message))
+
+    @on(ConversationList.Changed)
+    def _on_changed(self) -> None:
+        self.refresh_bindings()
+
+    # These keys overtake characters; what they act on must be what is in sight.
+
+    def action_pin(self) -> None:
+        row = self.conversations.row
+        if row is not None:
+            self._keeper.pin(row.conversation, not row.pinned)
+            self.show(row.conversation)
+
+    def action_rename(self) -> None:
+        row = self.conversations.row
+        if row is not None:
+            self._renamed = row.conversation
+            self.title_input.value = row.title
+            self.add_class("-renames")
+            self.title_input.focus()
+
+    @on(TitleInput.Ended)
+    def _end_renaming(self, event: TitleInput.Ended) -> None:
+        renamed, self._renamed = self._renamed, None
+        if renamed is None:
+            return
+        self.remove_class("-renames")
+        if self.title_input.has_focus:
+            self.search_input.focus()
+        if event.title is not None:
+            self._keeper.rename(renamed, event.title)
+            self.show(renamed)
+
+    def action_delete(self) -> None:
+        row = self.conversations.row
+        if row is not None:
+            self._keeper.delete(row.conversation)
+            self.show()
+            self.post_message(Hint.Wanted(f"{printable(row.title) or 'Untitled'} is deleted; ctrl+z brings it back."))
+            self.post_message(self.Changed())
+
+    def action_undelete(self) -> None:
+        conversation = self._keeper.undelete()
+        if conversation is not None:
+            self.post_message(Hint.Wanted(""))
+            self.show(conversation)
+            self.post_message(self.Changed())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim the keys that would do nothing."""
+        if action in ("pin", "rename", "delete"):
+            return self.conversations.row is not None or None
+        if action == "undelete":
+            return self._keeper.can_undelete or None
+        return True
+
+    # What is shown
+
+    def look_again(self) -> None:
+        """Show what has changed since; whoever looks for something keeps the place."""
+        row = self.conversations.row if self.has_focus_within else None
+        self.show(row.conversation if row is not None else self._keeper.conversation)
+
+    def show(self, chosen: int | None = None) -> None:
+        """Show what is found, with one of them chosen; None keeps the place in the list."""
+        query = self.search_input.value
+        known = {summary.id: summary for summary in self._keeper.summaries()}
+        current = self._keeper.conversation
+        if query.strip():
+            rows = [
+                Row(
+                    hit.conversation,
+                    hit.title,
+                    known[hit.conversation].updated,
+                    known[hit.conversation].pinned,
+                    hit.conversation == current,
+                    hit.excerpt,
+                    hit.message is None,
+                    hit.message,
+                )
+                for hit in self._keeper.search(query)
+                if hit.conversation in known
+            ]
+            empty = "Nothing is found."
+        else:
+            rows = [
+                Row(one.id, one.title, one.updated, one.pinned, one.id == current)
+                for one in list(known.values())[:_MOST]
+            ]
+            empty = "There are no conversations yet."
+        self.conversations.show(rows, empty, chosen)
+        self.refresh_bindings()

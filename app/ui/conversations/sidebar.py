@@ -1,0 +1,82 @@
+"""The conversations beside the one that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+
+from app.ui.keeping.keeper import Keeper
+from app.ui.widgets.even import Even
+from app.ui.widgets.words import Word, Words
+
+
+class Sidebar(Vertical, Even):
+    """Empty until the store is open: the first frame need not wait for what nobody can have seen yet.
+
+    Args:
+        keeper: Has the conversations.
+    """
+
+    BINDING_GROUP_TITLE = "Conversations"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", key_display="esc", id="sidebar.leave", tooltip="Back to the prompt"),
+    ]
+
+    class Left(Message):
+        """The user goes back to the prompt."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        super().__init__()
+        self._keeper = keeper
+        self._fills = False
+        self._filled = False
+
+    async def fill(self) -> None:
+        """Show the conversations, as soon as there is a store and they can be seen."""
+        if self._fills or not self._keeper.is_open or not self.display:
+            return
+        from app.ui.conversations.picker import ConversationPicker
+
+        self._fills = True
+        self._words = Words()
+        self._picker = ConversationPicker(self._keeper, "search", at_once=True)
+        await self.mount(self._picker, self._words)
+        self._filled = True
+        self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)
+        self._on_bindings(self.screen)
+
+    def look_again(self) -> None:
+        """What is said, or which conversation goes on, has changed."""
+        if self._filled and self.display:
+            self._picker.look_again()
+
+    def search(self) -> bool:
+        """Put the cursor where one searches; returns whether there is such a place."""
+        if self._filled and self.display:
+            self._picker.search_input.focus()
+        return self._filled and self.display
+
+    async def on_show(self) -> None:
+        await self.fill()
+        self.look_again()
+
+    def action_leave(self) -> None:
+        if self._picker.search_input.value:
+            self._picker.search_input.clear()
+        self.post_message(self.Left())
+
+    def _on_bindings(self, screen: Screen[object]) -> None:
+        """Words for the mouse, for what the keys do."""
+        picker = self._picker
+        words: dict[str, Callable[[], object]] = {}
+        if picker.conversations.row is not None:
+            words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
+        if self._keeper.can_undelete:
+            words["undo"] = picker.action_undelete
+        self._words.say([Word(Content.styled(name, "$quiet"), clicked) for name, clicked in words.items()])

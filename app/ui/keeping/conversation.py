@@ -1,0 +1,156 @@
+"""The conversation that goes on, with its branches, as the store keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from app.chat.message import Role
+from app.chat.tree import Tree
+from app.ui.keeping.disk import StoreOpener
+from app.ui.keeping.kept import Opened, Place, place_in
+from app.ui.keeping.shelf import Shelf
+
+if TYPE_CHECKING:
+    from app.chat.store import Store
+
+_T = TypeVar("_T")
+
+
+class Conversation(Shelf):
+    """Where the chat stands: in one of the conversations, and in which of its branches.
+
+    Args:
+        open_store: Opens the store, called by `open_store`; None keeps nothing.
+    """
+
+    def __init__(self, open_store: StoreOpener | None = None) -> None:
+        super().__init__(open_store)
+        self._place = Place()
+        self._empty_draft = ""
+
+    @property
+    def conversation(self) -> int | None:
+        """The id of the conversation that is going on; None while nothing was said in it."""
+        return self._place.conversation
+
+    @property
+    def tree(self) -> Tree:
+        """What was said in it, with every branch."""
+        return self._place.tree
+
+    @property
+    def exchange(self) -> tuple[int | None, int | None]:
+        """The prompt that was put last and the answer to it, as far as they are kept."""
+        place = self._place
+        return place.asked.id if place.asked is not None else None, place.answered
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the conversation that is going on was deleted."""
+        return self._place.conversation in self._deleted
+
+    def leave(self, draft: str = "") -> Opened:
+        """Begin an empty conversation; an answer on its way is stopped.
+
+        Args:
+            draft: What is typed and not sent; it waits for the return.
+
+        Returns:
+            The empty conversation, with what was typed when it was left.
+        """
+        self._stop()
+        self.draft(draft)
+        if self._place.conversation is None:
+            self._empty_draft = draft
+        self._place = Place()
+        return Opened(draft=self._empty_draft)
+
+    def open(self, conversation: int, draft: str = "") -> Opened | None:
+        """Leave the conversation for another one, as `leave` does.
+
+        Returns:
+            What to go on with; None if there is nothing, and the old conversation goes on.
+        """
+        found = self._do(lambda store: store.load(conversation), conversation)
+        if found is None:
+            return None
+        self.leave(draft)
+        # Somebody has brought it back, or it could not be chosen.
+        self._deleted = [each for each in self._deleted if each != conversation]
+        self._place = place_in(conversation, found.tree, found.draft, found.settings)
+        return self._place.opened()
+
+    def draft(self, text: str) -> None:
+        """Keep what was typed and not sent, if anything was said in the conversation."""
+        place = self._place
+        if place.conversation is not None and text != place.draft:
+            self._do(lambda store: store.set_draft(place.conversation or 0, text))
+            place.draft = text
+
+    def keep_settings(self, settings: Mapping[str, Any]) -> None:
+        """Keep the conversation's own settings; before anything was said in it, until something is."""
+        place = self._place
+        if settings != place.settings:
+            place.settings = settings
+            if place.conversation is not None:
+                self._do(lambda store: store.set_settings(place.conversation or 0, settings))
+
+    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
+        """What the store does with the conversation; None while nothing was said in it, or if the disk refuses."""
+        number = self._place.conversation
+        return None if number is None else self._do(lambda store: action(store, number))
+
+    def with_store(self, action: Callable[[Store], _T]) -> _T | None:
+        """What the store finds over all conversations; None without one, or if the disk refuses."""
+        return self._do(action)
+
+    # Its branches
+
+    def switch(self, message: int) -> Opened | None:
+        """Make the branch through a message the active one; returns what to go on with, None if it is not there."""
+        place = self._place
+        if place.conversation is None or message not in place.tree.nodes:
+            return None
+        number, tree = place.conversation, place.tree.switched(message)
+        if tree.leaf is not None:
+            leaf = tree.leaf
+            self._do(lambda store: store.switch(number, leaf))
+        self._place = place_in(number, tree, place.draft, place.settings)
+        return self._place.opened()
+
+    def go_before(self, prompt: int) -> Opened | None:
+        """Go back to where a prompt was put: the next one is a branch beside it."""
+        place = self._place
+        asked = place.tree.nodes.get(prompt)
+        if asked is None:
+            return None
+        # The same words are no other prompt: their answer becomes a branch.
+        place.replied_to, place.asked, place.answered = asked.parent, asked, None
+        return place.opened()
+
+    def rewrite(self, answer: int, text: str) -> Opened | None:
+        """Put an answer of the user's own words beside one, and go on from it."""
+        place = self._place
+        old = place.tree.nodes.get(answer)
+        if old is None or place.conversation is None:
+            return None
+        number = place.conversation
+        node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
+        if node is None:
+            return None
+        self._place = place_in(number, place.tree.with_node(node), place.draft, place.settings)
+        return self._place.opened()
+
+    # Behind it
+
+    def _stop(self) -> None:
+        """An answer on its way counts as stopped; there is none here."""
+
+    def _do(self, action: Callable[[Store], _T], conversation: int | None = None) -> _T | None:
+        """Let the store do something for a conversation; None for the one that is going on."""
+        return self._disk.do(action, self._place.conversation if conversation is None else conversation)
+
+    def _lose(self, conversation: int | None) -> None:
+        if conversation is None or conversation == self._place.conversation:
+            self._place = Place()

@@ -1,0 +1,240 @@
+"""Keeps the chat's conversation in the store while it goes on; everything here runs on the screen's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.chat.message import Begun, Message, Role
+from app.chat.tree import State, Tree
+from app.engine.text import Segment
+from app.engine.types import FinishReason
+from app.events import Finished
+from app.ui.keeping.conversation import Conversation
+from app.ui.keeping.disk import StoreOpener
+from app.ui.keeping.kept import COUNTS, Opened, Place, numbers
+
+if TYPE_CHECKING:
+    from app.chat.journal import Journal
+    from app.chat.store import Store
+
+__all__ = ["Keeper", "Opened", "StoreOpener"]
+
+_ON_DISK_S = 1.0
+"""What is shown is on disk after so long."""
+_SLACK_S = 0.01
+_STATES = {
+    FinishReason.STOP: State.COMPLETE,
+    FinishReason.CANCELLED: State.STOPPED,
+    FinishReason.LENGTH: State.CUT,
+    FinishReason.CONTEXT: State.CUT,
+}
+
+
+class Keeper(Conversation):
+    """Between the chat and the store: all conversations, the one that is going on, and the answer on its way in it.
+
+    Without a store it keeps nothing and says nothing. No method raises for what a disk can do: what went wrong is
+    said, and the chat goes on in memory.
+
+    Args:
+        open_store: Opens the store, called by `open_store`; None keeps nothing.
+    """
+
+    def __init__(self, open_store: StoreOpener | None = None) -> None:
+        super().__init__(open_store)
+        self._journal: Journal | None = None
+        self._troubled = False
+
+    def close(self, draft: str | None = None) -> None:
+        """Let go of the store; an answer on its way counts as cut, with all that was shown of it.
+
+        Args:
+            draft: What is typed and not sent; None leaves what is kept.
+        """
+        if draft is not None:
+            self.draft(draft)
+        self._journal = None
+        self._disk.close()
+
+    # One answer
+
+    def ask(self, prompt: str, before: Sequence[Message] = ()) -> None:
+        """A prompt is put to the model, and an answer begins.
+
+        Args:
+            prompt: What the user sent.
+            before: What was said until then, for a conversation that is not in the store.
+        """
+        self._do(lambda store: self._ask(store, prompt, before))
+
+    def again(self, prompt: int | None = None) -> Opened | None:
+        """Another answer begins; what there is stays beside it.
+
+        Args:
+            prompt: What is to be answered; None for the last prompt.
+
+        Returns:
+            What the model reads before that prompt, and the prompt; None if there is none.
+        """
+        place = self._place
+        asked = place.asked if prompt is None else place.tree.nodes.get(prompt)
+        if place.conversation is None or asked is None:
+            return None
+        before = replace(place, again=None)
+        place.replied_to, place.asked = asked.parent, asked
+        self._do(self._begin)
+        place.again = before
+        return place.opened()
+
+    def go_on(self, answer: int) -> Opened | None:
+        """More of an answer that ended early; it is to be the active leaf.
+
+        Returns:
+            What the model reads before its prompt, the prompt, and what there is; None if it cannot go on.
+        """
+        return self._do(lambda store: self._go_on(store, answer))
+
+    def add(self, segments: Iterable[Segment]) -> None:
+        """Take what the screen shows of the answer."""
+        if self._journal is not None:
+            for segment in segments:
+                self._journal.add(segment.text, reasoning=segment.reasoning)
+
+    def tick(self, next_s: float) -> None:
+        """Write what has waited long enough.
+
+        Args:
+            next_s: Seconds until the next call.
+        """
+        journal = self._journal
+        if journal is None:
+            return
+        from app.chat.journal import WAIT_S
+
+        if next_s + WAIT_S > _ON_DISK_S + _SLACK_S:
+            journal.flush()
+        else:
+            journal.tick()
+        if journal.trouble is not None and not self._troubled:
+            self._disk.tell(journal.trouble)
+        self._troubled = journal.trouble is not None
+
+    def finish(self, event: Finished, **more: Any) -> None:
+        """The answer has ended.
+
+        Args:
+            event: How, with the whole text.
+            more: What else to keep beside its numbers; those of the part that it was continued from stay with them.
+        """
+        stats = {**numbers(event), **more}
+        if self._journal is not None and self._journal.continues:
+            stats |= self._earlier(self._journal.node.id)
+        self._end(_STATES[event.reason], text=event.text or None, reasoning=event.reasoning or None, stats=stats)
+
+    def fail(self) -> str:
+        """The answer has failed; what was shown of it stays in the store.
+
+        Returns:
+            The text that the conversation goes on from: that of an answer which counted before it was continued.
+        """
+        journal = self._journal
+        if journal is None or not journal.continues:
+            self._end(State.FAILED)
+            return ""
+        state = journal.start.state
+        self._end(state)
+        return journal.node.text if state in COUNTS else ""
+
+    # Behind it
+
+    def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
+        place = self._place
+        if place.conversation is None:
+            conversation, tree = store.create(place.settings), Tree()
+            for message in before:
+                tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
+            self._place = place = Place(conversation, tree, tree.leaf, settings=place.settings)
+            self._empty_draft = ""
+        number = place.conversation
+        assert number is not None
+        asked = place.asked
+        # A prompt that came to nothing and is sent once more is the same one.
+        if asked is None or (asked.text, asked.parent) != (prompt, place.replied_to):
+            place.asked = store.add(number, Role.USER, prompt, parent=place.replied_to)
+            place.tree = place.tree.with_node(place.asked)
+        if place.draft:
+            store.set_draft(number, "")
+            place.draft = ""
+        self._begin(store)
+
+    def _begin(self, store: Store) -> None:
+        place = self._place
+        if place.conversation is None or place.asked is None:
+            # Another Tandem has removed the conversation; its prompts are on the screen only.
+            return
+        place.again, place.answered, self._troubled = None, None, False
+        self._journal = store.answer(place.conversation, place.asked.id)
+        place.tree = place.tree.with_node(self._journal.node)
+
+    def _go_on(self, store: Store, answer: int) -> Opened | None:
+        place = self._place
+        # Another Tandem may have gone on with it since.
+        now = store.load(place.conversation or 0).tree.nodes.get(answer)
+        if now is None or not now.state.can_continue or now.parent is None:
+            return None
+        before, asked = replace(place, again=None), place.tree.nodes[now.parent]
+        self._journal, self._troubled = store.resume(answer), False
+        place.replied_to, place.asked, place.answered, place.again = asked.parent, asked, None, before
+        place.tree = place.tree.with_node(self._journal.node)
+        return replace(place.opened(), begun=Begun(now.text, now.reasoning))
+
+    def _end(self, state: State, **what: Any) -> None:
+        journal, self._journal = self._journal, None
+        if journal is None:
+            return
+        place = self._place
+        shown = f"{what.get('text') or journal.node.text}{what.get('reasoning') or journal.node.reasoning}"
+        idle = journal.continues and journal.is_empty and state is not State.COMPLETE
+        if idle or not shown.strip():
+            self._do(lambda store: journal.discard())
+            self._step_back(place, journal)
+            return
+        node = self._do(lambda store: journal.finish(state, **what))
+        if node is None:
+            return
+        place.tree, place.answered = place.tree.with_node(node), node.id
+        if node.text.strip() and state in COUNTS:
+            place.replied_to, place.again = node.id, None
+        elif place.again is not None and not journal.continues:
+            tree = self._return_to(place, place.again)
+            if tree.leaf is not None:
+                leaf = tree.leaf
+                self._do(lambda store: store.switch(place.conversation or 0, leaf))
+
+    def _step_back(self, place: Place, journal: Journal) -> None:
+        """Nothing came of an answer, or of more of one."""
+        start, before = journal.start, place.again
+        if journal.continues:
+            place.tree = place.tree.with_node(start)
+        else:
+            leaf = before.tree.leaf if before is not None else start.parent
+            place.tree = place.tree.without(start.id, leaf)
+        if before is not None:
+            self._return_to(place, before)
+
+    def _return_to(self, place: Place, before: Place) -> Tree:
+        """Stand where the chat stood before another answer was asked for."""
+        place.tree = replace(place.tree, leaf=before.tree.leaf)
+        place.replied_to, place.asked, place.again = before.replied_to, before.asked, None
+        return place.tree
+
+    def _earlier(self, answer: int) -> dict[str, Any]:
+        """The numbers of the parts of an answer before the one that has ended."""
+        old = dict(self._do(lambda store: store.stats(answer)) or {})
+        parts = [*old.pop("earlier", []), *([old] if old else [])]
+        return {"earlier": parts} if parts else {}
+
+    def _stop(self) -> None:
+        self._end(State.STOPPED)

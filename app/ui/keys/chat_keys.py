@@ -1,0 +1,103 @@
+"""The keys of the chat screen, and their order in its last line."""
+
+from __future__ import annotations
+
+import sys
+
+from textual.binding import Binding, BindingType
+
+KEYS: list[BindingType] = [
+    Binding(
+        "escape",
+        "leave_task",
+        "leave it",
+        key_display="esc",
+        id="chat.leave_task",
+        tooltip="Stop editing",
+    ),
+    Binding("escape", "stop", "stop", key_display="esc", id="chat.stop", tooltip="Stop the answer; its text stays"),
+    Binding(
+        "ctrl+d",
+        "toggle_drafting",
+        "draft",
+        id="chat.drafting",
+        tooltip="Draft the next answers, or decode them plainly",
+        priority=True,
+    ),
+    Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
+    Binding(
+        "ctrl+g", "go_on", "continue", id="chat.go_on", tooltip="Go on with an answer that ended early", show=False
+    ),
+    Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
+    Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
+    Binding(
+        "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
+    ),
+    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
+    Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
+    Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
+    Binding(
+        "f7",
+        "toggle_sidebar",
+        "conversations",
+        id="chat.sidebar",
+        tooltip="Show or hide the conversations",
+        priority=True,
+    ),
+    Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
+    Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
+    Binding(
+        "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier round of f3", priority=True
+    ),
+    Binding("right", "round(1)", "later", id="chat.later_round", tooltip="Show a later round of f3", priority=True),
+    Binding("f8", "copy_answer", "copy", id="chat.copy", tooltip="Copy the answer", show=False, priority=True),
+    Binding(
+        "ctrl+b",
+        "copy_code",
+        "copy code",
+        id="chat.copy_code",
+        tooltip="Copy the last code of the answer",
+        show=False,
+        priority=True,
+    ),
+    Binding("pageup", "page(-1)", "page up", id="chat.page_up", show=False, priority=True),
+    Binding("pagedown", "page(1)", "page down", id="chat.page_down", show=False, priority=True),
+    Binding("ctrl+home", "beginning", "to the beginning", id="chat.beginning", show=False, priority=True),
+    Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
+]
+# In a list it brings back what was deleted; Windows has no suspending.
+if sys.platform != "win32":
+    KEYS.append(Binding("ctrl+z", "suspend", "suspend", id="chat.suspend", show=False, priority=True))
+
+SHOWN_FIRST = (
+    "message.leave",
+    "message.edit",
+    "message.again",
+    "message.go_on",
+    "message.earlier",
+    "chat.leave_task",
+    "sidebar.leave",
+    "title.take",
+    "title.leave",
+    "found.open",
+    "found.pin",
+    "found.rename",
+    "found.delete",
+    "found.undelete",
+    "chat.stop",
+    "chat.earlier_round",
+    "chat.later_round",
+    "chat.drafting",
+    "chat.again",
+    "chat.new",
+    "chat.open",
+    "chat.compare",
+    "chat.tokens",
+    "chat.settings",
+    "chat.panel",
+    "chat.pairs",
+    "prompt.break_line",
+    "app.commands",
+)
+"""The keys in the last line, most wanted first; it shows as many as fit."""

@@ -1,0 +1,92 @@
+"""Every key of the program, from the bindings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.widgets import TextArea
+
+_OURS = "app."
+_EDITING = "Editing"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing that keys do.
+
+    Attributes:
+        keys: The keys, as they are shown.
+        does: What they do, as a phrase.
+        usual: The keys that this was on before the user changed them; "" if they were not changed.
+    """
+
+    keys: str
+    does: str
+    usual: str = ""
+
+
+def every_key(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str, list[Key]]:
+    """The keys by the title of the place where they work, in the order of the places.
+
+    Args:
+        nodes: The places; each names itself by `BINDING_GROUP_TITLE`.
+        changed: Other keys, by the id of a binding.
+    """
+    declared: dict[str, list[BindingType]] = {}
+    edits = False
+    before_editing: set[str] = set()
+    for kind in dict.fromkeys(type(node) for node in nodes):
+        edits = edits or issubclass(kind, TextArea)
+        if issubclass(kind, (App, Screen, TextArea)):
+            before_editing |= set(_keys_before_others(kind, changed))
+        if title := kind.BINDING_GROUP_TITLE:
+            declared.setdefault(title, []).extend(_own_bindings(kind))
+    if edits:
+        editing = Binding.make_bindings(TextArea.BINDINGS)
+        declared[_EDITING] = [binding for binding in editing if binding.key not in before_editing]
+    return {title: keys for title, bindings in declared.items() if (keys := keys_of(bindings, changed))}
+
+
+def keys_of(bindings: Iterable[BindingType], changed: Mapping[str, str]) -> list[Key]:
+    """What the keys of one place do; of two bindings for one thing the first one tells what it is."""
+    found: dict[str, list[Binding]] = {}
+    for binding in Binding.make_bindings(bindings):
+        if binding.tooltip or binding.description:
+            found.setdefault(binding.action, []).append(binding)
+    return [_key(together, changed) for together in found.values()]
+
+
+def _keys_before_others(kind: type[DOMNode], changed: Mapping[str, str]) -> Iterator[str]:
+    """The keys that never come to an editor on that screen."""
+    for binding in Binding.make_bindings(_own_bindings(kind)):
+        if binding.priority:
+            yield from changed.get(binding.id or "", binding.key).split(",")
+
+
+def _key(together: list[Binding], changed: Mapping[str, str]) -> Key:
+    first = together[0]
+    does = first.tooltip or first.description
+    usual = ", ".join(dict.fromkeys(binding.key_display or binding.key for binding in together))
+    mine = changed.get(first.id or "")
+    if mine is None or set(mine.split(",")) == {binding.key for binding in together}:
+        return Key(usual, _capital(does))
+    return Key(mine.replace(",", ", "), _capital(does), usual)
+
+
+def _own_bindings(kind: type[DOMNode]) -> Iterator[BindingType]:
+    """What a class and those it is made of declare, as far as they are Tandem's; the nearest one has a key."""
+    taken: set[str] = set()
+    for part in kind.__mro__:
+        if part.__module__.startswith(_OURS):
+            fresh = [one for one in Binding.make_bindings(part.__dict__.get("BINDINGS", ())) if one.key not in taken]
+            taken |= {binding.key for binding in fresh}
+            yield from fresh
+
+
+def _capital(phrase: str) -> str:
+    return phrase[:1].upper() + phrase[1:]

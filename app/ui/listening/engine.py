@@ -1,0 +1,32 @@
+"""What the screens ask of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from app.events import Event
+from app.request import AnswerRequest
+
+if TYPE_CHECKING:
+    from app.worker import Job, Loader
+
+
+class Engine(Protocol):
+    """What the chat needs of `app.worker.EngineWorker`."""
+
+    def load(self, loader: Loader) -> None: ...
+
+    def answer(self, request: AnswerRequest) -> int: ...
+
+    def run(self, job: Job) -> int: ...
+
+    def cancel(self) -> None: ...
+
+    def inspect(self, on: bool) -> None: ...
+
+    def close(self, timeout: float | None = None) -> bool: ...
+
+
+EngineFactory = Callable[[Callable[[Event], None]], Engine]
+"""Makes an engine that reports to the given callback, on any thread."""

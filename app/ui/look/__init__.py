@@ -1,0 +1,5 @@
+"""Colours: ours, anybody's themes made readable with them, and what the user has chosen.
+
+themes    two colours carry meaning                contrast    that they can be read on any background
+chosen    what the settings say of them
+"""

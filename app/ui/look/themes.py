@@ -1,0 +1,83 @@
+"""Two colours carry meaning: the draft is teal, the target is amber. Everything else is grey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.theme import Theme
+
+from app.ui.look.contrast import adapted
+
+
+@dataclass(frozen=True, slots=True)
+class _Palette:
+    background: str
+    raised: str
+    foreground: str
+    quiet: str
+    rule: str
+    draft: str
+    target: str
+
+
+_DARK = _Palette("#14171a", "#272d32", "#d9dcde", "#858d94", "#30363b", "#45c9b4", "#eeb04d")
+_LIGHT = _Palette("#fcfbf8", "#e9e6df", "#23282c", "#656d74", "#d8d5cf", "#08776f", "#985800")
+
+
+def _scrollbars(rule: str, quiet: str, background: str) -> dict[str, str]:
+    """Scrollbars as quiet as lines."""
+    return {
+        "scrollbar": rule,
+        "scrollbar-hover": quiet,
+        "scrollbar-active": quiet,
+        "scrollbar-background": background,
+        "scrollbar-background-hover": background,
+        "scrollbar-background-active": background,
+    }
+
+
+def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
+    p = palette
+    return Theme(
+        name=name,
+        dark=dark,
+        primary=p.quiet,
+        secondary=p.quiet,
+        accent=p.foreground,
+        foreground=p.foreground,
+        background=p.background,
+        surface=p.background,
+        panel=p.raised,
+        variables={
+            "text": p.foreground,
+            "draft": p.draft,
+            "target": p.target,
+            "quiet": p.quiet,
+            "rule": p.rule,
+            **_scrollbars(p.rule, p.quiet, p.background),
+            "footer-foreground": p.quiet,
+            "footer-background": p.background,
+            "footer-key-foreground": p.foreground,
+            "footer-description-foreground": p.quiet,
+            "input-cursor-background": p.foreground,
+            "input-cursor-foreground": p.background,
+            "input-selection-background": f"{p.quiet} 40%",
+            "link-color": p.foreground,
+            "link-color-hover": p.background,
+            "link-background-hover": p.foreground,
+        },
+    )
+
+
+DARK = _theme("tandem-dark", _DARK, dark=True)
+LIGHT = _theme("tandem-light", _LIGHT, dark=False)
+
+
+def our_names(theme: Theme) -> dict[str, str]:
+    """Our colours in a theme that does not know them, such as Textual's own; nothing for one that does."""
+    if "draft" in theme.variables:
+        return {}
+    palette = _DARK if theme.dark else _LIGHT
+    colours = adapted({name: getattr(palette, name) for name in ("draft", "target", "quiet")}, theme)
+    background = theme.to_color_system().generate()["background"]
+    return {**colours, **_scrollbars(colours["rule"], colours["quiet"], background)}

@@ -1,0 +1,7 @@
+"""The conversation on the screen, however long it is.
+
+list            all of it                          message, speech  one message, and what every message can do
+view, window    which messages are mounted         absent, said     what stands for the others; what is there at first
+reasoning       a model's thinking                 folded           a text that a prompt includes
+markdown        an answer                          token_view       the same answer token by token
+"""

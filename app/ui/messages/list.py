@@ -1,0 +1,283 @@
+"""The conversation on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from app.chat.tree import Node, Tree
+from app.engine.text import printable
+from app.errors import AppError
+from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absent
+from app.ui.messages.column import Entry
+from app.ui.messages.message import AnswerMessage, Problem, UserMessage
+from app.ui.messages.reasoning import Reasoning
+from app.ui.messages.speech import Speech
+from app.ui.messages.view import View
+
+
+class MessageList(View, can_focus=False):
+    """Everything said, newest at the bottom; stays there while the user does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: Entry | None = None
+        self._answer: Entry | None = None
+        self._replaced: tuple[Entry, ...] = ()
+        self._tree = Tree()
+        self._shows_tokens = False
+
+    @property
+    def answer(self) -> AnswerMessage | None:
+        """The answer that is being written, or was last."""
+        widget = self._answer.widget if self._answer is not None else None
+        return widget if isinstance(widget, AnswerMessage) else None
+
+    # What is said
+
+    async def ask(self, prompt: str) -> AnswerMessage:
+        """Add a prompt and the place for its answer, and go there."""
+        async with self._changing():
+            self._asked, self._replaced = Entry(AbsentPrompt(prompt)), ()
+            self.said.put([self._asked])
+            return await self._begin_answer()
+
+    async def ask_again(self, prompt: UserMessage | None = None) -> None:
+        """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
+
+        Args:
+            prompt: What is to be answered; None for the last prompt.
+        """
+        async with self._changing():
+            self._asked = self.column.entry_of(prompt) or self._asked
+            self._replaced = self._below(self._asked)
+            self._hide(self._replaced, True)
+            await self._begin_answer()
+
+    async def _begin_answer(self) -> AnswerMessage:
+        self._answer = Entry(AbsentAnswer())
+        self.said.put([self._answer])
+        self.anchor()
+        await self._settle()
+        assert self.answer is not None
+        return self.answer
+
+    async def go_on(self, answer: AnswerMessage) -> None:
+        """More of an answer is to come; what stands below it and is no part of the conversation goes."""
+        async with self._changing():
+            self._answer, self._replaced = self.column.entry_of(answer), ()
+            assert self._answer is not None
+            above = reversed(self.column.entries[: self._answer.number])
+            self._asked = next(filter(_is_prompt, above), None)
+            await self._take_out(self._below(self._answer))
+            await answer.go_on()
+            self.anchor()
+            await self._settle()
+
+    async def settle(self, *, counts: bool) -> bool:
+        """The answer has ended.
+
+        Args:
+            counts: Whether it is one; if not, the answer that it was to replace is shown again.
+
+        Returns:
+            Whether an earlier answer is shown again.
+        """
+        async with self._changing():
+            replaced, self._replaced = self._replaced, ()
+            if counts:
+                await self._take_out(replaced)
+            else:
+                self._hide(replaced, False)
+                await self._settle()
+            return bool(replaced) and not counts
+
+    async def take_back(self) -> None:
+        """Remove the last prompt and the place for its answer."""
+        async with self._changing():
+            await self._take_out([entry for entry in (self._asked, self._answer) if entry is not None])
+            await self._settle_last()
+
+    async def notice(self, text: str) -> None:
+        """Say something that belongs to no answer."""
+        async with self._changing():
+            await self._put(Static(printable(text), classes="notice", markup=False), before=self._answer)
+
+    async def tell(self, text: str) -> None:
+        """Say something below everything else, in place of what was told before."""
+        async with self._changing():
+            told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
+            await self._take_out(told)
+            await self._put(Static(printable(text), classes="notice", id="told", markup=False))
+            self.anchor()
+
+    async def fail(self, error: AppError) -> None:
+        """Say what could not be done."""
+        async with self._changing():
+            await self._put(Problem(error))
+
+    async def _put(self, widget: Widget, before: Entry | None = None) -> None:
+        self.said.put([Entry(widget=widget)], before)
+        await self._settle()
+
+    async def show(self, path: Sequence[Node]) -> None:
+        """Show a conversation as far as it was held, in place of what is there."""
+        async with self._changing():
+            await self._put_instead(self.column.entries, path)
+            self.anchor()
+            await self._settle_last()
+
+    # Its branches
+
+    async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
+        """Show other messages in place of one and of all below it."""
+        async with self._changing():
+            entry = self.column.entry_of(speech)
+            assert entry is not None
+            await self._put_instead(self.column.entries[entry.number :], nodes)
+            await self._settle_last()
+
+    async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
+        leaving, self._replaced = tuple(last), ()
+        self.said.put([Entry(absent(node)) for node in nodes])
+        await self._take_out(leaving)
+
+    def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
+        """Say of every message which branch it is.
+
+        Args:
+            tree: The conversation.
+            exchange: The ids of the last prompt and of its answer, if something has come of them just now.
+        """
+        self._tree = tree
+        for entry, node_id in zip((self._asked, self._answer), exchange, strict=True):
+            if entry is not None and entry.speech is not None and node_id is not None:
+                entry.speech.node = node_id
+        for speech in self.speeches:
+            if speech.node not in tree.nodes:
+                speech.node = None
+            self._mark(speech)
+
+    def _mark(self, speech: Speech) -> None:
+        node = self._tree.nodes.get(speech.node) if speech.node is not None else None
+        if node is None:
+            return
+        siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
+        ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
+        speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+
+    @property
+    def speeches(self) -> list[Speech]:
+        """The messages that are mounted, first one first; the last one of all is among them."""
+        return [entry.speech for entry in self.column.mounted if entry.speech is not None and not entry.hidden]
+
+    async def reach(self, node: int) -> Speech | None:
+        """The message with this id, mounted wherever it is; None if it is not shown."""
+        entry = self._entry_with(node)
+        return await self._reach(entry) if entry is not None else None
+
+    async def seek(self, node: int) -> None:
+        """Bring the message with this id to the top, if it is shown."""
+        async with self._changing():
+            entry = self._entry_with(node)
+            if entry is not None:
+                self._bring_up(entry)
+                await self._settle()
+
+    async def _reach(self, entry: Entry) -> Speech | None:
+        if entry.widget is None:
+            async with self._changing():
+                await self._settle({entry})
+        return entry.speech
+
+    def _entry_with(self, node: int) -> Entry | None:
+        return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
+
+    def _below(self, entry: Entry | None) -> tuple[Entry, ...]:
+        """What stands below a message; for none, nothing."""
+        if entry is None:
+            return ()
+        return tuple(each for each in self.column.entries[entry.number + 1 :] if not each.hidden)
+
+    def _hide(self, entries: Sequence[Entry], hidden: bool) -> None:
+        self.column.hide(entries, hidden)
+        for entry in entries:
+            if entry.widget is not None:
+                entry.widget.display = not hidden
+        self.said.resize()
+
+    async def _settle_last(self) -> None:
+        """The last message has become another one."""
+        last = next((entry for entry in reversed(self.column.entries) if entry.absent is not None), None)
+        self._answer = last if last is not None and _is_answer(last) else None
+        self._asked = next(filter(_is_prompt, reversed(self.column.entries)), None)
+        await self._settle()
+
+    # What is mounted
+
+    def _pinned(self) -> set[Entry]:
+        return {entry for entry in (self._asked, self._answer) if entry is not None}
+
+    def _present(self, absent: Absent) -> Speech:
+        if isinstance(absent, AbsentPrompt):
+            speech: Speech = UserMessage(absent)
+        else:
+            speech = AnswerMessage(absent, tokens=self._shows_tokens)
+        self._mark(speech)
+        return speech
+
+    # The chosen message
+
+    @property
+    def chosen(self) -> Speech | None:
+        """The message that the keys go to."""
+        return next((speech for speech in self.speeches if speech.has_class("-chosen")), None)
+
+    def choose(self, speech: Speech) -> None:
+        """Let the keys go to a message, and bring it in sight."""
+        for other in self.query(Speech):
+            if other is not speech:
+                other.choose(False)
+        speech.choose(True)
+        entry = self.column.entry_of(speech)
+        if entry is not None:
+            self._show(entry)
+
+    async def step(self, direction: int) -> bool:
+        """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
+        entries = [entry for entry in self.column.entries if entry.absent is not None and not entry.hidden]
+        chosen = self.column.entry_of(self.chosen)
+        at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
+        if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
+            self.choose(speech)
+        return at < len(entries)
+
+    def open_thoughts(self) -> None:
+        """Unfold all thinking, or fold it if some is unfolded."""
+        thoughts = self.query(Reasoning)
+        opened = not any(thought.open for thought in thoughts)
+        for thought in thoughts:
+            thought.open = opened
+        for entry in self.column.entries:
+            if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
+                entry.absent.opened = opened
+                entry.forget_rows()
+        self.column.fit_again()
+        self.said.resize()
+
+    async def show_tokens(self, shown: bool) -> None:
+        """Show the tokens of every answer that was seen coming, or the answers as they were."""
+        async with self._changing():
+            self._shows_tokens = shown
+            for answer in self.query(AnswerMessage):
+                await answer.show_tokens(shown)
+
+
+def _is_prompt(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentPrompt)
+
+
+def _is_answer(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentAnswer)

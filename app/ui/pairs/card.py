@@ -1,0 +1,183 @@
+"""A pair as one line of a list, and what more there is to say about the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Static
+
+from app.engine.text import printable
+from app.pairing.propose import Fit
+from app.sizes import gigabytes
+from app.ui.pairs.setups import Card, Job, Stage
+from app.ui.text import percent
+
+ADD = ""
+"""Stands for a pair's name in the line that adds one."""
+_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_GAP = 2
+_SIZE = 8
+_WIDE = 110
+"""From this width on there is room for reasons."""
+_STATE, _REASON = 9, 50
+_MODELS = 30
+"""Cells that the models keep where reasons are long."""
+_TOGETHER = " + "
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Cells for the name and for the models, the same in all lines.
+
+    Attributes:
+        name: For the longest name.
+        models: For the longest models.
+    """
+
+    name: int = 0
+    models: int = 0
+
+
+class PairLine(Widget):
+    """One pair in one line.
+
+    Args:
+        name: Of the pair, or `ADD`.
+    """
+
+    chosen: reactive[bool] = reactive(False, toggle_class="-chosen")
+
+    @dataclass
+    class Clicked(Message):
+        """The line was clicked."""
+
+        pair: str
+
+    def __init__(self, pair: str) -> None:
+        super().__init__()
+        self.pair = pair
+        self._card: Card | None = None
+        self._job: Job | None = None
+        self._columns = Columns()
+
+    def show(self, card: Card | None, job: Job | None, columns: Columns) -> None:
+        """Say something else, if it is something else."""
+        if (card, job, columns) != (self._card, self._job, self._columns):
+            self._card, self._job, self._columns = card, job, columns
+            self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked(self.pair))
+
+    def render(self) -> Content:
+        width = self.size.width
+        mark = f" {_MARK} " if self.chosen else "   "
+        card = self._card
+        if card is None:
+            return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))
+        name = _cell(Content.styled(printable(card.name), "bold" if self.chosen else ""), self._columns.name)
+        size = f"{gigabytes(card.size) if card.size else '':>{_SIZE}}"
+        gap = " " * _GAP
+        rest = width - len(mark) - self._columns.name - 3 * _GAP - _SIZE - 1
+        room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
+        models = _cell(models_text(card, coloured=self.chosen), min(self._columns.models, room))
+        state = Content(state_text(card, self._job, full=width >= _WIDE))
+        line = Content.assemble(mark, name, gap, models, gap, size, gap, state)
+        if card.fit is Fit.TOO_BIG and not self.chosen:
+            line = line.stylize("$quiet")
+        return line.truncate(width, ellipsis=True)
+
+
+class PairDetails(Static):
+    """What more there is to say about the chosen pair."""
+
+    def show(self, card: Card | None, job: Job | None) -> None:
+        lines = list(_details(card, job, full=self.app.size.width >= _WIDE)) if card is not None else _ADDING
+        self.update(Content("\n").join(lines))
+
+
+_ADDING = [Content.styled("Any two GGUF models of one family, from the hub or from this machine.", "$quiet")]
+
+
+def models_text(card: Card, *, coloured: bool) -> Content:
+    """Both models; in their two colours, or quiet."""
+    target = Content.styled(printable(card.target), "$target" if coloured else "$quiet")
+    if not card.draft:
+        return target
+    draft = Content.styled(printable(card.draft), "$draft" if coloured else "$quiet")
+    return Content.assemble(target, (_TOGETHER, "$quiet"), draft)
+
+
+def state_text(card: Card, job: Job | None, *, full: bool) -> str:
+    """How it stands with a pair, in a word or, where there is room, with the reason."""
+    if job is not None and job.stage is not Stage.READY and not card.set_up:
+        if job.stage is Stage.DOWNLOADING:
+            return percent(job.share) if job.downloads else "checking"
+        if job.stage is Stage.STOPPED and job.downloads:
+            return f"stopped, {percent(job.share)}" if full else "stopped"
+        return str(job.stage.value)
+    fit = _fit(card)
+    if card.here:
+        words = ["default" if card.is_default else "here", *([fit] if card.fit not in (None, Fit.FITS) else [])]
+        return ", ".join(words) if full else words[0]
+    return printable(f"{fit}, {card.reason}" if full and card.reason else fit)
+
+
+def _fit(card: Card) -> str:
+    """How it stands with the memory, in a word; of what fits, whether it is slow."""
+    if card.fit is Fit.FITS and card.slow:
+        return "slow"
+    return card.fit.value if card.fit is not None else ""
+
+
+def default_text(cards: Sequence[Card], name: str) -> str:
+    """Which pair Tandem opens with, now that this one is set up, as a sentence."""
+    default = next((card.name for card in cards if card.is_default), None)
+    if default is None:
+        return ""
+    if default == name:
+        return printable(f"Tandem opens with {name} from now on.")
+    return printable(f"Tandem still opens with {default}; f6, then ctrl+d on {name} changes that.")
+
+
+def _details(card: Card, job: Job | None, *, full: bool) -> Iterator[Content]:
+    yield Content(printable(card.title))
+    if job is not None:
+        yield from _news(card, job)
+    elif card.why and not card.set_up:
+        yield Content(printable(card.why))
+    fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
+    if full and not card.here and len(fit) <= _REASON:
+        fit = ""  # the line above says it already
+    use = f"good at {card.good_at}" if card.good_at else ""
+    licence = f"licence {card.licence}" if card.licence else ""
+    for fact in (fit, "  ·  ".join(fact for fact in (use, licence) if fact), card.tested_with):
+        if fact:
+            yield Content.styled(printable(fact), "$quiet")
+
+
+def _news(card: Card, job: Job) -> Iterator[Content]:
+    """What came of a set-up."""
+    if job.error is not None:
+        yield Content(printable(job.error.message))
+        if job.error.hint:
+            yield Content.styled(printable(job.error.hint), "$quiet")
+    if job.stage is Stage.STOPPED:
+        yield Content("Stopped. What was downloaded is kept; enter goes on.")
+    if job.stage is Stage.READY:
+        yield Content(printable(f"Set up: {job.line}." if job.line else "Set up; enter opens it."))
+        default = "Tandem opens with it." if card.is_default else "ctrl+d makes it the one that Tandem opens with."
+        yield Content.styled(default, "$quiet")
+    for warning in job.warnings:
+        yield Content.styled(printable(warning), "$quiet")
+
+
+def _cell(content: Content, width: int) -> Content:
+    return content.truncate(width, ellipsis=True).pad_right(max(0, width - content.cell_length))

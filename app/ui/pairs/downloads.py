@@ -1,0 +1,151 @@
+"""How far downloads are: two bars on the set-up screen, one quiet line in the chat."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from app.engine.text import printable
+from app.pairing.texts import duration
+from app.sizes import GB
+from app.ui.pairs.setups import Download, Job, PairService, Stage
+from app.ui.pairs.texts import speed
+from app.ui.text import percent
+
+LOOK_S = 0.125
+"""Eight times a second is as often as numbers can be read."""
+_QUIET_LOOK_S = 0.5
+_ROLE = 6
+_SHORTEST_BAR, _LONGEST_BAR = 10, 40
+_NUMBERS = 54
+"""Cells beside a bar."""
+_GAP = "  "
+_MORE = " f6 tells more"
+
+
+class DownloadBars(Static):
+    """The downloads of one pair, a line a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._job: Job | None = None
+
+    def show(self, job: Job | None) -> None:
+        """Show a set-up, or nothing."""
+        if job != self._job:
+            self._job = job
+            self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        job = self._job
+        self.display = job is not None and bool(job.downloads)
+        if job is None:
+            return
+        lines, pending = [], next((one.role for one in job.downloads if one.done < one.total), "")
+        for one in job.downloads:
+            pace = pace_text(job) if one.role == pending else ""
+            lines.append(_bar(one, pace, self.app.size.width))
+        self.update(Content("\n").join(lines))
+
+
+class DownloadLine(Static):
+    """One line in the chat while something is downloaded, and what came of it until the set-up screen is opened.
+
+    Args:
+        pairs: Tells how it goes.
+    """
+
+    def __init__(self, pairs: PairService) -> None:
+        super().__init__()
+        self._pairs = pairs
+        self._watched: str | None = None
+        self._timer: Timer | None = None
+        self.display = False
+
+    def watch_downloads(self) -> None:
+        """Begin to look; ends by itself when there is nothing more to see."""
+        self.stop()
+        running = [name for name, job in self._pairs.look().jobs.items() if job.running]
+        self._watched = running[-1] if running else None
+        self._timer = self.set_interval(_QUIET_LOOK_S, self._look)
+        self._look()
+
+    def stop(self) -> None:
+        """Do not look any more, and show nothing."""
+        if self._timer is not None:
+            self._timer.stop()
+        self.display = False
+
+    def _look(self) -> None:
+        jobs = self._pairs.look().jobs
+        job = jobs.get(self._watched or "")
+        if job is None or (not job.running and self._timer is not None):
+            assert self._timer is not None
+            self._timer.stop()
+        self.display = job is not None and job.stage is not Stage.STOPPED
+        if job is not None and self._watched is not None:
+            self.update(line_text(self._watched, job, self.app.size.width - self.gutter.width))
+
+
+def line_text(name: str, job: Job, width: int) -> Content:
+    """A set-up in one line of so many cells."""
+    name = printable(name)
+    if job.stage is Stage.READY:
+        return Content.styled(f"{name} is set up; f6 opens it", "$quiet").truncate(width, ellipsis=True)
+    if job.error is not None:
+        what = Content(f"{name}: {printable(job.error.message)}")
+        return (what.truncate(max(0, width - len(_MORE)), ellipsis=True) + _MORE).stylize("$quiet")
+    parts = _line_parts(name, job)
+    while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
+        parts.pop()
+    return Content(_GAP).join(parts).truncate(width, ellipsis=True)
+
+
+def _line_parts(name: str, job: Job) -> list[Content]:
+    """What there is to say, that which can be spared last."""
+    parts = [Content.styled(name, "$quiet")]
+    parts += [Content.styled(f"{one.role} {percent(one.share)}", f"${one.role}") for one in job.downloads]
+    waiting = next((one.waiting for one in job.downloads if one.waiting), "")
+    if job.stage is Stage.DOWNLOADING and job.downloads:
+        parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
+    else:
+        parts.append(Content.styled(job.stage.value, "$quiet"))
+    return parts
+
+
+def pace_text(job: Job) -> str:
+    """Speed and time left, as far as they are known."""
+    return _GAP.join(_pace(job)) if job.running else job.stage.value
+
+
+def _pace(job: Job) -> list[str]:
+    left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
+    return [part for part in (speed(job.bytes_per_s), left) if part]
+
+
+def _bar(one: Download, pace: str, width: int) -> Content:
+    room = width - _NUMBERS
+    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
+    full = int(one.share * cells)
+    style = f"${one.role}"
+    if one.waiting:
+        again = f", again in {one.wait_s:.0f} s" if one.wait_s >= 1 else ""
+        tail = f"{printable(one.waiting).rstrip('.')}{again}"
+    else:
+        tail = f"{_amount(one)}{_GAP}{'✓' if one.done >= one.total else pace}"
+    return Content.assemble(
+        (f"{one.role:{_ROLE}}{_GAP}", style),
+        ("━" * full, style),
+        ("━" * (cells - full), "$rule"),
+        _GAP * bool(cells),
+        (tail, "" if not one.waiting else "$quiet"),
+    )
+
+
+def _amount(one: Download) -> str:
+    unit, name = (GB, "GB") if one.total >= GB / 10 else (1_000_000, "MB")
+    return f"{one.done / unit:5.1f} / {one.total / unit:.1f} {name}"

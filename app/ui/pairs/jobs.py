@@ -1,0 +1,204 @@
+"""Set-ups and questions, each on a thread of its own that only ever replaces one frozen value.
+
+The steps themselves are `app.pairing.setup`; with the hub's client it takes half a second to import, so that happens
+on these threads too. They are daemons: a network that does not answer must not keep the program from ending.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.catalog import Pair
+from app.errors import AppError, Interrupted
+from app.pairing.propose import Room, weigh
+from app.pairing.texts import pair_name
+from app.source import HubModel, ModelSource, parse_source
+from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
+
+if TYPE_CHECKING:
+    from app.pairing.progress import Progress
+    from app.pairing.setup import Prepared, Setup
+
+log = logging.getLogger("tandem.pairs")
+log.addHandler(logging.NullHandler())
+
+MakeSetup = Callable[[], "Setup"]
+"""Imports what a set-up needs and makes one; called on the thread that works."""
+
+
+class _Task:
+    """Work with a `Setup` on a thread of its own, until it ends or is cancelled."""
+
+    def __init__(self, make_setup: MakeSetup) -> None:
+        self._make_setup = make_setup
+        self._setup: Setup | None = None
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pair", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stop; what still comes is not told any more. A request on its way may keep the thread for seconds."""
+        self._cancelled.set()
+        if self._setup is not None:
+            self._setup.cancel()
+
+    def join(self, timeout: float | None) -> bool:
+        """Wait; returns whether the thread has ended."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._setup = self._make_setup()
+            if self._cancelled.is_set():
+                self._setup.cancel()
+            self._work(self._setup)
+        except Interrupted:
+            pass
+        except AppError as error:
+            self._failed(error)
+        except Exception as error:
+            log.exception("unexpected failure in a set-up")
+            reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
+            self._failed(AppError(reason, "Please report it; what is downloaded is kept."))
+
+    def _work(self, setup: Setup) -> None:
+        raise NotImplementedError
+
+    def _failed(self, error: AppError) -> None:
+        raise NotImplementedError
+
+
+class SetupJob(_Task):
+    """The set-up of one pair.
+
+    Args:
+        pair: The pair.
+        make_setup: Gives the steps.
+        ended: Called on the thread when the pair is set up.
+        prepared: What `Setup.prepare` made of the pair, where that was done already.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        make_setup: MakeSetup,
+        ended: Callable[[], None],
+        prepared: Prepared | None = None,
+    ) -> None:
+        super().__init__(make_setup)
+        self._pair = pair
+        self._ended = ended
+        self._prepared = prepared
+        self.job = Job(Stage.CHECKING)
+
+    def cancel(self) -> None:
+        super().cancel()
+        if self.job.running:
+            self.job = replace(self.job, stage=Stage.STOPPED, bytes_per_s=0.0, left_s=None)
+
+    def _work(self, setup: Setup) -> None:
+        from app.pairing.progress import Progress
+        from app.pairing.setup import Ready, Trying
+
+        prepared = self._prepared or setup.prepare(self._pair)
+        self._tell(replace(self.job, warnings=prepared.check.warnings, stage=Stage.DOWNLOADING))
+        # Only where there is none yet: another one is changed by who says so.
+        for event in setup.bring(prepared, default=False):
+            match event:
+                case Progress():
+                    self._tell(_progressed(self.job, event))
+                case Trying():
+                    self._tell(replace(self.job, stage=Stage.TRYING))
+                case Ready(line=line):
+                    self._ended()
+                    self.job = replace(self.job, stage=Stage.READY, line=line)
+
+    def _failed(self, error: AppError) -> None:
+        self._tell(replace(self.job, stage=Stage.FAILED, error=error))
+
+    def _tell(self, job: Job) -> None:
+        if self._cancelled.is_set():
+            raise Interrupted
+        self.job = job
+
+
+class Question(_Task):
+    """What are these two models, and can they ride together?
+
+    Args:
+        target: As people write it.
+        draft: The same; "" for none.
+        make_setup: Gives the steps.
+        room: The machine's memory, as far as it is known.
+    """
+
+    def __init__(self, target: str, draft: str, make_setup: MakeSetup, room: Room | None) -> None:
+        super().__init__(make_setup)
+        self._target, self._draft = target, draft
+        self._room = room
+        self.inquiry = Inquiry()
+        self.prepared: Prepared | None = None
+        """What `SetupJob` can go on with."""
+
+    def _work(self, setup: Setup) -> None:
+        target = parse_source(self._target)
+        draft = parse_source(self._draft) if self._draft.strip() else None
+        title = f"{target}" + (f" + {draft}" if draft is not None else "")
+        prepared = setup.prepare(Pair(pair_name(target), title, target, draft))
+        self.prepared = prepared
+        self.inquiry = Inquiry(report=_report(prepared, self._room))
+
+    def _failed(self, error: AppError) -> None:
+        self.inquiry = Inquiry(error=error)
+
+
+def _progressed(job: Job, progress: Progress) -> Job:
+    return replace(
+        job,
+        downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s) for f in progress.files),
+        bytes_per_s=progress.bytes_per_s,
+        left_s=progress.left_s,
+    )
+
+
+def _report(prepared: Prepared, room: Room | None) -> Report:
+    facts = {"target": prepared.check.target, "draft": prepared.check.draft}
+    models = tuple(
+        ModelReport(role, one.name, files.quant, files.size, here=files.path is not None)
+        for role, files in prepared.models
+        if (one := facts[role]) is not None
+    )
+    proposal = weigh(sized(prepared), room) if room is not None else None
+    return Report(
+        models=models,
+        problems=prepared.check.problems,
+        warnings=prepared.check.warnings,
+        fit=proposal.fit if proposal is not None else None,
+        reason=proposal.reason if proposal is not None else "",
+        licence=prepared.pair.licence,
+        gated=any(files.gated for _, files in prepared.models),
+        download_bytes=prepared.download_bytes,
+        free_bytes=prepared.free_bytes,
+    )
+
+
+def sized(prepared: Prepared) -> Pair:
+    """The pair with the sizes of its files."""
+    draft = prepared.pair.draft
+    return replace(
+        prepared.pair,
+        target=with_size(prepared.pair.target, prepared.target.size),
+        draft=with_size(draft, prepared.draft.size) if draft is not None and prepared.draft is not None else None,
+    )
+
+
+def with_size(source: ModelSource, size: int) -> ModelSource:
+    """The source with the bytes that its files have; those of this machine tell it themselves."""
+    return replace(source, size=size) if isinstance(source, HubModel) else source

@@ -1,0 +1,271 @@
+"""Setting pairs up, as the screens see it: what there is, how it goes, and what may be asked for.
+
+Nothing here waits: what takes time goes on elsewhere, and `PairService.look` tells how far it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from app.errors import AppError
+from app.pairing.propose import Fit
+from app.ui.settings.chat_settings import ChatSettings
+
+if TYPE_CHECKING:
+    from app.worker import Loader
+
+
+class Stage(Enum):
+    """How far the set-up of a pair is."""
+
+    CHECKING = "looking"
+    DOWNLOADING = "downloading"
+    TRYING = "trying"
+    READY = "ready"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+_RUNNING = (Stage.CHECKING, Stage.DOWNLOADING, Stage.TRYING)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One of the two models on its way.
+
+    Attributes:
+        role: "target" or "draft".
+        done: Bytes on disk.
+        total: Bytes in all.
+        waiting: Why nothing happens at the moment; "" while it does.
+        wait_s: For how many seconds more.
+    """
+
+    role: str
+    done: int
+    total: int
+    waiting: str = ""
+    wait_s: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.done / self.total) if self.total else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The set-up of one pair, asked for since the program began.
+
+    Attributes:
+        stage: How far it is.
+        downloads: The models on their way; those that were here already are not among them.
+        bytes_per_s: Of both together.
+        left_s: Seconds left at that speed; None before there is one.
+        warnings: What the user should know about the pair.
+        error: Why it failed.
+        line: What the trial showed.
+    """
+
+    stage: Stage
+    downloads: tuple[Download, ...] = ()
+    bytes_per_s: float = 0.0
+    left_s: float | None = None
+    warnings: tuple[str, ...] = ()
+    error: AppError | None = None
+    line: str = ""
+
+    @property
+    def running(self) -> bool:
+        return self.stage in _RUNNING
+
+    @property
+    def share(self) -> float:
+        """Of all bytes, those that are here."""
+        total = sum(one.total for one in self.downloads)
+        return min(1.0, sum(one.done for one in self.downloads) / total) if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A pair, held against this machine. Texts may come from outside and are shown as they are.
+
+    Attributes:
+        name: What `--pair` takes.
+        title: One line about it.
+        target: Name and quantisation of the target.
+        draft: What tells the draft from it; "" without one.
+        size: Bytes of both; None where not known.
+        fit: Whether it fits; None while the machine is being looked at.
+        reason: Why, as a short clause.
+        slow: Whether it would answer more slowly than people read.
+        why: Why it is proposed before all others, as a sentence; "" if it is not.
+        good_at: What to take it for.
+        licence: Identifier.
+        tested_with: Figures that others have published.
+        here: Whether its files are on this machine.
+        set_up: Whether it can be opened at once.
+        is_default: Whether it is taken when none is named.
+    """
+
+    name: str
+    title: str
+    target: str
+    draft: str = ""
+    size: int | None = None
+    fit: Fit | None = None
+    reason: str = ""
+    slow: bool = False
+    why: str = ""
+    good_at: str = ""
+    licence: str = ""
+    tested_with: str = ""
+    here: bool = False
+    set_up: bool = False
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """A model as its header describes it.
+
+    Attributes:
+        role: "target" or "draft".
+        name: Its own name.
+        quant: Quantisation, or "".
+        size: Bytes.
+        here: Whether it is on this machine already.
+    """
+
+    role: str
+    name: str
+    quant: str
+    size: int
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Two models that somebody asked about, before anything is downloaded.
+
+    Attributes:
+        models: Target and, if there is one, draft.
+        problems: Why they cannot ride together; empty if they can.
+        warnings: What the user should know besides.
+        fit: Whether both fit into memory; None while the machine is being looked at.
+        reason: Why.
+        licence: Identifier, or "".
+        gated: Whether the hub wants terms accepted, as it was for this account.
+        download_bytes: What has still to come.
+        free_bytes: Of the disk it comes to.
+    """
+
+    models: tuple[ModelReport, ...]
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    fit: Fit | None = None
+    reason: str = ""
+    licence: str = ""
+    gated: bool = False
+    download_bytes: int = 0
+    free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question about two models: running until it has a report or an error."""
+
+    report: Report | None = None
+    error: AppError | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.report is None and self.error is None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything at one moment.
+
+    Attributes:
+        machine: The machine in one line; "" while it is being looked at.
+        cards: The pairs, the most useful first; the same object as long as nothing about them changes.
+        jobs: Set-ups by the name of their pair, the latest last.
+        inquiry: The question asked last, or None.
+        trouble: Why pairs are missing from the list.
+        busy: Whether something goes on, so that another look is worth while.
+    """
+
+    machine: str = ""
+    cards: tuple[Card, ...] = ()
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    inquiry: Inquiry | None = None
+    trouble: AppError | None = None
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A pair that was taken for the chat.
+
+    Attributes:
+        loader: Loads it, on the engine's thread.
+        settings: How answers are asked for.
+        note: What the user should know when it is taken, as a sentence; "" for nothing.
+    """
+
+    loader: Loader
+    settings: ChatSettings
+    note: str = ""
+
+
+class PairService(Protocol):
+    """What the screens need. Every call returns at once."""
+
+    def begin(self) -> None:
+        """Look at the machine, once, beside everything else."""
+
+    def look(self) -> State:
+        """How everything is now."""
+
+    def start(self, name: str) -> None:
+        """Set a pair up, or go on where it was stopped."""
+
+    def cancel(self, name: str) -> None:
+        """Stop its set-up; what came stays."""
+
+    def make_default(self, name: str) -> None:
+        """Take this pair when none is named.
+
+        Raises:
+            AppError: That cannot be written down.
+        """
+
+    def ask(self, target: str, draft: str) -> None:
+        """Find out about two models as people write them; the draft may be "". Drops the question before."""
+
+    def drop(self) -> None:
+        """Nobody waits for the answer any more."""
+
+    def add(self) -> str:
+        """Set up what was asked about; returns its name.
+
+        Raises:
+            AppError: There is nothing to add.
+        """
+
+    def choose(self, name: str) -> Choice:
+        """Take a pair for the chat.
+
+        Raises:
+            AppError: Its files are not here.
+        """
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop everything; returns whether all threads have ended.
+
+        Args:
+            timeout: Seconds to wait; None waits for ever.
+        """

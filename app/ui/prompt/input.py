@@ -1,0 +1,286 @@
+"""Where the user writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+from textual.widgets.text_area import Document
+
+from app.chat.attached import Attachment, compose, file_reference, split
+from app.engine.text import printable
+from app.ui.commands.command import as_typed
+from app.ui.prompt.completing import Completing
+from app.ui.prompt.past_prompts import PastPrompts
+from app.ui.prompt.pastes import LONGEST, Pastes
+from app.ui.prompt.recalling import Recalling
+from app.ui.prompt.suggestions import Suggestion, Suggestions
+from app.ui.widgets.editing import run_own_binding
+from app.ui.widgets.hint import Hint
+
+_ASKING = "ask anything, @file to include, / for commands"
+_SEARCHING = "search what was asked before; esc leaves"
+
+
+class PromptInput(TextArea):
+    """Grows with its text; Enter sends. What was sent can be fetched back with the up key, or searched.
+
+    Messages go in and out whole, with pastes in front of the question (see `app.chat.attached`); the text area holds
+    the question with a mark for each paste.
+
+    Args:
+        menu: Shows what the text at the cursor could become.
+    """
+
+    BINDING_GROUP_TITLE = "Prompt"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "send", id="prompt.send", tooltip="Send the prompt", priority=True, show=False),
+        Binding(
+            "ctrl+j,shift+enter",
+            "break_line",
+            "new line",
+            id="prompt.break_line",
+            tooltip="Begin a new line in the prompt",
+            priority=True,
+        ),
+        Binding("tab", "complete", "complete", id="prompt.complete", tooltip="Complete what is typed", show=False),
+        Binding(
+            "escape",
+            "dismiss",
+            "close",
+            key_display="esc",
+            id="prompt.dismiss",
+            tooltip="Close the list above the prompt",
+            show=False,
+        ),
+        Binding(
+            "ctrl+s",
+            "search",
+            "search prompts",
+            id="prompt.search",
+            tooltip="Search everything asked before",
+            show=False,
+        ),
+        # Ctrl+Z suspends.
+        Binding(
+            "ctrl+underscore",
+            "undo",
+            "undo",
+            key_display="ctrl+_",
+            id="prompt.undo",
+            tooltip="Undo what was typed",
+            show=False,
+        ),
+    ]
+
+    class _Edit(Message, bubble=False):
+        """Puts what a key does in line behind the characters typed before it: bindings overtake characters."""
+
+    class _Send(_Edit):
+        pass
+
+    class _BreakLine(_Edit):
+        pass
+
+    @dataclass
+    class Sent(Message):
+        """Enter was pressed and the text taken away; `restore` brings it back."""
+
+        prompt: PromptInput
+        text: str
+
+        @property
+        def control(self) -> PromptInput:
+            return self.prompt
+
+    def __init__(self, menu: Suggestions | None = None) -> None:
+        super().__init__(
+            compact=True, highlight_cursor_line=False, placeholder=_ASKING, tab_behavior="focus", soft_wrap=True
+        )
+        self.cursor_blink = False
+        self.past = PastPrompts()
+        self.menu = menu or Suggestions()
+        self._pastes = Pastes()
+        self._completing = Completing(self, self.menu)
+        self._recalling = Recalling(self, self.menu, self.past)
+
+    # What is written, as messages
+
+    @property
+    def whole(self) -> str:
+        """What is written, with all that was pasted; while past prompts are searched, what was written before."""
+        saved = self._recalling.set_aside
+        return compose(self.text, self.pastes) if saved is None else saved
+
+    @property
+    def pastes(self) -> tuple[Attachment, ...]:
+        """The pastes that the text has a mark for."""
+        return self._pastes.found_in(self.text)
+
+    def restore(self, text: str) -> None:
+        """Put a refused prompt back, before what was typed since."""
+        self.show(text, self.text)
+
+    def give_back(self, text: str) -> None:
+        """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
+        if not self.whole.strip():
+            self.show(as_typed(text))
+
+    def put(self, text: str) -> None:
+        """Show this text in place of what is there."""
+        searched = self._leave_search() is not None
+        if searched or text != self.whole:
+            self._recalling.forget()
+            self.show(text)
+
+    # Sending
+
+    def action_send(self) -> None:
+        self.post_message(self._Send())
+
+    def action_break_line(self) -> None:
+        self.post_message(self._BreakLine())
+
+    @on(_Send)
+    def _send(self) -> None:
+        self._look()
+        if self._recalling.is_searching:
+            if self.menu.chosen is not None:
+                self.put(self.menu.chosen.value)
+            return
+        if not self._completing.finish():
+            return
+        message = self.whole
+        if message.strip():
+            self._recalling.forget()
+            self.clear()
+            self.post_message(self.Sent(self, message))
+
+    @on(_BreakLine)
+    def _break_line(self) -> None:
+        if not self._recalling.is_searching:
+            self._type("\n")
+            self.scroll_cursor_visible()
+
+    # Completing
+
+    @on(TextArea.Changed)
+    @on(TextArea.SelectionChanged)
+    def _look(self) -> None:
+        (self._recalling if self._recalling.is_searching else self._completing).look()
+
+    def choose(self, suggestion: Suggestion) -> None:
+        """Take a suggestion that was clicked."""
+        if self._recalling.is_searching:
+            self.put(suggestion.value)
+        else:
+            self._completing.choose(suggestion)
+
+    async def action_complete(self) -> None:
+        """Take what is marked; move the focus where nothing can be completed."""
+        self._look()
+        if self._recalling.is_searching:
+            self.menu.move(1)
+        elif not await self._completing.complete():
+            self.screen.focus_next()
+
+    def action_dismiss(self) -> None:
+        """Close what is open above the prompt."""
+        saved = self._leave_search()
+        if saved is not None:
+            self.put(saved)
+        self.menu.offer(())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "dismiss":
+            return self.menu.is_open or self._recalling.is_searching
+        return super().check_action(action, parameters)
+
+    def include(self, path: str) -> None:
+        """Name a file at the cursor."""
+        space = "" if not self.text or self.text[-1].isspace() else " "
+        self._type(space + file_reference(path) + " ")
+
+    # What was asked before
+
+    def action_search(self) -> None:
+        """Look for a past prompt; what is written is set aside until then."""
+        if self._recalling.is_searching:
+            self.menu.move(1)
+        elif not self.past.newest():
+            self.post_message(Hint.Wanted("Nothing was asked yet."))
+        else:
+            self._completing.begin()
+            self.placeholder = _SEARCHING
+            self._recalling.search()
+
+    def _leave_search(self) -> str | None:
+        """End the search, if one goes on; returns what was written before it."""
+        self.placeholder = _ASKING
+        return self._recalling.leave()
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Move up: in the menu, in the text, or from an empty prompt to what was sent before."""
+        if self.menu.is_open and not select:
+            self.menu.move(-1)
+        elif select or not self._recalling.earlier():
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Move down: in the menu, in the text, or from a recalled prompt to the one sent after it."""
+        if self.menu.is_open and not select:
+            self.menu.move(1)
+        elif select or not self._recalling.later():
+            super().action_cursor_down(select)
+
+    # Editing
+
+    async def on_key(self, event: events.Key) -> None:
+        await run_own_binding(self, event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
+
+    def action_paste(self) -> None:
+        """Paste what was copied here, like anything else that is pasted."""
+        self.post_message(events.Paste(self.app.clipboard))
+
+    def action_delete_left(self) -> None:
+        """Delete the character before the cursor, or the mark of a paste as one."""
+        row, column = self.cursor_location
+        mark = self._pastes.mark_before(self.document.get_line(row)[:column]) if self.selection.is_empty else 0
+        if mark:
+            self._replace_via_keyboard("", (row, column - mark), (row, column))
+        else:
+            super().action_delete_left()
+
+    @property
+    def lines(self) -> Document:
+        """What is written, line by line."""
+        assert isinstance(self.document, Document)
+        return self.document
+
+    def replace_typed(self, text: str, start: int, end: int) -> None:
+        """Put a text in place of what stands between two characters, as if it had been typed."""
+        at = self.lines.get_location_from_index
+        self._replace_via_keyboard(text, at(start), at(end))
+
+    def _type(self, text: str) -> None:
+        start, end = self.selection
+        self._replace_via_keyboard(text, start, end)
+
+    def show(self, message: str, more: str = "") -> None:
+        """Show a message, and behind it more; while past prompts are searched, when that has ended."""
+        recalling = self._recalling
+        if recalling.set_aside is not None:
+            recalling.set_aside = message + recalling.set_aside
+            return
+        # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
+        question, attachments = split(printable(message))
+        self.load_text(self._pastes.adopt(question, attachments) + more)
+        self.move_cursor(self.document.end)

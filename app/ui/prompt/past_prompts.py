@@ -1,0 +1,69 @@
+"""What was asked before, newest first, and looking for it as one types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from app.chat.attached import split
+from app.ui.commands.command import as_typed
+from app.ui.keeping.keeper import Keeper
+
+Source = Callable[[], Iterable[str] | None]
+"""Gives the messages of the user that are kept, newest first; None while they cannot be told."""
+_MOST_KEPT = 20_000
+
+
+def kept_prompts(keeper: Keeper) -> Iterable[str] | None:
+    """What the user asked in any conversation, as it is typed, newest first; None before the store is open."""
+    prompts = keeper.with_store(lambda store: store.prompts(_MOST_KEPT))
+    return map(as_typed, prompts) if prompts is not None else None
+
+
+class PastPrompts:
+    """The prompts of this session before those of earlier ones, each once.
+
+    Args:
+        source: Asked when they are needed first.
+    """
+
+    def __init__(self, source: Source = tuple) -> None:
+        self.source = source
+        self._new: list[str] = []
+        self._kept: Sequence[str] | None = None
+        self._all: Sequence[tuple[str, str]] | None = None
+
+    def add(self, message: str) -> None:
+        """A prompt was sent."""
+        self._new.append(message)
+        self._all = None
+
+    def newest(self) -> Sequence[tuple[str, str]]:
+        """Every prompt as the message it was and the question in it."""
+        if self._all is None:
+            if self._kept is None and (found := self.source()) is not None:
+                self._kept = tuple(found)
+            questions: dict[str, str] = {}
+            for message in (*reversed(self._new), *(self._kept or ())):
+                question = split(message)[0].strip()
+                if question:
+                    questions.setdefault(question, message)
+            known = tuple((message, question) for question, message in questions.items())
+            if self._kept is None:
+                return known
+            self._all = known
+        return self._all
+
+    def search(self, query: str, most: int) -> Sequence[tuple[str, str]]:
+        """The newest prompts whose question holds every word; as `newest` gives them."""
+        # The first frame need not wait for SQLite.
+        from app.chat.search import terms
+
+        words = [word.casefold() for word in terms(query)]
+        found = []
+        for message, question in self.newest():
+            folded = question.casefold()
+            if all(word in folded for word in words):
+                found.append((message, question))
+                if len(found) == most:
+                    break
+        return found

@@ -1,0 +1,99 @@
+"""Fetching back what was asked before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.ui.prompt.past_prompts import PastPrompts
+from app.ui.prompt.suggestions import Suggestion, Suggestions
+
+if TYPE_CHECKING:
+    from app.ui.prompt.input import PromptInput
+
+_MOST_FOUND = 200
+
+
+class Recalling:
+    """Past prompts, one by one with the up key, or searched while what is written is set aside.
+
+    Args:
+        prompt: Where they are shown.
+        menu: Shows what is found.
+        past: The prompts.
+    """
+
+    def __init__(self, prompt: PromptInput, menu: Suggestions, past: PastPrompts) -> None:
+        self._prompt = prompt
+        self._menu = menu
+        self._past = past
+        self._recalled: int | None = None
+        self._looked_for: str | None = None
+        self.set_aside: str | None = None
+        """What was written before the search; None unless one goes on."""
+
+    # One by one
+
+    def forget(self) -> None:
+        """What is in the line is the user's own."""
+        self._recalled = None
+
+    def earlier(self) -> bool:
+        """Show the prompt before the one that is shown, or the last one in an empty line; False changes nothing."""
+        if self._prompt.text and not self._is_recalled:
+            return False
+        self._recall(0 if self._recalled is None else self._recalled + 1)
+        return True
+
+    def later(self) -> bool:
+        """Show the prompt that was sent after the one that is shown; False changes nothing."""
+        if self._recalled is None or not self._is_recalled:
+            return False
+        self._recall(self._recalled - 1)
+        return True
+
+    @property
+    def _is_recalled(self) -> bool:
+        shown = self._prompt.text.strip()
+        return self._recalled is not None and shown == self._past.newest()[self._recalled][1]
+
+    def _recall(self, index: int) -> None:
+        known = self._past.newest()
+        if index < 0:
+            self._recalled = None
+            self._prompt.clear()
+        elif index < len(known):
+            self._recalled = index
+            self._prompt.show(known[index][0])
+
+    # Searched
+
+    @property
+    def is_searching(self) -> bool:
+        return self.set_aside is not None
+
+    def search(self) -> None:
+        """Begin to search."""
+        self.set_aside = self._prompt.whole
+        self._looked_for = None
+        self._prompt.clear()
+        self.look()
+
+    def look(self) -> None:
+        """Offer the prompts that hold what is typed."""
+        text = self._prompt.text
+        if text == self._looked_for:
+            return
+        self._looked_for = text
+        # The first frame need not wait for SQLite.
+        from app.chat.search import excerpt, terms
+
+        words = terms(text)
+        found = self._past.search(text, _MOST_FOUND)
+        self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found])
+
+    def leave(self) -> str | None:
+        """End the search, if one goes on; returns what was written before it."""
+        saved, self.set_aside = self.set_aside, None
+        if saved is not None:
+            self._menu.offer(())
+        return saved

@@ -1,0 +1,156 @@
+"""What the readout panel says, as groups of lines for a given width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from app.engine.text import printable
+from app.events import PairInfo
+from app.sizes import gigabytes
+from app.ui.names import quantisation
+from app.ui.readouts.numbers import Numbers
+from app.ui.readouts.state import Readouts
+from app.ui.text import percent, tokens
+
+Group = list[Content]
+_LINE = "━"
+_LABEL = 10
+_VALUE = 6
+"""Cells of a value in front of its gauge."""
+_SOURCE_STYLES = ("$draft", "$quiet")
+_MAIN = "cpu"
+_CENTISECONDS_BELOW_S = 10.0
+_NOTHING_KEPT = "No numbers were kept of this answer."
+
+
+def live_groups(shown: Readouts, pair: PairInfo | None, width: int) -> Iterator[Group]:
+    """The running answer, or the last one; the most wanted group first."""
+    yield [_row("drafting", Content.styled(shown.source_name, _SOURCE_STYLES[not shown.is_drafting]))]
+    if shown.doing:
+        yield list(_doing(shown, width))
+    numbers = shown.numbers
+    if numbers is not None:
+        yield list(_speeds(numbers, shown, width))
+        yield list(_drafts(numbers, shown, width))
+    yield list(_context(shown, width))
+    if numbers is not None:
+        yield list(_prompt(numbers))
+    if pair is not None:
+        yield list(_memory(pair))
+
+
+def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int) -> Iterator[Group]:
+    """An answer that was given before.
+
+    Args:
+        numbers: What the store has of it.
+        models: Names of the target and the draft that gave it, "" where they are not known.
+        width: Cells.
+    """
+    target, draft = (printable(name) for name in models)
+    yield [Content.styled("an earlier answer", "$quiet")]
+    names = [Content.styled(target, "$target"), Content.styled(draft, "$draft")]
+    yield [name.truncate(width, ellipsis=True) for name in names if name]
+    if numbers == Numbers():
+        yield list(Content(_NOTHING_KEPT).wrap(width))
+    yield list(_speeds(numbers, None, width))
+    yield list(_drafts(numbers, None, width))
+    yield list(_prompt(numbers))
+
+
+def in_a_line(numbers: Numbers) -> str:
+    """The numbers of an answer where there is one line for them."""
+    parts = (
+        f"{numbers.tokens:,} tokens" if numbers.tokens is not None else "",
+        f"{numbers.speed:.1f} t/s" if numbers.speed is not None else "",
+        f"{numbers.ratio} {printable(numbers.verdict)}" if numbers.ratio else "",
+        f"accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",
+        f"{numbers.per_check:.1f} per check" if numbers.per_check is not None else "",
+    )
+    return ", ".join(part for part in parts if part) or _NOTHING_KEPT
+
+
+def _doing(shown: Readouts, width: int) -> Iterator[Content]:
+    yield from Content.styled(shown.doing, "$quiet").wrap(width)
+    if shown.share is not None:
+        yield _gauge(shown.share, width, "$quiet")
+
+
+def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
+    """Speed now and in all, against plain decoding."""
+    now = shown.recent.speed if shown is not None and shown.live else None
+    speeds = [("speed" if now is None else "mean", numbers.speed)]
+    for at, (label, speed) in enumerate(speeds if now is None else [("now", now), *speeds]):
+        if speed is not None:
+            yield _row(label, Content(f"{speed:>{_VALUE}.1f} t/s"))
+        # They belong to the number above them: the newest one.
+        if at == 0 and shown is not None and (bars := shown.recent.bars(width - _LABEL)):
+            yield _row("", Content.styled(bars, "$quiet"))
+    if numbers.plain_speed is not None:
+        yield _row("plain", Content.styled(f"{numbers.plain_speed:>{_VALUE}.1f} t/s", "$target"))
+    if shown is None and numbers.tokens is not None:
+        yield _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
+    if numbers.ratio:
+        verdict = f"{numbers.ratio:>{_VALUE}} {printable(numbers.verdict)}"
+        yield _row("verdict", Content.styled(verdict, "bold"))
+    if numbers.reason:
+        yield from Content.styled(printable(numbers.reason), "$quiet").wrap(width)
+
+
+def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
+    """What became of the drafts; everything in the draft's colour."""
+    lately = shown.recent.acceptance if shown is not None and shown.live else None
+    for label, share in (("accepted", numbers.acceptance), ("lately", lately)):
+        if share is not None:
+            gauge = _gauge(share, width - _LABEL - _VALUE - 1, "$draft")
+            yield _row(label, Content.assemble((f"{percent(share):>{_VALUE}} ", "$draft"), gauge))
+    if numbers.per_check is not None:
+        yield _row("per check", Content(f"{numbers.per_check:>{_VALUE}.1f} tokens"))
+    length = shown.recent.draft_length if shown is not None and shown.live else None
+    length = length if length is not None else numbers.draft_length
+    if length is not None:
+        most = f" of {shown.n_max}" if shown is not None and shown.n_max else ""
+        yield _row("per draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
+    if numbers.model_share is not None:
+        shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
+        said = [f"{percent(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
+        for label, what in zip(("drafter", ""), said, strict=False):
+            yield _row(label, Content.styled(what, "$draft"))
+
+
+def _context(shown: Readouts, width: int) -> Iterator[Content]:
+    if shown.n_ctx:
+        yield _row("context", Content(f"{tokens(shown.used):>{_VALUE}} / {tokens(shown.n_ctx)}"))
+        yield _row("", _gauge(shown.used / shown.n_ctx, width - _LABEL, "$quiet"))
+
+
+def _prompt(numbers: Numbers) -> Iterator[Content]:
+    if numbers.first_s is not None:
+        digits = 2 if numbers.first_s < _CENTISECONDS_BELOW_S else 1
+        yield _row("starts in", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
+    if numbers.prompt_speed is not None:
+        yield _row("prompt", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} t/s"))
+
+
+def _memory(pair: PairInfo) -> Iterator[Content]:
+    for label, model, style in (("target", pair.target, "$target"), ("draft", pair.draft, "$draft")):
+        if model is not None:
+            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantisation(model))}"
+            yield _row(label, Content.styled(size, style))
+    yield _row("device", Content.styled(printable(pair.device), "$quiet"))
+    for at, taken in enumerate(pair.memory):
+        where = "main" if taken.device == _MAIN else printable(taken.device)
+        text = f"{gigabytes(taken.n_bytes):>{_VALUE + 3}} {where}"
+        yield _row("" if at else "memory", Content.styled(text, "$quiet"))
+
+
+def _gauge(share: float, width: int, style: str) -> Content:
+    """A share of 1 as a line of so many cells; anything above nothing shows."""
+    filled = max(0, min(width, max(round(share * width), int(share > 0))))
+    return Content.assemble((_LINE * filled, style), (_LINE * (width - filled), "$rule"))
+
+
+def _row(label: str, value: Content) -> Content:
+    return Content.assemble((f"{label:{_LABEL}}", "$quiet"), value)

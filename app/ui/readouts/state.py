@@ -1,0 +1,136 @@
+"""What is going on and how fast: the one state behind the status line and the readout panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.engine.stats import GenerationStats
+from app.engine.types import DraftingStatus
+from app.events import LoadProgress, Measuring, PromptProgressed, StepCompleted
+from app.ui.listening.bridge import Paced
+from app.ui.readouts.numbers import Numbers, of_counters
+from app.ui.readouts.recent import Recent
+from app.ui.text import percent
+
+
+class Readouts:
+    """Live numbers of the running answer; they stay when it has ended. Only what was measured is here.
+
+    Attributes:
+        doing: What is going on; "" while an answer is written, or was.
+        share: How far that is, where it is known.
+        stats: The counters of the answer; None before the first.
+        drafting: What automatic drafting makes of it; None without.
+        source_name: Where the next answer's drafts come from.
+        is_drafting: Whether there will be any.
+        n_max: Most tokens of a draft where that is fixed, else 0.
+        n_ctx: Context in tokens; 0 without a model.
+        used: Tokens of it that are taken.
+        live: Whether an answer is being written.
+        recent: Its last rounds.
+    """
+
+    def __init__(self) -> None:
+        self.doing = ""
+        self.share: float | None = None
+        self.stats: GenerationStats | None = None
+        self.drafting: DraftingStatus | None = None
+        self.source_name = ""
+        self.is_drafting = False
+        self.n_max = 0
+        self.n_ctx = 0
+        self.used = 0
+        self.live = False
+        self.recent = Recent()
+        self._watchers: list[Callable[[], object]] = []
+
+    def watch(self, changed: Callable[[], object]) -> None:
+        """Call something whenever there is something else to show."""
+        self._watchers.append(changed)
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """The numbers of the answer; None before the first."""
+        return of_counters(self.stats, self.drafting) if self.stats is not None else None
+
+    def follow(self, event: Paced) -> None:
+        """Take the latest of what comes many times a second."""
+        match event:
+            case LoadProgress():
+                self.reading_models(event)
+            case PromptProgressed():
+                self.reading(event)
+            case Measuring(share=share):
+                self.measuring(share)
+            case StepCompleted(stats=stats, drafting=drafting):
+                self.measured(stats, drafting, live=True)
+
+    def reading_models(self, progress: LoadProgress | None = None) -> None:
+        """The models are being loaded."""
+        if progress is None:
+            self._forget()
+            self._do("loading")
+        else:
+            self._do(f"loading {progress.what} {percent(progress.share)}", progress.share)
+
+    def ready(self, n_ctx: int) -> None:
+        """The models are loaded, or the conversation begins anew or goes on from another place."""
+        self.n_ctx = n_ctx
+        self._forget()
+        self._do("ready")
+
+    def unloaded(self) -> None:
+        """There are no models."""
+        self.n_ctx = 0
+        self._do("no model loaded")
+
+    def source(self, name: str, *, drafting: bool, n_max: int = 0) -> None:
+        """Where the next answer's drafts come from, and how long they may be if that is fixed."""
+        self.source_name, self.is_drafting, self.n_max = name, drafting, n_max
+        self._tell()
+
+    def begin(self) -> None:
+        """An answer was asked for."""
+        self.recent.begin()
+        self._do("reading prompt")
+
+    def measuring(self, share: float) -> None:
+        """Automatic drafting learns what the pair costs, before its first answer."""
+        self._do(f"measuring this pair: {percent(share)}", share)
+
+    def reading(self, progress: PromptProgressed) -> None:
+        """The prompt is being evaluated."""
+        reader = ", draft" if progress.drafting else ""
+        share = progress.done / progress.total if progress.total else None
+        self._do(f"reading prompt {progress.done:,} / {progress.total:,}{reader}", share)
+
+    def stopping(self) -> None:
+        """A stop was asked for."""
+        self._do("stopping")
+
+    def measured(self, stats: GenerationStats, drafting: DraftingStatus | None, *, live: bool) -> None:
+        """Take the counters of an answer.
+
+        Args:
+            stats: The counters after the last round.
+            drafting: What automatic drafting makes of it; None without.
+            live: Whether the answer goes on.
+        """
+        self.recent.observe(stats)
+        self.stats, self.drafting, self.live = stats, drafting, live
+        self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
+        self.doing, self.share = "", None
+        self._tell()
+
+    def _forget(self) -> None:
+        """The last answer is another pair's, or no longer the last."""
+        self.stats, self.drafting, self.used = None, None, 0
+        self.recent.begin()
+
+    def _do(self, doing: str, share: float | None = None) -> None:
+        self.doing, self.share, self.live = doing, share, False
+        self._tell()
+
+    def _tell(self) -> None:
+        for changed in self._watchers:
+            changed()

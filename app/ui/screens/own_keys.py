@@ -1,0 +1,55 @@
+"""Keys of the user's own, held against those of every screen; loads all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.app import App
+from textual.dom import DOMNode
+
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.conversations.sidebar import Sidebar
+from app.ui.conversations.title_input import TitleInput
+from app.ui.keys.own import Places, granted
+from app.ui.keys.program_keys import PROGRAM_KEYS
+from app.ui.messages.speech import Speech
+from app.ui.prompt.input import PromptInput
+from app.ui.screens.add_pair import AddPairScreen
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.compare import CompareScreen
+from app.ui.screens.conversations import ConversationsScreen
+from app.ui.screens.key_list import KeyListScreen
+from app.ui.screens.settings import SettingsScreen
+from app.ui.screens.setup import SetupScreen
+from app.ui.settings.inputs import SettingFilter
+from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
+
+
+def places() -> Places:
+    """The bindings of every screen with what is on it."""
+    screens: tuple[tuple[type[DOMNode], ...], ...] = (
+        (ChatScreen, PromptInput),
+        (ChatScreen, Speech),
+        (ChatScreen, Sidebar, ConversationPicker, SearchInput),
+        (ChatScreen, Sidebar, ConversationPicker, TitleInput),
+        (CompareScreen,),
+        (KeyListScreen,),
+        (SetupScreen, FilterInput),
+        (ConversationsScreen, SearchInput),
+        (AddPairScreen, QuietInput),
+        (SettingsScreen, SettingFilter),
+    )
+    return [[*PROGRAM_KEYS, *(binding for part in parts for binding in part.BINDINGS)] for parts in screens]
+
+
+def take_keys(app: App[Any], wishes: Mapping[str, str]) -> list[str]:
+    """Put the user's keys in place; returns which cannot be, in sentences.
+
+    Args:
+        app: The program.
+        wishes: Keys by the ids of bindings.
+    """
+    met, told = granted(wishes, places())
+    app.set_keymap(met)
+    return told

@@ -1,0 +1,80 @@
+"""Changing settings, and what is to be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.engine.text import printable
+from app.errors import AppError
+from app.settings.kinds import Value
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
+from app.settings.tree import Setting
+from app.ui.settings.line import Shown
+from app.ui.settings.rows import not_here
+
+_LONGEST_NAME = 64
+
+
+class Changing:
+    """Changes settings for all conversations or for one. What a change returns is to be said, if it is not empty.
+
+    Args:
+        live: The settings.
+    """
+
+    def __init__(self, live: LiveSettings) -> None:
+        self._live = live
+        self.scope = Scope.ALL
+        """What a change is for."""
+
+    def other_scope(self) -> None:
+        """Change for this conversation instead of for all, or the other way round."""
+        self.scope = Scope.CONVERSATION if self.scope is Scope.ALL else Scope.ALL
+
+    def judge(self, shown: Shown, text: str) -> tuple[Value, str]:
+        """What is typed as a value, and why it cannot be taken; "" if it can."""
+        setting = shown.setting
+        try:
+            value = setting.kind.parse(text)
+        except (ValueError, OverflowError):
+            return None, f"It must be {setting.kind.allowed}."
+        return value, printable(self._live.refusal(setting.name, value, self.scope))
+
+    def judge_name(self, text: str) -> str:
+        """Why a preset cannot be called so; "" if it can."""
+        name = text.strip()
+        good = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
+        return "" if good else "It must be a name, and not none."
+
+    def refusal(self, setting: Setting, value: Value) -> str:
+        """Why a setting cannot have a value; "" if it can."""
+        return printable(not_here(setting, self.scope) or self._live.refusal(setting.name, value, self.scope))
+
+    def set(self, setting: Setting, value: Value) -> str:
+        """Give a setting a value that is not refused."""
+        told = self._try(lambda: self._live.set(setting.name, value, self.scope))
+        now = self._live.resolved()
+        if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
+            return f"It is kept; the preset {self._live.preset} goes before it."
+        return told
+
+    def reset(self, setting: Setting) -> str:
+        """Let what is under its value count."""
+        return self._try(lambda: self._live.reset(setting.name))
+
+    def reset_all(self) -> str:
+        """Let nothing count but pair and defaults."""
+        return self._try(self._live.reset_all)
+
+    def save_preset(self, text: str) -> str:
+        """Keep the settings as they are under a name that can be taken."""
+        name = text.strip()
+        return self._try(lambda: self._live.save_preset(name)) or f"The preset {printable(name)} is kept."
+
+    def _try(self, change: Callable[[], None]) -> str:
+        try:
+            change()
+        except AppError as error:
+            return printable(f"{error.message} {error.hint}")
+        return ""

@@ -1,0 +1,87 @@
+"""From the settings to the rows of the panel, and from a key to the next value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.engine.text import printable
+from app.settings.kinds import Choice, Name, Number, Switch, Value
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
+from app.settings.tree import SETTINGS, Setting
+from app.ui.settings.line import Shown
+
+PRESET = "preset"
+_MOST_SENTENCES = 3
+
+
+def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]:
+    """Every setting as it stands.
+
+    Args:
+        live: The settings.
+        scope: What a change is for.
+        themes: The names of the themes there are.
+    """
+    now, waiting = live.resolved(), live.waiting
+    known: dict[str, Sequence[str]] = {PRESET: list(live.presets), "appearance.theme": themes}
+    found = []
+    for setting in SETTINGS:
+        origin = now.origin(setting.name)
+        mode = now["draft.mode"]
+        idle = mode != "fixed" if setting.only_fixed else mode == "off" and setting.table == "draft"
+        found.append(
+            Shown(
+                setting,
+                now[setting.name],
+                origin,
+                below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
+                idle=(idle and setting.key != "mode") or bool(not_here(setting, scope)),
+                waits=setting in waiting,
+                options=_options(setting, known.get(setting.name, ())),
+            )
+        )
+    return found
+
+
+def not_here(setting: Setting, scope: Scope) -> str:
+    """Why a setting cannot be changed for one conversation; "" if it can, or is for all."""
+    if scope is Scope.CONVERSATION and not setting.in_conversation:
+        return f"{setting.name} counts for all conversations; tab changes for whom."
+    return ""
+
+
+def stepped(shown: Shown, by: int) -> tuple[Value] | None:
+    """The value one further, in a tuple of its own; None where there is none."""
+    kind = shown.setting.kind
+    if shown.options:
+        now = kind.show(shown.value)
+        at = shown.options.index(now) + by if now in shown.options else 0
+        return (kind.parse(shown.options[at % len(shown.options)]),)
+    if isinstance(kind, Number) and isinstance(shown.value, int | float):
+        value = max(kind.low, min(kind.high, round(shown.value + by * kind.step, 6)))
+        return (int(value) if kind.whole else value,)
+    return None
+
+
+def troubles(live: LiveSettings) -> list[str]:
+    """What does not count of the file, in lines."""
+    sentences = live.sentences()
+    told = [printable(sentence) for sentence in sentences[:_MOST_SENTENCES]]
+    if len(sentences) > _MOST_SENTENCES:
+        told.append(f"and {len(sentences) - _MOST_SENTENCES} more; tandem settings shows all")
+    if live.content.unreadable:
+        told.append("ctrl+o moves it away, so that a new one can be written.")
+    return told
+
+
+def _options(setting: Setting, known: Sequence[str]) -> tuple[str, ...]:
+    """What left and right choose from; `known` are the names that only the running program knows."""
+    match setting.kind:
+        case Choice(options):
+            return options
+        case Switch():
+            return ("on", "off")
+        case Name(word=word):
+            return (*([word] if word else []), *known)
+    return ()

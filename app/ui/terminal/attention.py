@@ -1,0 +1,61 @@
+"""Tells a user who looks elsewhere that a long answer has ended."""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+from typing import Any
+
+from textual.app import App
+
+from app.ui.terminal.sequences import send
+
+LONG_S = 20.0
+"""An answer that is waited for at the screen is not worth a sound."""
+_BELL = "\a"
+_BY_OSC_9 = ("iTerm.app", "WezTerm", "ghostty")
+_BY_OSC_777 = ("rxvt", "foot")
+
+
+class Attention:
+    """Times answers, and calls if one took long and the terminal has lost the focus.
+
+    A terminal that does not tell its focus counts as looked at.
+
+    Args:
+        app: The application.
+    """
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._began: float | None = None
+        self.wanted = True
+        """Whether to call at all."""
+
+    def begin(self) -> None:
+        """An answer was asked for."""
+        self._began = monotonic()
+
+    def end(self) -> None:
+        """It has ended."""
+        began, self._began = self._began, None
+        if began is not None and self.wanted and not self._app.app_focus and monotonic() - began >= LONG_S:
+            # No word of the answer: others may see the message.
+            self.call(f"The answer is there, after {monotonic() - began:.0f} s")
+
+    def call(self, text: str) -> None:
+        """Draw attention, with a message where the terminal can show one."""
+        sequence = notification(text)
+        if sequence != _BELL:
+            send(self._app, sequence)
+        self._app.bell()
+
+
+def notification(text: str) -> str:
+    """The control sequence that shows a message in this terminal; a bell where none is known to."""
+    program, term = os.environ.get("TERM_PROGRAM", ""), os.environ.get("TERM", "")
+    if term.startswith(_BY_OSC_777):
+        return f"\x1b]777;notify;Tandem;{text}\x1b\\"
+    if program in _BY_OSC_9 or os.environ.get("KITTY_WINDOW_ID"):
+        return f"\x1b]9;Tandem: {text}\x1b\\"
+    return _BELL

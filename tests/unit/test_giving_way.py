@@ -1,0 +1,103 @@
+"""Processors are left to other programs and taken back, without a clock or a load of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.tuning.giving_way import SAMPLE_S, GivingWay
+from app.engine.types import AutoDraft, SamplingParams
+from app.processors import others_seconds
+from app.responder import AnswerRequest, answer
+from tests.fakes import FakeModel, always
+from tests.pairs import FakePair
+
+
+class Machine:
+    """Processors on which others want so much, and get what the threads leave them."""
+
+    def __init__(self, n_processors: int) -> None:
+        self.n_processors = n_processors
+        self.now = 0.0
+        self.ran = 0.0
+        self.told: list[int] = []
+
+    def giving_way(self, n_threads: int) -> GivingWay:
+        return GivingWay(self.told.append, n_threads, self.n_processors, lambda: self.ran, lambda: self.now)
+
+    def spend(self, seconds: float, others: float) -> None:
+        self.now += seconds
+        self.ran += seconds * others
+
+
+def looks(machine: Machine, giving: GivingWay, n: int, others: float) -> int:
+    for _ in range(n):
+        machine.spend(SAMPLE_S, others)
+        giving.look()
+    return giving.n_threads
+
+
+def test_a_machine_to_itself_keeps_every_thread() -> None:
+    machine = Machine(8)
+    assert looks(machine, machine.giving_way(8), 20, others=0.3) == 8
+    assert machine.told == []
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    # A program that wants a whole processor gets half of one, or two thirds, while the threads are on all of them.
+    [(0.5, 7), (0.67, 7), (1.0, 7), (2.0, 6), (8.0, 1)],
+)
+def test_what_others_take_is_left_to_them_and_taken_back(others: float, left: int) -> None:
+    machine = Machine(8)
+    giving = machine.giving_way(8)
+    assert looks(machine, giving, 4, others) == left
+    assert looks(machine, giving, 4, others=0.0) == 8
+    assert machine.told[-1] == 8
+
+
+def test_hardware_threads_that_nobody_computes_on_serve_the_others_first() -> None:
+    machine = Machine(16)
+    assert looks(machine, machine.giving_way(8), 5, others=6.0) == 8
+    assert looks(machine, machine.giving_way(8), 5, others=10.0) == 6
+
+
+def test_two_that_give_way_to_each_other_come_to_rest() -> None:
+    machines = Machine(8), Machine(8)
+    both = [machine.giving_way(8) for machine in machines]
+    for _ in range(10):
+        taken = [giving.n_threads for giving in both]
+        for machine, giving, other in zip(machines, both, reversed(taken), strict=True):
+            machine.spend(SAMPLE_S, min(other, 8 - giving.n_threads / 2))
+            giving.look()
+    settled = [len(machine.told) for machine in machines]
+    assert sum(giving.n_threads for giving in both) == 8
+    for _ in range(5):
+        for machine, giving in zip(machines, both, strict=True):
+            looks(machine, giving, 1, others=4.0)
+    assert [len(machine.told) for machine in machines] == settled
+
+
+def test_it_looks_twice_a_second_at_most_and_forgets_what_was_long_ago() -> None:
+    machine = Machine(4)
+    giving = machine.giving_way(4)
+    machine.spend(SAMPLE_S / 2, 4.0)
+    giving.look()
+    assert machine.told == []
+    machine.spend(600.0, 4.0)
+    giving.look()
+    assert machine.told == [], "ten minutes of a build that is over"
+
+
+def test_an_answer_gives_way_before_it_measures_and_in_every_round() -> None:
+    pair = FakePair(FakeModel(always(3)))
+    request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=8)
+    seen = {type(event).__name__: pair.gave_way for event in answer(pair, 1, request, lambda: False)}
+    assert seen["Measuring"] == 1
+    assert seen["Finished"] > 8
+
+
+def test_this_machine_can_be_asked() -> None:
+    before = others_seconds()
+    sum(i * i for i in range(200_000))
+    assert others_seconds() > before - 1.0

@@ -1,0 +1,218 @@
+"""The settings of a running program: who has the say, and what a change does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.types import AutoDraft, DraftParams
+from app.errors import SettingsError, UsageError
+from app.settings.build import drafting
+from app.settings.file import SettingsFile
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SettingsFile:
+    return SettingsFile(tmp_path / "settings.toml")
+
+
+def write(file: SettingsFile, text: str) -> None:
+    file.path.write_text(text)
+
+
+def test_a_mode_that_is_chosen_overrules_numbers_that_were_given_as_flags() -> None:
+    live = LiveSettings(None, {"draft.n_max": 3})
+    assert isinstance(drafting(live.resolved()), DraftParams)
+
+    live.set_own("draft.mode", "auto")
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+
+
+def test_what_counted_before_counts_again_when_a_conversation_lets_go(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.set("answer.system", "For all.")
+    live.set_own("answer.system", "For this one.")
+    assert live.resolved()["answer.system"] == "For this one."
+
+    live.set_own("answer.system", None)
+    assert live.resolved()["answer.system"] == "For all."
+
+
+def test_more_flags_are_weighed_before_they_are_taken() -> None:
+    live = LiveSettings(None, {"model.ctx": 4096})
+
+    assert live.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
+    assert live.resolved()["model.kv_type"] == "auto"
+    live.give({"model.kv_type": "q8_0"})
+    assert (live.resolved()["model.kv_type"], live.resolved()["model.ctx"]) == ("q8_0", 4096)
+
+
+def test_a_change_for_all_is_in_the_file_and_takes_the_place_of_flag_and_conversation(file: SettingsFile) -> None:
+    live = LiveSettings(file, flags={"sampling.temp": 0.1})
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    assert live.resolved().origin("sampling.temp") is Origin.CONVERSATION
+    assert not file.path.exists()
+    live.set("sampling.temp", 0.3)
+    assert (live.resolved()["sampling.temp"], live.resolved().origin("sampling.temp")) == (0.3, Origin.FILE)
+    assert file.read().values == {"sampling.temp": 0.3}
+    assert live.document == {}
+
+
+def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
+    write(file, 'preset = "mine"\n[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3')
+    live = LiveSettings(file, flags={"sampling.temp": 0.1}, pair={"sampling.temp": 0.5})
+    live.enter({"sampling": {"temp": 0.2}})
+    seen = []
+    for _ in range(4):
+        now = live.resolved()
+        seen.append((now.origin("sampling.temp"), now["sampling.temp"]))
+        live.reset("sampling.temp")
+        if seen[-1][0] is Origin.PRESET:
+            live.set("preset", None)
+    assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.PRESET, 0.3), (Origin.FILE, 0.4)]
+    assert live.resolved().origin("sampling.temp") is Origin.PAIR
+
+
+def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
+    write(file, '[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3\n[keys]\n"chat.again" = "f8"')
+    live = LiveSettings(file, flags={"sampling.top_k": 3})
+    live.enter({"answer": {"system": "Be brief."}})
+    live.reset_all()
+    assert {live.resolved().origin(name) for name in ("sampling.temp", "sampling.top_k", "answer.system")} == {
+        Origin.DEFAULT
+    }
+    assert "mine" in live.presets
+    assert live.content.keys == {"chat.again": "f8"}
+
+
+def test_the_preset_is_chosen_by_the_strongest_that_names_one(file: SettingsFile) -> None:
+    write(file, 'preset = "creative"\n[presets.coder.sampling]\ntemp = 0.9')
+    live = LiveSettings(file)
+    assert (live.preset, live.resolved()["sampling.top_k"]) == ("creative", 0)
+    live.enter({"preset": "coder"})
+    assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.9)
+    assert LiveSettings(file, {"preset": None}).preset is None
+    assert LiveSettings(file, {"preset": "precise"}).resolved()["sampling.temp"] == 0
+
+
+def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
+    with pytest.raises(UsageError, match='There is no preset "codr"'):
+        LiveSettings(file, {"preset": "codr"})
+    write(file, 'preset = "codr"')
+    live = LiveSettings(file)
+    assert live.preset is None
+    assert live.problems[0].text.startswith('There is no preset "codr".')
+    assert live.refusal("preset", "nothing").startswith("There is no preset")
+
+
+def test_numbers_that_contradict_each_other_do_not_count_and_are_told(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3\nn_min = 5")
+    live = LiveSettings(file)
+    assert drafting(live.resolved()) == AutoDraft()
+    assert "n_min is 5; it must lie between 0 and n_max (3)." in live.sentences()[0]
+    live.set("draft.n_max", 8)
+    assert drafting(live.resolved()) == DraftParams(8, 5)
+    assert not live.sentences()
+    assert live.refusal("draft.n_min", 9).startswith("n_min is 9")
+
+
+def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    raw = {"sampling": {"temp": "hot", "top_k": 5}, "model": {"ctx": 9}, "preset": "x\x1b[2J", "odd": {}}
+    told = [problem.text for problem in live.enter(raw)]
+    assert live.document == {"sampling": {"top_k": 5}}
+    assert len(told) == 4
+    assert all(text.isprintable() for text in told)
+    assert not live.waiting
+    assert "counts for all conversations" in live.refusal("model.ctx", 512, Scope.CONVERSATION)
+    assert live.enter({}) == []
+    assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
+
+
+def test_contradictions_of_a_conversation_do_not_count(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
+    assert drafting(live.resolved()) is not None
+
+
+def names(live: LiveSettings) -> list[str]:
+    return [one.name for one in live.waiting]
+
+
+def test_what_waits_for_the_models(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.loading()
+    live.set("sampling.temp", 0.2)
+    live.set("draft.mode", "off")
+    assert names(live) == []
+    live.set("model.ctx", 4096)
+    assert names(live) == ["model.ctx"]
+    live.reset("model.ctx")
+    assert names(live) == []
+    live.loading()
+    live.set("draft.mode", "auto")
+    assert names(live) == ["draft.mode"]
+
+
+def test_flash_attention_and_a_quantised_cache(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.set("model.flash_attn", "off")
+    assert "needs flash attention" in live.refusal("model.kv_type", "q8_0")
+    assert live.refusal("model.kv_type", "bf16") == ""
+
+
+def test_a_preset_of_what_is_set_now(file: SettingsFile) -> None:
+    live = LiveSettings(file, pair={"sampling.top_p": 0.9})
+    live.set("sampling.temp", 0.2)
+    live.set("answer.system", "Be brief.", Scope.CONVERSATION)
+    live.save_preset("brief")
+    assert live.presets["brief"] == {"sampling.temp": 0.2, "answer.system": "Be brief."}
+
+
+def test_a_file_that_cannot_be_read_is_not_written_and_can_be_moved(file: SettingsFile) -> None:
+    write(file, "[sampling\ntemp = 1")
+    live = LiveSettings(file)
+    assert "cannot be read" in live.sentences()[0]
+    with pytest.raises(SettingsError):
+        live.set("sampling.temp", 0.2)
+    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    assert Path(live.move_file_away()).read_text() == "[sampling\ntemp = 1"
+    live.set("sampling.temp", 0.3)
+    assert live.sentences() == ()
+
+
+def test_without_a_file_changes_are_for_this_program() -> None:
+    live = LiveSettings()
+    live.set("sampling.temp", 0.2)
+    assert live.resolved()["sampling.temp"] == 0.2
+    live.reset("sampling.temp")
+    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
+
+
+def test_a_flag_gives_way_to_one_conversation_only(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.temp": 0.1, "draft.n_max": 3})
+    live.set_own("sampling.temp", 0.2)
+    live.set("draft.mode", "auto", Scope.CONVERSATION)
+    assert live.resolved()["sampling.temp"] == 0.2
+    assert live.given({}, {})["sampling.temp"] == 0.2
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+
+    live.enter({})
+    assert live.resolved().origin("sampling.temp") is Origin.FLAG
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+    live.set_own("sampling.temp", 0.2)
+    live.set_own("sampling.temp", None)
+    assert live.resolved()["sampling.temp"] == 0.1
+
+
+def test_a_change_for_all_takes_the_place_of_a_flag_that_gave_way_here(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.temp": 0.1})
+    live.set_own("sampling.temp", 0.2)
+    live.set("sampling.temp", 0.3)
+    live.enter({})
+    assert live.resolved()["sampling.temp"] == 0.3
