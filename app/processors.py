@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import psutil
-
 
 def usable_processors() -> frozenset[int]:
     """The hardware threads that this process may run on, by the system's numbers."""
@@ -21,6 +19,9 @@ def others_seconds() -> float:
     Programs of a lower priority step aside by themselves and do not count, nor do processes of this one's own that
     have ended.
     """
+    # The first frame counts nobody's seconds.
+    import psutil
+
     usable = usable_processors()
     try:
         times = psutil.cpu_times(percpu=True)

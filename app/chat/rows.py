@@ -20,6 +20,7 @@ NODE = "id, parent, role, text, reasoning, state, created"
 """The columns that `to_node` takes."""
 LAST_SECOND = 253_402_300_799.0
 """The end of the year 9999."""
+_NUMBERS = int | float
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
@@ -65,7 +66,7 @@ def to_text(value: Any) -> str:
 
 def _seconds(value: Any) -> float:
     """A time; the beginning of all if it is none."""
-    return float(value) if isinstance(value, int | float) and 0 <= value <= LAST_SECOND else 0.0
+    return float(value) if isinstance(value, _NUMBERS) and 0 <= value <= LAST_SECOND else 0.0
 
 
 def dump(document: Document | None) -> str:

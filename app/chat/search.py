@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from app.chat.database import Database
@@ -14,6 +15,7 @@ from app.chat.schema import has_index
 MOST_TERMS = 16
 LONGEST_TERM = 100
 _TRIGRAM = 3
+_SPECIAL, _ESCAPED = re.compile(r"[\\%_]"), r"\\\g<0>"
 _EXCERPT = 80
 _BEFORE = 24
 """Characters of an excerpt before its first hit."""
@@ -120,13 +122,14 @@ class Search:
 
     def _matches(self, words: Sequence[str]) -> tuple[str, dict[str, object]]:
         """FROM and WHERE of the messages `m` that hold every word, and the parameters."""
-        long = [word for word in words if self._indexed and len(word) >= _TRIGRAM]
-        short = [word.casefold() for word in words if word not in long]
+        short = [word for word in words if len(word) < _TRIGRAM]
+        long = [word for word in words if self._indexed and word not in short]
+        other = [word.casefold() for word in words if word not in long and word not in short]
         folded = [word.casefold() for word in words]
 
         def in_message(*columns: bytes) -> bool:
             text, reasoning = (to_text(column).casefold() for column in columns)
-            return all(word in text or word in reasoning for word in short)
+            return all(word in text or word in reasoning for word in other)
 
         def in_title(column: bytes) -> bool:
             title = to_text(column).casefold()
@@ -134,14 +137,30 @@ class Search:
 
         self._database.connection.create_function("in_message", 2, in_message)
         self._database.connection.create_function("in_title", 1, in_title)
-        # As bytes: SQLite hands a text that is no UTF-8 to no function.
-        rest = "in_message(CAST(m.text AS BLOB), CAST(m.reasoning AS BLOB))" if short else "1"
-        if not long:
-            return f"FROM messages m WHERE {rest}", {}
-        match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
-        return f"FROM found CROSS JOIN messages m WHERE m.id = found.rowid AND found MATCH :match AND {rest}", {
-            "match": match
-        }
+        given: dict[str, object] = {}
+        conditions = []
+        if long:
+            conditions.append("m.id = found.rowid AND found MATCH :match")
+            given["match"] = " ".join('"' + word.replace('"', '""') + '"' for word in long)
+        for word in short:
+            patterns = {f"like{number}": pattern for number, pattern in enumerate(_patterns(word), len(given))}
+            likes = [f"m.{column} LIKE :{name} ESCAPE '\\'" for column in ("text", "reasoning") for name in patterns]
+            conditions.append(f"({' OR '.join(likes)})")
+            given |= patterns
+        if other:
+            # As bytes: SQLite hands a text that is no UTF-8 to no function.
+            conditions.append("in_message(CAST(m.text AS BLOB), CAST(m.reasoning AS BLOB))")
+        source = "found CROSS JOIN messages m" if long else "messages m"
+        return f"FROM {source} WHERE {' AND '.join(conditions)}", given
+
+
+def _patterns(word: str) -> list[str]:
+    """What a word that is too short for the index is like, however it is written.
+
+    SQLite ignores the case of ASCII letters by itself; a function of ours would be called for every message.
+    """
+    spellings = product(*({letter} if letter.isascii() else {letter.lower(), letter.upper()} for letter in word))
+    return [f"%{re.sub(_SPECIAL, _ESCAPED, ''.join(spelling))}%" for spelling in sorted(spellings)]
 
 
 def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:

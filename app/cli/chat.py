@@ -39,9 +39,12 @@ def chat(args: argparse.Namespace) -> int:
             "The chat needs a terminal, and this is not one.",
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
-    from app.ui.app import make_app
-    from app.ui.terminal.paste_parser import take_pastes_whole
-    from app.ui.terminal.stderr_guard import guarded_stderr
+    from app.ui.sweeping import left_alone
+
+    with left_alone():
+        from app.ui.app import make_app
+        from app.ui.terminal.paste_parser import take_pastes_whole
+        from app.ui.terminal.stderr_guard import guarded_stderr
 
     def store() -> Store:
         from app.chat.store import Store

@@ -275,6 +275,23 @@ async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
         assert texts(file)[0] == "rivers"
 
 
+async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspended: list[str] = []
+    monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append("suspend"))
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await chat.pilot.press("ctrl+o", "enter")
+        await chat.shows("● rivers")
+        await chat.pilot.press("ctrl+o", "ctrl+x")
+        await chat.until(lambda: chat.answers == [])
+        await chat.pilot.press("ctrl+z")
+        await chat.until(lambda: chosen(picker) == "rivers")
+        assert suspended == []
+
+
 async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store.open(file)) as chat:

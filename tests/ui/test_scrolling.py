@@ -100,7 +100,7 @@ def blank(chat: Chat) -> bool:
     """Whether rows are seen in place of messages."""
     messages = chat.screen.messages
     top, height = round(messages.scroll_y), messages.scrollable_content_region.height
-    return messages.said.lacks(messages.said.between(top, top + height))
+    return messages.column.lacks(messages.column.between(top, top + height))
 
 
 async def test_only_what_is_near_is_mounted_wherever_one_looks() -> None:
@@ -195,11 +195,11 @@ async def test_a_resize_keeps_the_first_message_in_sight() -> None:
     async with long_chat(path(), size=(120, 40)) as chat:
         await press(chat, "ctrl+home", *["pagedown"] * 4)
         messages = chat.screen.messages
-        first = messages.said.at(messages.scroll_y)
+        first = messages.column.at(messages.scroll_y)
         assert first is not None
         await chat.pilot.resize_terminal(60, 30)
         await settled(chat)
-        assert messages.said.at(messages.scroll_y) is first
+        assert messages.column.at(messages.scroll_y) is first
         assert not blank(chat)
 
 
@@ -347,10 +347,10 @@ async def test_a_branch_is_gone_to_from_a_message_far_up() -> None:
         chat.screen.messages.choose(chat.screen.messages.speeches[1])
         await press(chat, "right")
         await chat.shows("the other answer")
-        await chat.until(lambda: len(chat.screen.messages.said.entries) == 2)
+        await chat.until(lambda: len(chat.screen.messages.column.entries) == 2)
         await press(chat, "left")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        await chat.until(lambda: len(chat.screen.messages.said.entries) == MESSAGES)
+        await chat.until(lambda: len(chat.screen.messages.column.entries) == MESSAGES)
         await chat.shows("message 2.")
         await settled(chat)
         assert mounted(chat) < MOST_MOUNTED
@@ -360,13 +360,13 @@ async def test_what_takes_the_place_of_what_is_seen_is_seen_there() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home", "pagedown", "pagedown")
         messages, before = chat.screen.messages, body(chat)
-        first = messages.said.at(messages.scroll_y)
+        first = messages.column.at(messages.scroll_y)
         assert first is not None
         assert first.speech is not None
         number = first.node or 0
         await messages.cut(first.speech, [replace(node, id=1000 + node.id) for node in path()[number - 1 :]])
         await settled(chat)
-        again = messages.said.at(messages.scroll_y)
+        again = messages.column.at(messages.scroll_y)
         assert again is not None
         assert again.node == 1000 + number
         assert body(chat) == before
@@ -403,8 +403,8 @@ async def test_blank_rows_stand_for_what_is_not_mounted() -> None:
     async with long_chat(path()) as chat:
         await settled(chat)
         messages = chat.screen.messages
-        first = next(entry for entry in messages.said.entries if entry.widget is not None)
-        assert messages.said.top_of(first) > 10 * len(body(chat))
+        first = next(entry for entry in messages.column.entries if entry.widget is not None)
+        assert messages.column.top_of(first) > 10 * len(body(chat))
         assert messages.max_scroll_y == messages.said.rows - messages.scrollable_content_region.height
 
 

@@ -59,6 +59,18 @@ def test_scripts_without_spaces_and_code_are_found_inside(store: Store) -> None:
     assert found(store.search("vector<int>")) == found(store.search("v{")) == [code]
 
 
+def test_words_too_short_for_the_index_are_text_in_any_case(store: Store) -> None:
+    first = talk(store, "100% of C:\\temp\\a_b, caf\u00e9")
+    second = talk(store, "\u0416\u0443\u043a and CAF\u00c9, lab")
+
+    assert found(store.search("%")) == found(store.search("0%")) == [first]
+    assert found(store.search("\\")) == found(store.search("_B")) == [first]
+    assert sorted(found(store.search("f\u00e9"))) == sorted(found(store.search("\u00c9"))) == [first, second]
+    assert found(store.search("\u0436")) == found(store.search("\u0416\u0423")) == [second]
+    assert found(store.search("\u0416 nd")) == found(store.search("and \u0436\u0423")) == [second]
+    assert store.search("%d") == store.search("__") == store.search("_k") == ()
+
+
 def test_reasoning_titles_and_other_branches_are_found_too(store: Store) -> None:
     conversation = store.create()
     asked = store.add(conversation, Role.USER, "Prove it.", parent=None)

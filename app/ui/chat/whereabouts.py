@@ -26,10 +26,13 @@ class Whereabouts:
         self._keeper = keeper
 
     async def begin_anew(self) -> None:
-        """Begin an empty conversation."""
+        """Begin an empty conversation, and write in it."""
+        self._screen.prompt.focus()
+        await self._leave()
+
+    async def _leave(self) -> None:
         screen, unsent = self._screen, self._screen.unsent
         screen.steering.leave()
-        screen.prompt.focus()
         await screen.asking.take_back()
         await self._go_to(self._keeper.leave(unsent))
 
@@ -43,7 +46,8 @@ class Whereabouts:
             if opened := self._keeper.open(conversation, unsent):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
-            await self.begin_anew()
+            # The keys stay where the one that brings it back is.
+            await self._leave()
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
         """Go on with the conversation that was found, and show the message; None stays."""

@@ -2,6 +2,7 @@
 
 list            all of it                          message, speech  one message, and what every message can do
 view, window    which messages are mounted         absent, said     what stands for the others; what is there at first
+column          where each of them is              plain_text       a long prompt
 reasoning       a model's thinking                 folded           a text that a prompt includes
 markdown        an answer                          token_view       the same answer token by token
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from textual.widget import Widget
 from textual.widgets import Static
@@ -11,11 +11,11 @@ from app.chat.tree import Node, Tree
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absent
+from app.ui.messages.column import Entry
 from app.ui.messages.message import AnswerMessage, Problem, UserMessage
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.messages.view import View
-from app.ui.messages.window import Entry
 
 
 class MessageList(View, can_focus=False):
@@ -51,7 +51,7 @@ class MessageList(View, can_focus=False):
             prompt: What is to be answered; None for the last prompt.
         """
         async with self._changing():
-            self._asked = self._entry_of(prompt) or self._asked
+            self._asked = self.column.entry_of(prompt) or self._asked
             self._replaced = self._below(self._asked)
             self._hide(self._replaced, True)
             await self._begin_answer()
@@ -67,10 +67,10 @@ class MessageList(View, can_focus=False):
     async def go_on(self, answer: AnswerMessage) -> None:
         """More of an answer is to come; what stands below it and is no part of the conversation goes."""
         async with self._changing():
-            entries, self._answer, self._replaced = self.said.entries, self._entry_of(answer), ()
+            self._answer, self._replaced = self.column.entry_of(answer), ()
             assert self._answer is not None
-            prompts = [entry for entry in entries[: entries.index(self._answer)] if _is_prompt(entry)]
-            self._asked = prompts[-1] if prompts else None
+            above = reversed(self.column.entries[: self._answer.number])
+            self._asked = next(filter(_is_prompt, above), None)
             await self._take_out(self._below(self._answer))
             await answer.go_on()
             self.anchor()
@@ -108,7 +108,7 @@ class MessageList(View, can_focus=False):
     async def tell(self, text: str) -> None:
         """Say something below everything else, in place of what was told before."""
         async with self._changing():
-            told = [entry for entry in self.said.entries if entry.widget is not None and entry.widget.id == "told"]
+            told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
             await self._take_out(told)
             await self._put(Static(printable(text), classes="notice", id="told", markup=False))
             self.anchor()
@@ -125,7 +125,7 @@ class MessageList(View, can_focus=False):
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
         async with self._changing():
-            await self._put_instead(self.said.entries, path)
+            await self._put_instead(self.column.entries, path)
             self.anchor()
             await self._settle_last()
 
@@ -134,9 +134,9 @@ class MessageList(View, can_focus=False):
     async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
         """Show other messages in place of one and of all below it."""
         async with self._changing():
-            entry, entries = self._entry_of(speech), self.said.entries
+            entry = self.column.entry_of(speech)
             assert entry is not None
-            await self._put_instead(entries[entries.index(entry) :], nodes)
+            await self._put_instead(self.column.entries[entry.number :], nodes)
             await self._settle_last()
 
     async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
@@ -171,7 +171,7 @@ class MessageList(View, can_focus=False):
     @property
     def speeches(self) -> list[Speech]:
         """The messages that are mounted, first one first; the last one of all is among them."""
-        return [entry.speech for entry in self.said.entries if entry.speech is not None and not entry.hidden]
+        return [entry.speech for entry in self.column.mounted if entry.speech is not None and not entry.hidden]
 
     async def reach(self, node: int) -> Speech | None:
         """The message with this id, mounted wherever it is; None if it is not shown."""
@@ -193,30 +193,26 @@ class MessageList(View, can_focus=False):
         return entry.speech
 
     def _entry_with(self, node: int) -> Entry | None:
-        return next((entry for entry in self.said.entries if entry.node == node and not entry.hidden), None)
-
-    def _entry_of(self, widget: Widget | None) -> Entry | None:
-        return next((entry for entry in self.said.entries if entry.widget is widget), None) if widget else None
+        return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
 
     def _below(self, entry: Entry | None) -> tuple[Entry, ...]:
         """What stands below a message; for none, nothing."""
         if entry is None:
             return ()
-        entries = self.said.entries
-        return tuple(each for each in entries[entries.index(entry) + 1 :] if not each.hidden)
+        return tuple(each for each in self.column.entries[entry.number + 1 :] if not each.hidden)
 
-    def _hide(self, entries: Iterable[Entry], hidden: bool) -> None:
+    def _hide(self, entries: Sequence[Entry], hidden: bool) -> None:
+        self.column.hide(entries, hidden)
         for entry in entries:
-            entry.hidden = hidden
             if entry.widget is not None:
                 entry.widget.display = not hidden
         self.said.resize()
 
     async def _settle_last(self) -> None:
         """The last message has become another one."""
-        shown = [entry for entry in self.said.entries if entry.absent is not None]
-        self._answer = shown[-1] if shown and _is_answer(shown[-1]) else None
-        self._asked = next((entry for entry in reversed(shown) if _is_prompt(entry)), None)
+        last = next((entry for entry in reversed(self.column.entries) if entry.absent is not None), None)
+        self._answer = last if last is not None and _is_answer(last) else None
+        self._asked = next(filter(_is_prompt, reversed(self.column.entries)), None)
         await self._settle()
 
     # What is mounted
@@ -245,14 +241,14 @@ class MessageList(View, can_focus=False):
             if other is not speech:
                 other.choose(False)
         speech.choose(True)
-        entry = self._entry_of(speech)
+        entry = self.column.entry_of(speech)
         if entry is not None:
             self._show(entry)
 
     async def step(self, direction: int) -> bool:
         """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
-        entries = [entry for entry in self.said.entries if entry.absent is not None and not entry.hidden]
-        chosen = self._entry_of(self.chosen)
+        entries = [entry for entry in self.column.entries if entry.absent is not None and not entry.hidden]
+        chosen = self.column.entry_of(self.chosen)
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
         if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
             self.choose(speech)
@@ -264,10 +260,11 @@ class MessageList(View, can_focus=False):
         opened = not any(thought.open for thought in thoughts)
         for thought in thoughts:
             thought.open = opened
-        for entry in self.said.entries:
+        for entry in self.column.entries:
             if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
                 entry.absent.opened = opened
                 entry.forget_rows()
+        self.column.fit_again()
         self.said.resize()
 
     async def show_tokens(self, shown: bool) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from app.ui.reading.document import MarkdownDocument
-from app.ui.widgets.rows_view import RowsView
+from app.ui.widgets.gradual import Gradual
 
 
-class ModelMarkdown(RowsView):
+class ModelMarkdown(Gradual):
     """Text that comes from a model, in pieces.
 
     Args:
         document: What was laid out before.
     """
 
+    AT_ONCE = 16_000
+
     def __init__(self, document: MarkdownDocument | None = None) -> None:
         super().__init__()
         self.document = document or MarkdownDocument()
         self.put(0, [*self.document.frozen, *self.document.open])
 
-    def append(self, text: str) -> None:
-        """Show more text."""
+    def read(self, piece: str) -> None:
         document = self.document
         frozen = len(document.frozen)
-        document.append(text)
+        document.append(piece)
         self.put(frozen, [*document.frozen[frozen:], *document.open])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _DEAR = 20_000
-"""Characters of an answer that is not read anew each time it comes near: that would take a tenth of a second."""
+"""Characters of a message that is not read anew each time it comes near: that would take a tenth of a second."""
 
 
 class UserMessage(Speech):
@@ -53,7 +53,12 @@ class UserMessage(Speech):
     def compose(self) -> ComposeResult:
         yield self.label
         yield from self._attachments
-        yield Static(Content(self._text), classes="said")
+        if len(self._text) <= _DEAR:
+            yield Static(Content(self._text), classes="said")
+        else:
+            from app.ui.messages.plain_text import PlainText
+
+            yield PlainText(self._text)
 
     def absent(self) -> AbsentPrompt:
         return AbsentPrompt(self._whole, self.speaker, self.node, [folded.open for folded in self._attachments])
@@ -201,6 +206,6 @@ class AnswerMessage(Speech):
             self._is_final,
             self._error,
             self._writers if self._seen_whole else None,
-            self._markdown.document if len(text) > _DEAR else None,
+            self._markdown.document if len(text) > _DEAR and self._markdown.is_whole else None,
             self.node,
         )

@@ -15,8 +15,9 @@ from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from app.ui.messages.absent import Absent
+from app.ui.messages.column import Entry
 from app.ui.messages.speech import Speech
-from app.ui.messages.window import Entry, Window
+from app.ui.messages.window import Window
 from app.ui.widgets.even import Even
 
 _LEAST, _STEPS = 1, (4, 7)
@@ -45,6 +46,7 @@ class View(VerticalScroll, Even, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.said = Window()
+        self.column = self.said.column
         self._held: _Held | None = None
         """The first entry in sight; None while the view moves with the end."""
         self._upwards = True
@@ -85,18 +87,15 @@ class View(VerticalScroll, Even, can_focus=False):
         if not self.is_attached:
             # The application is about to end.
             return
-        entries = self.said.entries
-        pinned = {*entries[-1:], *self._pinned(), *also}
+        column = self.column
+        pinned = {*column.entries[-1:], *filter(column.holds, [*self._pinned(), *also])}
         near, kept = self._next_near(), self._around(_STEPS[-1], _STEPS[-1])
-        fresh, far = list[Entry](), list[Entry]()
-        for number, entry in enumerate(entries):
-            wanted = not entry.hidden and (number in near or entry in pinned)
-            if entry.widget is None and entry.absent is not None and wanted:
-                entry.widget = self._present(entry.absent)
-            if entry.widget is not None and entry.widget.parent is None:
-                fresh.append(entry)
-            elif entry.speech is not None and number not in kept and entry not in pinned:
-                far.append(entry)
+        for entry in sorted(pinned.union(column.entries[near.start : near.stop]), key=lambda entry: entry.number):
+            if entry.widget is None and entry.absent is not None and not entry.hidden:
+                column.enter(entry, self._present(entry.absent))
+        mounted = column.mounted
+        fresh = [entry for entry in mounted if entry.widget is not None and entry.widget.parent is None]
+        far = [entry for entry in mounted if entry.speech and entry.number not in kept and entry not in pinned]
         if fresh:
             await self.said.mount_those(fresh)
             self._mount_soon()
@@ -105,16 +104,16 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def _next_near(self) -> range:
         """The nearest entries of which some are not mounted; if all are, as far as it goes."""
-        if self.said.lacks(self._around(0, 0)):
+        if self.column.lacks(self._around(0, 0)):
             return self._around(_LEAST, _LEAST)
         steps = [self._around(step, _LEAST) if self._upwards else self._around(_LEAST, step) for step in _STEPS]
-        return next(filter(self.said.lacks, steps), steps[-1])
+        return next(filter(self.column.lacks, steps), steps[-1])
 
     def _around(self, above: float, below: float) -> range:
         """The numbers of the entries in so many windowfuls beside what is seen, but not too many of them."""
         top, height = self._top, self._height
-        seen = self.said.between(top, top + height)
-        wide = self.said.between(top - above * height, top + (1 + below) * height)
+        seen = self.column.between(top, top + height)
+        wide = self.column.between(top - above * height, top + (1 + below) * height)
         return range(max(wide.start, seen.start - _MANY), min(wide.stop, seen.stop + _MANY))
 
     def _unused(self, entries: Iterable[Entry]) -> list[Entry]:
@@ -129,9 +128,9 @@ class View(VerticalScroll, Even, can_focus=False):
 
     async def _take_out(self, entries: Iterable[Entry]) -> None:
         """Take entries out; what comes in the place of what is held is held there."""
-        leaving, held, there = set(entries), self._held, self.said.entries
+        leaving, held, there = set(entries), self._held, self.column.entries
         if held is not None and held.entry in leaving:
-            number = there.index(held.entry)
+            number = held.entry.number
             nearest = [*there[number:], *reversed(there[:number])]
             stays = next((entry for entry in nearest if entry not in leaving), None)
             self._held = held._replace(entry=stays) if stays is not None else None
@@ -139,11 +138,11 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def _look(self) -> None:
         """See to it that what is near is mounted: at once what is seen, the rest when that is drawn."""
-        if self.said.lacks(self._around(0, 0)):
+        if self.column.lacks(self._around(0, 0)):
             if not self._mounts_now:
                 self._mounts_now = True
                 self.call_next(self._mount_next)
-        elif self.said.lacks(self._around(_LEAST, _LEAST)):
+        elif self.column.lacks(self._around(_LEAST, _LEAST)):
             self._mount_soon()
 
     def _mount_soon(self) -> None:
@@ -183,12 +182,12 @@ class View(VerticalScroll, Even, can_focus=False):
         last = max(0, self.said.rows - self._height)
         if self._held is None:
             return last
-        return min(max(0, self.said.top_of(self._held.entry) - self._held.offset), last)
+        return min(max(0, self.column.top_of(self._held.entry) - self._held.offset), last)
 
     def _hold(self, y: float) -> None:
         """Keep what is in a row at the top of what is seen."""
-        entry = self.said.at(y)
-        self._held = _Held(entry, self.said.top_of(entry) - y) if entry is not None else None
+        entry = self.column.at(y)
+        self._held = _Held(entry, self.column.top_of(entry) - y) if entry is not None else None
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -213,7 +212,7 @@ class View(VerticalScroll, Even, can_focus=False):
     def _go(self, y: float) -> None:
         """Show what is from a row on; what is not mounted there is, before it is drawn."""
         y = max(0, min(y, self.said.rows - self._height))
-        if self.said.lacks(self.said.between(y, y + self._height)):
+        if self.column.lacks(self.column.between(y, y + self._height)):
             self.release_anchor()
             self._upwards = y < self._top
             self._hold(y)
@@ -230,7 +229,7 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def _show(self, entry: Entry) -> None:
         """Bring an entry in sight."""
-        top, height = self.said.top_of(entry), self._height
+        top, height = self.column.top_of(entry), self._height
         rows = entry.widget.outer_size.height if entry.widget is not None else 0
         if not rows:
             # It was mounted just now.

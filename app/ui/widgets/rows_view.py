@@ -59,10 +59,6 @@ class RowsView(LinesView):
             self._drawn.clear()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def notify_style_update(self) -> None:
-        self._drawn.clear()
-        super().notify_style_update()
-
     def render_lines(self, crop: Region) -> list[Strip]:
         drawn = self._drawn
         at = (self.size.width, *crop.column_span)
