@@ -447,13 +447,22 @@ async def test_of_two_keys_that_are_called_the_same_the_nearer_one_is_shown() ->
 
 
 @pytest.mark.parametrize(
-    ("columns", "end"), [(80, "0.5B Q8_0 CPU · 20.4 GB"), (66, "0.5B Q8_0 CPU"), (60, "Q8_0"), (40, "…")]
+    ("columns", "end"),
+    [(80, "0.5B Q8_0 CPU · 20.4 GB"), (66, "0.5B Q8_0 CPU"), (60, "Q8_0"), (40, "32B-Instruct"), (30, "…")],
 )
 async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: str) -> None:
     async with open_chat(size=(columns, 24)) as chat:
         await chat.until(lambda: chat.screen.header.pair == PAIR)
         await chat.pilot.pause()
         assert " ".join(chat.rows[0].split()).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"), [(80, "/ for commands"), (40, "ask anything, / for commands"), (20, "ask anything")]
+)
+async def test_an_empty_prompt_says_as_much_as_fits(columns: int, words: str) -> None:
+    async with open_chat(size=(columns, 20)) as chat:
+        await chat.until(lambda: chat.rows[-2].endswith(words))
 
 
 async def test_words_are_never_cut() -> None:

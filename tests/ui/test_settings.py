@@ -443,3 +443,11 @@ async def test_ctrl_d_stays_the_users_until_the_mode_changes(file: Path) -> None
         await panel.press("right")
         await panel.close()
         assert panel.chat.screen.session.drafting
+
+
+async def test_one_blank_line_stands_between_groups(file: Path) -> None:
+    async with open_panel(file) as panel:
+        rows = panel.chat.rows
+        title = rows.index(" Drafting")
+        assert rows[title - 1] == ""
+        assert rows[title - 2] != ""

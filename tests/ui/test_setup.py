@@ -47,6 +47,22 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
         assert window.chat.screen.session.phase is Phase.UNLOADED
 
 
+async def test_the_smallest_window_has_a_line_for_the_chosen_pair() -> None:
+    async with open_setup(size=(20, 6)) as window:
+        await window.until(lambda: window.rows[1][3:] == "coder-32b  fits")
+        await window.press("down")
+        await window.until(lambda: window.rows[1][3:] == "qwen3-32b  tight")
+
+
+async def test_where_nothing_is_loaded_the_first_key_is_the_one_that_changes_that() -> None:
+    async with open_setup(first_run=False, size=(80, 24)) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        assert not window.rows[-1].startswith(" f6 models")
+        window.engine.fails_to_load(AppError("The file is damaged.", "Download it again."))
+        await window.until(lambda: window.rows[-1].startswith(" f6 models"))
+
+
 async def test_only_the_chosen_pair_tells_more() -> None:
     async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
         assert "1.9x on an RTX 3090" in window.text
@@ -262,7 +278,7 @@ async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
         await window.press("down", "enter", "enter")
         pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("ctrl+d makes it the one that Tandem opens with.")
-    async with open_setup(pairs, first_run=True) as window:
+    async with open_setup(pairs, first_run=True, size=(140, 40)) as window:
         pairs.change("coder-32b", set_up=False, here=False, to_come=GB)
         await window.until(lambda: window.chosen == "demo")
         await window.press("down", "enter", "enter")

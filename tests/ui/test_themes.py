@@ -38,6 +38,9 @@ async def test_what_is_quiet_and_both_models_can_be_read(name: str) -> None:
         for text in ("draft", "target", "quiet"):
             assert contrast(Color.parse(shown[text]), background) >= TEXT, text
         assert contrast(Color.parse(shown["rule"]), background) > 1.25
+        for text in ("ink", "muted"):
+            for behind in ("background", "raised", "chosen"):
+                assert contrast(Color.parse(shown[text]), Color.parse(shown[behind])) >= TEXT, (text, behind)
         assert Color.parse(shown["scrollbar-background"]) == background
 
 

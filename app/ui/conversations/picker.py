@@ -65,6 +65,7 @@ class ConversationPicker(Vertical):
 
         & .input--placeholder {
             color: $quiet;
+            text-style: none;
         }
 
         & TitleInput {

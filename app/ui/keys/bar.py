@@ -41,6 +41,6 @@ class KeyBar(Words):
         binding, enabled = active.binding, active.enabled
         key, what = self.app.get_key_display(binding), binding.description
         if not enabled:
-            return Word(Content.styled(f"{key} {what}", "$quiet dim"), None)
+            return Word(Content.styled(f"{key} {what}", "$quiet"), None)
         text = Content.assemble((key, "$foreground"), (f" {what}", "$quiet"))
         return Word(text, partial(self.app.simulate_key, binding.key))

@@ -101,3 +101,5 @@ SHOWN_FIRST = (
     "app.commands",
 )
 """The keys in the last line, most wanted first; it shows as many as fit."""
+SHOWN_WITHOUT_MODELS = ("chat.leave_task", "chat.pairs", "chat.settings", *SHOWN_FIRST)
+"""The same where nothing can be answered."""

@@ -9,6 +9,12 @@ TEXT = 4.5
 """Least contrast of text with what is behind it (WCAG 2.1, success criterion 1.4.3)."""
 _RULE = 0.2
 """How much of the text's colour a line has."""
+_RAISED, _CHOSEN = 0.08, 0.2
+"""The same of what lies above everything else, and of the chosen line there."""
+_CHOSEN_OF_SIXTEEN = 0.35
+"""The same of that line where a terminal may have sixteen colours and must find another one for it."""
+_MUTED = 0.75
+"""The same of text that is there to be looked up."""
 _STEPS = 20
 _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
@@ -33,14 +39,28 @@ def adapted(wanted: dict[str, str], theme: Theme) -> dict[str, str]:
         wanted: The colours as they are meant to be.
         theme: Whose background they stand on.
     """
-    colours = theme.to_color_system().generate()
-    background = Color.parse(colours["background"])
-    foreground = Color.parse(colours["foreground"])
-    if background.ansi is not None:
-        # The terminal's own, which is not told; the theme says only whether it is dark.
-        background, foreground = (_BLACK, _WHITE) if theme.dark else (_WHITE, _BLACK)
+    background, foreground = _grounds(theme)
     found = {name: readable(Color.parse(colour), background).hex for name, colour in wanted.items()}
     return {**found, "rule": background.blend(foreground, _RULE).hex}
+
+
+def surfaces(theme: Theme) -> dict[str, str]:
+    """What lies above the rest in a theme: `raised`, `chosen`, and `ink` and `muted` for text on any of them."""
+    background, foreground = _grounds(theme)
+    shares = (_RAISED, _CHOSEN_OF_SIXTEEN if theme.ansi else _CHOSEN)
+    raised, chosen = (background.blend(foreground, share) for share in shares)
+    ink, muted = (readable(background.blend(foreground, share), chosen) for share in (1.0, _MUTED))
+    return {"raised": raised.hex, "chosen": chosen.hex, "ink": ink.hex, "muted": muted.hex}
+
+
+def _grounds(theme: Theme) -> tuple[Color, Color]:
+    """Background and text of a theme."""
+    colours = theme.to_color_system().generate()
+    background = Color.parse(colours["background"])
+    if background.ansi is not None:
+        # The terminal's own, which is not told; the theme says only whether it is dark.
+        return (_BLACK, _WHITE) if theme.dark else (_WHITE, _BLACK)
+    return background, Color.parse(colours["foreground"])
 
 
 def _luminance(colour: Color) -> float:

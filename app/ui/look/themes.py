@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.theme import Theme
 
-from app.ui.look.contrast import adapted
+from app.ui.look.contrast import adapted, surfaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,6 @@ def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
             "footer-description-foreground": p.quiet,
             "input-cursor-background": p.foreground,
             "input-cursor-foreground": p.background,
-            "input-selection-background": f"{p.quiet} 40%",
             "link-color": p.foreground,
             "link-color-hover": p.background,
             "link-background-hover": p.foreground,
@@ -73,11 +72,21 @@ DARK = _theme("tandem-dark", _DARK, dark=True)
 LIGHT = _theme("tandem-light", _LIGHT, dark=False)
 
 
+def _above(theme: Theme) -> dict[str, str]:
+    """What lies above the rest, and what is selected; the terminal's own colours have theirs."""
+    shades = surfaces(theme)
+    if theme.ansi:
+        return shades
+    places = ("input-selection", "screen-selection")
+    selected = {f"{place}-background": shades["chosen"] for place in places}
+    return {**shades, **selected, **{f"{place}-foreground": shades["ink"] for place in places}}
+
+
 def our_names(theme: Theme) -> dict[str, str]:
-    """Our colours in a theme that does not know them, such as Textual's own; nothing for one that does."""
+    """Our colours in a theme; of one that knows them only those that follow from the others."""
     if "draft" in theme.variables:
-        return {}
+        return _above(theme)
     palette = _DARK if theme.dark else _LIGHT
     colours = adapted({name: getattr(palette, name) for name in ("draft", "target", "quiet")}, theme)
     background = theme.to_color_system().generate()["background"]
-    return {**colours, **_scrollbars(colours["rule"], colours["quiet"], background)}
+    return {**colours, **_above(theme), **_scrollbars(colours["rule"], colours["quiet"], background)}

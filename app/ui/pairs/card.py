@@ -28,8 +28,8 @@ _SIZE = 8
 _WIDE = 110
 """From this width on there is room for reasons."""
 _STATE, _REASON = 9, 50
-_MODELS = 30
-"""Cells that the models keep where reasons are long."""
+_MODELS, _FEWEST_MODELS = 30, 8
+"""Cells that the models keep where reasons are long, and with fewer of which they say nothing."""
 _TOGETHER = " + "
 
 
@@ -89,9 +89,13 @@ class PairLine(Widget):
         gap = " " * _GAP
         rest = width - len(mark) - self._columns.name - 3 * _GAP - _SIZE - 1
         room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
-        models = _cell(models_text(card, coloured=self.chosen), min(self._columns.models, room))
-        state = Content(state_text(card, self._job, full=width >= _WIDE))
-        line = Content.assemble(mark, name, gap, models, gap, size, gap, state)
+        columns: list[Content | str] = [mark, name, gap]
+        if room >= _FEWEST_MODELS:
+            columns += [_cell(models_text(card, coloured=self.chosen), min(self._columns.models, room)), gap]
+        if rest + _GAP >= 0:
+            columns += [size, gap]
+        state, comma, reason = state_text(card, self._job, full=width >= _WIDE).partition(",")
+        line = Content.assemble(*columns, state, (comma + reason, "$quiet"))
         if card.fit is Fit.TOO_BIG and not self.chosen:
             line = line.stylize("$quiet")
         return line.truncate(width, ellipsis=True)

@@ -19,6 +19,8 @@ _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
 _NUMBERS = 54
 """Cells beside a bar."""
+_SPEED = 7
+"""Cells of a speed, so that the time left stays where it is."""
 _GAP = "  "
 _MORE = " f6 tells more"
 
@@ -111,7 +113,7 @@ def line_text(name: str, job: Job, width: int) -> Content:
 def _line_parts(name: str, job: Job) -> list[Content]:
     """What there is to say, that which can be spared last."""
     parts = [Content.styled(name, "$quiet")]
-    parts += [Content.styled(f"{one.role} {percent(one.share)}", f"${one.role}") for one in job.downloads]
+    parts += [Content.styled(f"{one.role} {percent(one.share):>3}", f"${one.role}") for one in job.downloads]
     waiting = next((one.waiting for one in job.downloads if one.waiting), "")
     if job.stage is Stage.DOWNLOADING and job.downloads:
         parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
@@ -127,7 +129,8 @@ def pace_text(job: Job) -> str:
 
 def _pace(job: Job) -> list[str]:
     left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
-    return [part for part in (speed(job.bytes_per_s), left) if part]
+    pace = speed(job.bytes_per_s)
+    return [part for part in (f"{pace:>{_SPEED}}" if pace else "", left) if part]
 
 
 def _bar(one: Download, pace: str, width: int) -> Content:

@@ -148,8 +148,8 @@ class PairList(VerticalScroll, can_focus=False):
 
     def _bring_into_view(self) -> None:
         if self._chosen is not None and self._chosen in self._lines:
-            self.scroll_to_widget(self._details, animate=False)
-            self.scroll_to_widget(self._lines[self._chosen], animate=False)
+            self.scroll_to_widget(self._details, animate=False, immediate=True)
+            self.scroll_to_widget(self._lines[self._chosen], animate=False, immediate=True)
 
     def _draw(self) -> None:
         cards = self._cards.values()

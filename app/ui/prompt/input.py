@@ -22,7 +22,8 @@ from app.ui.prompt.suggestions import Suggestion, Suggestions
 from app.ui.widgets.editing import run_own_binding
 from app.ui.widgets.hint import Hint
 
-_ASKING = "ask anything, @file to include, / for commands"
+_ASKING = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
+"""What an empty prompt says: the first that fits."""
 _SEARCHING = "search what was asked before; esc leaves"
 
 
@@ -99,7 +100,7 @@ class PromptInput(TextArea):
 
     def __init__(self, menu: Suggestions | None = None) -> None:
         super().__init__(
-            compact=True, highlight_cursor_line=False, placeholder=_ASKING, tab_behavior="focus", soft_wrap=True
+            compact=True, highlight_cursor_line=False, placeholder=_ASKING[0], tab_behavior="focus", soft_wrap=True
         )
         self.cursor_blink = False
         self.past = PastPrompts()
@@ -220,7 +221,7 @@ class PromptInput(TextArea):
 
     def _leave_search(self) -> str | None:
         """End the search, if one goes on; returns what was written before it."""
-        self.placeholder = _ASKING
+        self._invite()
         return self._recalling.leave()
 
     def action_cursor_up(self, select: bool = False) -> None:
@@ -241,6 +242,13 @@ class PromptInput(TextArea):
 
     async def on_key(self, event: events.Key) -> None:
         await run_own_binding(self, event)
+
+    def on_resize(self) -> None:
+        if self.placeholder in _ASKING:
+            self._invite()
+
+    def _invite(self) -> None:
+        self.placeholder = next((words for words in _ASKING if len(words) <= self.size.width), _ASKING[-1])
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))

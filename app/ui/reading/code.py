@@ -18,7 +18,7 @@ from app.ui.reading.rows import Row
 _STYLES: dict[Any, str] = {
     Token.Comment: "italic $quiet",
     Token.Keyword: "bold",
-    Token.Literal.String: "$foreground 75%",
+    Token.Literal.String: "$muted",
     Token.Literal.String.Doc: "italic $quiet",
     Token.Name.Function: "bold",
     Token.Name.Class: "bold",

@@ -16,7 +16,7 @@ BREAK = "\x1f"
 
 _SPACE = re.compile(r"\s+")
 _STYLES = {"em": "italic", "strong": "bold", "s": "strike"}
-_CODE = "$foreground on $foreground 10%"
+_CODE = "$ink on $foreground 10%"
 """Also where the text around it is quiet, which could not be read on this."""
 _QUIET = "$quiet"
 

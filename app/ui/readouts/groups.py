@@ -25,14 +25,22 @@ _CENTISECONDS_BELOW_S = 10.0
 _NOTHING_KEPT = "No numbers were kept of this answer."
 
 
-def live_groups(shown: Readouts, pair: PairInfo | None, width: int) -> Iterator[Group]:
-    """The running answer, or the last one; the most wanted group first."""
+def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows: int = 0) -> Iterator[Group]:
+    """The running answer, or the last one; the most wanted group first.
+
+    Args:
+        shown: What is known of it.
+        pair: The models that are loaded.
+        width: Cells.
+        reason_rows: Rows that the reason keeps at least, so that what is below it stays where it is.
+    """
     yield [_row("drafting", Content.styled(shown.source_name, _SOURCE_STYLES[not shown.is_drafting]))]
     if shown.doing:
         yield list(_doing(shown, width))
     numbers = shown.numbers
     if numbers is not None:
-        yield list(_speeds(numbers, shown, width))
+        reason = reason_lines(numbers, width)
+        yield [*_speeds(numbers, shown, width), *reason, *[Content("")] * (reason_rows - len(reason))]
         yield list(_drafts(numbers, shown, width))
     yield list(_context(shown, width))
     if numbers is not None:
@@ -56,7 +64,7 @@ def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int) -> Ite
     yield [line for name in names if name for line in name.wrap(width)]
     if numbers == Numbers():
         yield list(Content(_NOTHING_KEPT).wrap(width))
-    yield list(_speeds(numbers, None, width))
+    yield [*_speeds(numbers, None, width), *reason_lines(numbers, width)]
     yield list(_drafts(numbers, None, width))
     yield list(_prompt(numbers))
 
@@ -96,20 +104,27 @@ def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
     if numbers.ratio:
         verdict = f"{numbers.ratio:>{_VALUE}} {printable(numbers.verdict)}"
         yield _row("verdict", Content.styled(verdict, "bold"))
-    if numbers.reason:
-        yield from Content.styled(printable(numbers.reason), "$quiet").wrap(width)
+
+
+def reason_lines(numbers: Numbers, width: int) -> Group:
+    """What drafts now and why; nothing where that is not known."""
+    return list(Content.styled(printable(numbers.reason), "$quiet").wrap(width)) if numbers.reason else []
 
 
 def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
     """What became of the drafts; everything in the draft's colour."""
-    lately = shown.recent.acceptance if shown is not None and shown.live else None
+    recent = shown.recent if shown is not None and shown.live else None
+    lately = recent.acceptance if recent is not None else None
     for label, share in (("accepted", numbers.acceptance), ("lately", lately)):
         if share is not None:
             gauge = _gauge(share, width - _LABEL - _VALUE - 1, "$draft")
             yield _row(label, Content.assemble((f"{percent(share):>{_VALUE}} ", "$draft"), gauge))
+        elif recent is not None and label == "lately" and numbers.acceptance is not None:
+            # It comes and goes with every other round; its row stays.
+            yield _row(label, Content.styled("nothing drafted", "$quiet"))
     if numbers.per_check is not None:
         yield _row("per check", Content(f"{numbers.per_check:>{_VALUE}.1f} tokens"))
-    length = shown.recent.draft_length if shown is not None and shown.live else None
+    length = recent.draft_length if recent is not None else None
     length = length if length is not None else numbers.draft_length
     if length is not None:
         most = f" of {shown.n_max}" if shown is not None and shown.n_max else ""

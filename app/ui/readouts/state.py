@@ -10,6 +10,7 @@ from app.events import LoadProgress, Measuring, PromptProgressed, StepCompleted
 from app.ui.listening.bridge import Paced
 from app.ui.readouts.numbers import Numbers, of_counters
 from app.ui.readouts.recent import Recent
+from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
 
@@ -20,7 +21,7 @@ class Readouts:
         doing: What is going on; "" while an answer is written, or was.
         share: How far that is, where it is known.
         stats: The counters of the answer; None before the first.
-        drafting: What automatic drafting makes of it; None without.
+        drafting: What automatic drafting makes of it, slow enough to be read while it changes; None without.
         source_name: Where the next answer's drafts come from.
         is_drafting: Whether there will be any.
         n_max: Most tokens of a draft where that is fixed, else 0.
@@ -42,6 +43,7 @@ class Readouts:
         self.used = 0
         self.live = False
         self.recent = Recent()
+        self._steady = Steady()
         self._watchers: list[Callable[[], object]] = []
 
     def watch(self, changed: Callable[[], object]) -> None:
@@ -92,6 +94,7 @@ class Readouts:
     def begin(self) -> None:
         """An answer was asked for."""
         self.recent.begin()
+        self._steady.begin()
         self._do("reading prompt")
 
     def measuring(self, share: float) -> None:
@@ -102,7 +105,7 @@ class Readouts:
         """The prompt is being evaluated."""
         reader = ", draft" if progress.drafting else ""
         share = progress.done / progress.total if progress.total else None
-        self._do(f"reading prompt {progress.done:,} / {progress.total:,}{reader}", share)
+        self._do(f"reading prompt {progress.done:>{len(f'{progress.total:,}')},} / {progress.total:,}{reader}", share)
 
     def stopping(self) -> None:
         """A stop was asked for."""
@@ -117,7 +120,8 @@ class Readouts:
             live: Whether the answer goes on.
         """
         self.recent.observe(stats)
-        self.stats, self.drafting, self.live = stats, drafting, live
+        steady = self._steady.take(drafting, stats.predicted_ns) if live else drafting
+        self.stats, self.drafting, self.live = stats, steady, live
         self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
         self.doing, self.share = "", None
         self._tell()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 from textual.widget import Widget
@@ -10,9 +10,11 @@ from textual.widget import Widget
 from app.ui.readouts.state import Readouts
 from app.ui.text import percent, tokens
 
-_MOST_BARS, _FEWEST_BARS = 8, 4
+_MOST_BARS, _FEWEST_BARS = 8, 3
 _GAP = "  "
 _ALWAYS = 0
+_SPEED, _PERCENT, _PER_CHECK, _SOURCE = 9, 3, 3, 7
+"""Cells that these keep while their digits or words change, so that what is behind them stays where it is."""
 
 _WHOLE_NAMES = {"automatic": "automatic drafting", "model": "draft model"}
 SOURCE_STYLES = ("$draft", "$quiet")
@@ -34,27 +36,27 @@ class StatusLine(Widget):
         self._readouts.watch(self.refresh)
 
     def render(self) -> Content:
-        parts, width = list(self._parts()), self.size.width
-        # What can be spared goes first where the line is short.
-        for spared in sorted({rank for rank, _ in parts}, reverse=True):
-            line = Content(_GAP).join([part for _, part in parts])
-            if line.cell_length <= width or spared == _ALWAYS:
+        width, has_bars = self.size.width, bool(self._bars(_FEWEST_BARS))
+        # The bars behind the speed take what is left, so that nothing but how long the context is has to go for them.
+        for brief in (False, True):
+            parts = _spared(list(self._parts(brief=brief)), width)
+            bars = self._bars(min(_MOST_BARS, width - Content(_GAP).join(parts).cell_length - 1))
+            if bars or not has_bars:
                 break
-            parts = [(rank, part) for rank, part in parts if rank != spared]
-        line = Content(_GAP).join([part for _, part in parts])
-        # The bars behind the speed take what is left, so that nothing else has to go for them.
-        bars = self._bars(min(_MOST_BARS, width - line.cell_length - 1))
         if bars:
-            rest = [part for _, part in parts[1:]]
-            line = Content(_GAP).join([Content.assemble(parts[0][1], " ", (bars, "$quiet")), *rest])
-        return line.truncate(width, ellipsis=True)
+            parts[0] = Content.assemble(parts[0], " ", (bars, "$quiet"))
+        return Content(_GAP).join(parts).truncate(width, ellipsis=True)
 
     def _bars(self, room: int) -> str:
+        """Speeds as bars; they have all the room from the first one on."""
         shown = self._readouts
-        return shown.recent.bars(room) if room >= _FEWEST_BARS and not shown.doing and shown.stats is not None else ""
+        if room < _FEWEST_BARS or shown.doing or shown.stats is None:
+            return ""
+        bars = shown.recent.bars(room)
+        return f"{bars:<{room}}" if bars else ""
 
-    def _parts(self) -> Iterator[tuple[int, Content]]:
-        """What there is to say; the larger its rank, the sooner it is spared."""
+    def _parts(self, *, brief: bool) -> Iterator[tuple[int, Content]]:
+        """What there is to say; the larger its rank, the sooner it is spared. Briefly, without the context's length."""
         shown = self._readouts
         if shown.doing:
             yield _ALWAYS, Content.styled(shown.doing, "$quiet")
@@ -62,23 +64,35 @@ class StatusLine(Widget):
             yield from self._numbers()
         if shown.drafting is not None and not shown.doing:
             source = shown.drafting.source
-            yield 2, Content.styled("drafting off" if source == "off" else source, SOURCE_STYLES[source == "off"])
+            name = "plain" if source == "off" else source
+            yield 2, Content.styled(f"{name:<{_SOURCE}}", SOURCE_STYLES[source == "off"])
         elif shown.source_name:
             # A word alone says enough among the numbers of an answer only.
             name = shown.source_name
             name = _WHOLE_NAMES.get(name, name) if shown.doing else name
             yield 2, Content.styled(name, SOURCE_STYLES[not shown.is_drafting])
         if shown.n_ctx:
-            yield 4, Content.styled(f"ctx {tokens(shown.used)}/{tokens(shown.n_ctx)}", "$quiet")
+            most = "" if brief else f"/{tokens(shown.n_ctx)}"
+            yield 4, Content.styled(f"ctx {tokens(shown.used)}{most}", "$quiet")
 
     def _numbers(self) -> Iterator[tuple[int, Content]]:
         numbers = self._readouts.numbers
         if numbers is None:
             return
-        yield _ALWAYS, Content(f"{numbers.speed or 0.0:.1f} t/s")
+        speed = f"{numbers.speed or 0.0:.1f} t/s"
+        yield _ALWAYS, Content(f"{speed:<{_SPEED}}")
         if numbers.speedup is not None:
             yield 1, Content(f"{numbers.ratio} {numbers.verdict}".rstrip())
         if numbers.acceptance is not None:
-            yield 3, Content.styled(f"accepted {percent(numbers.acceptance)}", "$draft")
+            yield 3, Content.styled(f"accepted {percent(numbers.acceptance):>{_PERCENT}}", "$draft")
         if numbers.per_check is not None:
-            yield 5, Content(f"{numbers.per_check:.1f} per check")
+            yield 5, Content(f"{numbers.per_check:>{_PER_CHECK}.1f} per check")
+
+
+def _spared(parts: Sequence[tuple[int, Content]], width: int) -> list[Content]:
+    """The parts without those that can be spared first, as far as the line is too short for them."""
+    for spared in sorted({rank for rank, _ in parts}, reverse=True):
+        if Content(_GAP).join([part for _, part in parts]).cell_length <= width or spared == _ALWAYS:
+            break
+        parts = [(rank, part) for rank, part in parts if rank != spared]
+    return [part for _, part in parts]

@@ -32,7 +32,7 @@ from app.ui.chat.workspace import Workspace
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST
+from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
@@ -307,7 +307,8 @@ class ChatScreen(Screen[None], Even):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, SHOWN_FIRST)
+        first = SHOWN_WITHOUT_MODELS if self.session.phase is Phase.UNLOADED else SHOWN_FIRST
+        return in_order(super().active_bindings, first)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""

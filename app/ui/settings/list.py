@@ -161,14 +161,21 @@ class SettingList(VerticalScroll, can_focus=False):
 
     def _bring_into_view(self) -> None:
         if self._details.is_attached:
-            self.scroll_to_widget(self._details, animate=False)
-            self.scroll_to_widget(self._lines[self._chosen], animate=False)
+            self.scroll_to_widget(self._details, animate=False, immediate=True)
+            self.scroll_to_widget(self._lines[self._chosen], animate=False, immediate=True)
 
     def _draw(self) -> None:
         shown = self.shown
         self._details.display = shown is not None
         if shown is not None and self._details.is_mounted:
             self._details.about(details(shown, self._measured))
+            self._details.set_class(self._ends_its_group(shown), "-last")
+
+    def _ends_its_group(self, shown: Shown) -> bool:
+        """Whether a title stands below the chosen line; it brings a blank line of its own."""
+        visible = self._visible
+        below = visible[visible.index(shown.setting.name) + 1 :]
+        return bool(below) and self._lines[below[0]].shown.setting.table != shown.setting.table
 
 
 def _matches(shown: Shown, words: Sequence[str]) -> bool:

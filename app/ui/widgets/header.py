@@ -32,9 +32,13 @@ class HeaderLine(Widget):
         width = self.size.width
         if self.pair is None:
             return Content.assemble((_BRAND, "bold"), (printable(self._title), "$quiet")).truncate(width, ellipsis=True)
-        left = Content.assemble((_BRAND, "bold"), _pair(self.pair))
-        if left.cell_length >= width:
-            left = Content.assemble((_BRAND, "bold"), _pair(self.pair, brief=True)).truncate(width - 1, ellipsis=True)
+        brand = Content.styled(_BRAND, "bold")
+        # Without a word rather than with half of one.
+        for pair in (_pair(self.pair), _pair(self.pair, brief=True), _target(self.pair, brief=True)):
+            left = brand + pair
+            if left.cell_length < width:
+                break
+        left = left.truncate(width - 1, ellipsis=True)
         device = printable(self.pair.device)
         # The two names come first; what does not fit beside them whole is left out.
         for more in (f"{device} · {gigabytes(_weights(self.pair))} ", f"{device} ", ""):
@@ -52,9 +56,14 @@ def _weights(pair: PairInfo) -> int:
 
 def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
     """Both names with their quantisations; briefly, without these where a name is left."""
-    name = model_name(pair.target)
-    target = Content.styled(printable(name if brief else f"{name} {quantisation(pair.target)}"), "$target")
+    target = _target(pair, brief=brief)
     if pair.draft is None:
         return target
     draft = (draft_name(pair.target, pair.draft) if brief else "") or draft_text(pair.target, pair.draft)
     return Content.assemble(target, ("  +  ", "$quiet"), (printable(draft), "$draft"))
+
+
+def _target(pair: PairInfo, *, brief: bool) -> Content:
+    """The target's name, with its quantisation if not briefly."""
+    name = model_name(pair.target)
+    return Content.styled(printable(name if brief else f"{name} {quantisation(pair.target)}"), "$target")
