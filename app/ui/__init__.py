@@ -17,5 +17,12 @@ terminal       manners towards the terminal and the system
 widgets        parts that several screens are made of
 reading        text that grows at its end, as rows
 aside          work that may take its time               sweeping   the collector of cycles, out of the way
+turns          whose turn it is among threads
 text, names    from model output, numbers and model files to what is shown
 """
+
+import os
+
+# Having drawn, Textual waits for up to two of its frames: at its usual sixty a second a key would wait 33 milliseconds.
+# Where nothing has changed nothing is drawn, however many frames there are.
+os.environ.setdefault("TEXTUAL_FPS", "240")

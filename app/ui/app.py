@@ -30,6 +30,7 @@ from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.signals import end_politely
+from app.ui.turns import take_short_turns
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -117,17 +118,22 @@ class TandemApp(App[None]):
 
     def _after_first_frame(self) -> None:
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
+        take_short_turns()
         self._keeper.open_store()
-        self._chat.call_later(self._chat.sidebar.fill)
+        self._chat.call_later(self._fill)
         if self._has_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
             leave_old_objects()
-        # An answer that is to be shown before it is there waits for it.
-        Thread(target=_read_ahead, daemon=True).start()
         if self._tuning is not None:
             for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
                 self._keeper.say(sentence)
+
+    async def _fill(self) -> None:
+        await self._chat.sidebar.fill()
+        # An answer that is to be shown before it is there waits for it. Not sooner: a key that is pressed now would
+        # wait for both.
+        Thread(target=_read_ahead, daemon=True).start()
 
     def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
         """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""

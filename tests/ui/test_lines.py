@@ -19,6 +19,7 @@ from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
 from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
+from app.ui.readouts import state
 from app.ui.widgets.lines_view import LinesView
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
@@ -106,6 +107,54 @@ async def test_only_new_lines_are_drawn_when_there_are_more(lines_drawn: list[in
         assert [strip.text.rstrip() for strip in view.render_lines(Region(0, 0, 40, 4))] == ["a", "b", "c", "D"]
 
 
+async def test_of_a_paragraph_that_grows_the_last_lines_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    render_line = RowsView.render_line
+
+    def noted(self: RowsView, y: int) -> Strip:
+        asked.append(y)
+        return render_line(self, y)
+
+    monkeypatch.setattr(RowsView, "render_line", noted)
+    wrapped: list[int] = []
+    wrap = Row._wrapped
+
+    def counted(self: Row, width: int) -> list[Content]:
+        wrapped.append(width)
+        return wrap(self, width)
+
+    monkeypatch.setattr(Row, "_wrapped", counted)
+    app = OneView()
+    async with app.run_test(size=(40, 20)) as pilot:
+        view, text = app.query_one(RowsView), "some words " * 20
+        view.put(0, [Row(Content(text))])
+        await pilot.pause()
+        asked.clear()
+        wrapped.clear()
+        view.put(0, [Row(Content(text + "and more words " * 3).stylize("bold", len(text)))])
+        await pilot.pause()
+        first = len(text) // 40
+        assert set(asked) == set(range(first, max(asked) + 1))
+        assert len(wrapped) == 1
+        seen = " ".join(strip.text.strip() for strip in view.render_lines(Region(0, 0, 40, 8)))
+        assert seen.split() == (text + "and more words " * 3).split()
+        asked.clear()
+        view.put(0, [Row(Content("other " + text))])
+        await pilot.pause()
+        assert 0 in asked
+
+
+async def test_a_line_looks_as_if_textual_had_drawn_it() -> None:
+    app = OneView()
+    async with app.run_test(size=(40, 20)) as pilot:
+        view = app.query_one(RowsView)
+        view.styles.background = "red 20%"
+        view.put(0, [*read("# Some *words*\n\n- `code`\n\n```python\nx = 1\n```\n"), *plain("日本語 " * 12)])
+        await pilot.pause()
+        for crop in (view.size.region, Region(3, 1, 20, 4)):
+            assert view._bare_lines(crop) == Widget.render_lines(view, crop)
+
+
 async def test_another_theme_another_width_and_a_selection_draw_everything_anew(lines_drawn: list[int]) -> None:
     app = OneView()
     async with app.run_test(size=(40, 20)) as pilot:
@@ -156,7 +205,10 @@ async def test_the_end_stays_in_sight_in_a_lower_window() -> None:
             await chat.shows("line 79")
 
 
-async def test_of_the_numbers_those_that_changed_are_drawn(lines_drawn: list[int]) -> None:
+async def test_of_the_numbers_those_that_changed_are_drawn(
+    lines_drawn: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_TOLD_S", 0.0)
     async with open_chat(size=(140, 40)) as chat:
         await chat.send("go")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))

@@ -143,7 +143,7 @@ def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) 
     pace = Pace()
     pace.start()
     assert pace.next_delay() == 0.2
-    assert pace.next_delay() == pytest.approx(0.5)
+    assert pace.next_delay() == pytest.approx(0.625)
     assert pace.next_delay() == 1.0
 
 

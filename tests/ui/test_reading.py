@@ -188,6 +188,16 @@ def test_what_is_read_again_does_not_grow(opening: str, piece: str, monkeypatch:
     assert len(made.open) < 1_500
 
 
+def test_of_a_paragraph_without_end_little_is_read_again() -> None:
+    made, longest = MarkdownDocument(), 0
+    for _ in range(100):
+        made.append("word and *word* and " * 8)
+        longest = max(longest, len(made._tail))
+    assert longest < 3_500
+    item = "- " + "a line of an item\n  " * 200
+    assert len(rows(item)) == 1
+
+
 def test_a_flow_knows_its_rows_at_any_width() -> None:
     flow, found = Flow(), rows(EVERYTHING)
     flow.replace(0, found)

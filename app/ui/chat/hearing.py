@@ -48,6 +48,7 @@ class Hearing:
         return request is None or request == self._session.request
 
     def rest(self, next_s: float) -> None:
+        self._screen.status.catch_up()
         self._keeper.tick(next_s)
 
     async def show(self, batch: Batch) -> None:

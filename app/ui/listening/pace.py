@@ -6,7 +6,7 @@ import time
 
 FASTEST_S = 0.2
 SLOWEST_S = 1.0
-_SHARE = 0.02
+_SHARE = 0.016
 """Drawing takes the processor from the models, and they wait for the slowest of their threads: once it needs more than
 this of a core, it is done less often. Other threads read and write the terminal, which takes another half percent."""
 

@@ -11,6 +11,7 @@ from textual.visual import VisualType
 from textual.widget import Widget
 
 from app.ui.widgets.even import Even
+from app.ui.widgets.stack import Stack
 
 _WHO = ("The ", "target", " answers. The ", "draft", " runs ahead of it, and what the target agrees with comes sooner.")
 _KEYS = (
@@ -25,7 +26,7 @@ _WIDTH = 100
 """Cells of a message, which is in the middle where there are more."""
 
 
-class Said(VerticalGroup, Even):
+class Said(VerticalGroup, Stack, Even):
     """The messages; while there are none, what the two colours mean and where to go from here."""
 
     def on_mount(self) -> None:

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from app.ui.messages.absent import Absent
 from app.ui.widgets.even import Even
+from app.ui.widgets.stack import Stack
 
 _GAP = "   "
 
@@ -66,7 +67,7 @@ class Speaker(Static):
             self.post_message(self.Clicked(Wish.EARLIER if 2 * x < len(self._branches) else Wish.LATER))
 
 
-class Speech(VerticalGroup, Even, can_focus=True):
+class Speech(VerticalGroup, Stack, Even, can_focus=True):
     """A message that can be chosen by a click or a key; then letters say what is to become of it.
 
     Args:

@@ -19,6 +19,7 @@ from app.ui.messages.column import Entry
 from app.ui.messages.speech import Speech
 from app.ui.messages.window import Window
 from app.ui.widgets.even import Even
+from app.ui.widgets.steady_bar import SteadyScrollBar
 
 _LEAST, _STEPS = 1, (4, 7)
 """Windowfuls beside what is seen. With fewer than the least mounted there are more to mount: on the side that the user
@@ -60,6 +61,14 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def on_mount(self) -> None:
         self.anchor()
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = bar = SteadyScrollBar(thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
 
     # What is mounted
 

@@ -21,10 +21,13 @@ from app.ui.reading.table import TableBlock
 
 _AT_ONCE = 4_096
 """Characters that are read together; a long text is read in pieces like one that comes slowly."""
-_LONGEST_LINE = 4_000
+_LONGEST_LINE = 1_000
 _MOST_BLANK = 100
 _LONGEST_BLOCK = 6_000
 """A longer line or block is continued by another one, and blank lines end: a model may repeat itself for ever."""
+_LONGEST_PARAGRAPH = 2_000
+"""The emphasis in one is paired over all of it at every look, which costs more than anything else that is read; whoever
+writes more than three hundred words without a new line is hardly read."""
 _CLOSED_BY_BLANK = ("paragraph", "heading", "hr", "math_block")
 
 
@@ -190,7 +193,8 @@ class MarkdownDocument:
     def _cut(self, unit: _Unit, lines: list[str]) -> bool:
         """End a block that is too long at a line end, and let the rest begin anew; returns whether it was."""
         size, end = 0, unit.start
-        while end < unit.end and size < _LONGEST_BLOCK:
+        longest = min(_LONGEST_BLOCK, _LONGEST_PARAGRAPH) if unit.node.type == "paragraph" else _LONGEST_BLOCK
+        while end < unit.end and size < longest:
             size += len(lines[end]) + 1
             end += 1
         if not any(line.strip() for line in lines[end : unit.end]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from app.ui.reading.rows import Line, Row
 
@@ -17,10 +17,12 @@ class Flow:
 
     Attributes:
         rows: All of them, first one on top.
+        alike: Screen lines at the beginning of the first replaced row that look as before, as far as that is known.
     """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.alike = 0
         self._ends = array("q")
         self._width = 0
         self._lines: dict[int, list[Line]] = {}
@@ -37,10 +39,16 @@ class Flow:
                 break
             same += 1
         start += same
+        before = self._lines.get(start, [])
         for number in range(start, len(self.rows)):
             self._lines.pop(number, None)
         self.rows[start:] = rows[same:]
         del self._ends[start:]
+        self.alike = 0
+        # A paragraph that grows is another row each time, and its last lines alone look different.
+        if before and start < len(self.rows):
+            now = self._lines[start] = list(self.rows[start].lines(self._width))
+            self.alike = sum(1 for _ in takewhile(_look_alike, zip(before, now, strict=False)))
         return start
 
     def top(self, number: int) -> int:
@@ -54,8 +62,9 @@ class Flow:
             self._lines.clear()
             del self._ends[:]
         end = self._ends[-1] if self._ends else 0
-        for row in self.rows[len(self._ends) :]:
-            end += row.height(width)
+        for number in range(len(self._ends), len(self.rows)):
+            lines = self._lines.get(number)
+            end += len(lines) if lines is not None else self.rows[number].height(width)
             self._ends.append(end)
         return end
 
@@ -70,3 +79,11 @@ class Flow:
                 self._lines.clear()
             lines = self._lines[number] = list(self.rows[number].lines(self._width))
         return number, lines[min(y - self.top(number), len(lines) - 1)]
+
+
+def _look_alike(lines: tuple[Line, Line]) -> bool:
+    """Whether two screen lines look the same, and are the same places of their rows."""
+    old, new = lines
+    return len(old) == len(new) and all(
+        x == other_x and content.is_same(other) for (x, content), (other_x, other) in zip(old, new, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from app.engine.stats import GenerationStats
@@ -12,6 +13,9 @@ from app.ui.readouts.numbers import Numbers, of_counters
 from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
 from app.ui.text import percent
+
+_TOLD_S = 0.5
+"""Between two looks at the numbers of a running answer: nobody reads them faster, and drawing them costs."""
 
 
 class Readouts:
@@ -29,9 +33,14 @@ class Readouts:
         used: Tokens of it that are taken.
         live: Whether an answer is being written.
         recent: Its last rounds.
+
+    Args:
+        clock: Seconds, monotonic.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told, self._waits = 0.0, False
         self.doing = ""
         self.share: float | None = None
         self.stats: GenerationStats | None = None
@@ -123,8 +132,17 @@ class Readouts:
         steady = self._steady.take(drafting, stats.predicted_ns) if live else drafting
         self.stats, self.drafting, self.live = stats, steady, live
         self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
+        self._waits = live and not self.doing
         self.doing, self.share = "", None
-        self._tell()
+        if self._waits:
+            self.catch_up()
+        else:
+            self._tell()
+
+    def catch_up(self) -> None:
+        """Show what has waited long enough."""
+        if self._waits and self._clock() - self._told >= _TOLD_S:
+            self._tell()
 
     def _forget(self) -> None:
         """The last answer is another pair's, or no longer the last."""
@@ -136,5 +154,6 @@ class Readouts:
         self._tell()
 
     def _tell(self) -> None:
+        self._told, self._waits = self._clock(), False
         for changed in self._watchers:
             changed()

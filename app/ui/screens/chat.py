@@ -54,6 +54,7 @@ from app.ui.terminal.attention import Attention
 from app.ui.widgets.even import Even
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.near_draw import NearCompositor
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
@@ -103,6 +104,7 @@ class ChatScreen(Screen[None], Even):
         live: LiveSettings | None = None,
     ) -> None:
         super().__init__()
+        self._compositor = NearCompositor()
         self.session = ChatSession(settings, live)
         self.keeper = keeper
         self.asking = Asking(self, engine, keeper)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from textual._spatial_map import SpatialMap
 from textual._styles_cache import StylesCache
@@ -34,6 +34,9 @@ class Even(Widget):
     # What lies on it is laid out with it; Textual would lay out and draw everything once more whenever it has grown.
     virtual_size = var(Size(0, 0))
 
+    _line: tuple[tuple[int, int, int], Strip] | None = None
+    """One line, the columns that it was drawn for, and the width of the widget then."""
+
     def __init__(self, *children: Widget, **about: Any) -> None:
         super().__init__(*children, **about)
         self._styles_cache = _OneLine()
@@ -44,9 +47,22 @@ class Even(Widget):
             arranged._spatial_map = _mapped(arranged.placements)
         return arranged
 
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if repaint:
+            self._line = None
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def notify_style_update(self) -> None:
+        self._line = None
+        super().notify_style_update()
+
     def render_lines(self, crop: Region) -> list[Strip]:
+        at = (crop.x, crop.width, self.size.width)
+        if self._line is None or self._line[0] != at:
+            [strip] = super().render_lines(Region(crop.x, 0, crop.width, 1))
+            self._line = at, strip
         # Lines that are one object are also cut, where widgets lie on them, only once.
-        return super().render_lines(Region(crop.x, 0, crop.width, 1)) * crop.height
+        return [self._line[1]] * crop.height
 
 
 def _mapped(placements: list[WidgetPlacement]) -> SpatialMap[WidgetPlacement]:

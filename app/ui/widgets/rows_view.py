@@ -9,6 +9,7 @@ from textual.geometry import Region, Size
 from textual.reactive import var
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.style import Style
 
 from app.ui.reading.flow import Flow
 from app.ui.reading.rows import Row
@@ -48,8 +49,9 @@ class RowsView(LinesView):
             self.refresh(layout=True)
             return
         before = self._flow.height(width)
-        top = self._flow.top(self._flow.replace(start, rows))
+        changed = self._flow.replace(start, rows)
         after = self._flow.height(width)
+        top = self._flow.top(changed) + self._flow.alike
         for y in range(top, before + 1):
             self._drawn.pop(y, None)
         self.refresh(Region(0, top, width, max(before, after) + 1 - top), layout=after != before)
@@ -66,11 +68,25 @@ class RowsView(LinesView):
             drawn.clear()
             self._drawn_at = at
         missing = [y for y in crop.line_range if y not in drawn]
+        if missing and not self.is_attached:
+            # It was removed since the last layout, and is still in it.
+            return [Strip.blank(crop.width, self.visual_style.rich_style)] * crop.height
         if missing:
             lines = range(missing[0], missing[-1] + 1)
-            fresh = super().render_lines(Region(crop.x, lines.start, crop.width, len(lines)))
+            region = Region(crop.x, lines.start, crop.width, len(lines))
+            fresh = super().render_lines(region) if self.styles.gutter else self._bare_lines(region)
             drawn.update(zip(lines, fresh, strict=True))
         return [drawn[y] for y in crop.line_range]
+
+    def _bare_lines(self, crop: Region) -> list[Strip]:
+        """Lines with nothing around them, without asking for each of them what that is."""
+        width, filters = self.size.width, self.get_line_filters()
+        base, background = self.background_colors
+        blank = Style(background=base + background).rich_style
+        strips = [self.render_line(y).adjust_cell_length(width, blank) for y in crop.line_range]
+        for each in filters:
+            strips = [strip.apply_filter(each, background) for strip in strips]
+        return [strip.crop(*crop.column_span) for strip in strips]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._flow.height(width) + 1 if width and self._flow.rows else 0
