@@ -11,7 +11,6 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
 from app.chat.attached import joined, question_of
@@ -31,6 +30,7 @@ from app.ui.notify import Attention
 from app.ui.own_settings import OwnSettings
 from app.ui.pair_changes import PairChanges
 from app.ui.readouts import Readouts
+from app.ui.screens.sturdy import SturdyScreen
 from app.ui.sending import Sending
 from app.ui.session import ChatSession, Phase
 from app.ui.settings import ChatSettings
@@ -63,7 +63,7 @@ _DRAFT_S = 1.0
 """What is typed is kept after so long."""
 
 
-class ChatScreen(Screen[None], Even):
+class ChatScreen(SturdyScreen[None], Even):
     """One conversation with one pair.
 
     Args:
