@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.command import CommandPalette
 
 from app.chat.store import Store
 from app.ui.screens.add_pair import AddPairScreen
@@ -41,6 +42,25 @@ async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
             await chat.pilot.pause()
         await exchange(chat, "And now?", "Still here")
         await chat.shows("Still here")
+
+
+async def test_a_message_that_goes_before_its_click_is_seen_takes_no_keys() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        message = chat.screen.query_one(UserMessage)
+        await message.remove()
+        chat.screen.messages.choose(message)
+        await chat.until(lambda: chat.screen.prompt.has_focus)
+
+
+@pytest.mark.parametrize("columns", [1, 4, 5, 6])
+async def test_the_commands_are_shown_however_narrow_the_terminal(columns: int) -> None:
+    async with open_chat(size=(columns, 30)) as chat:
+        await chat.pilot.press("ctrl+p")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, CommandPalette))
+        await chat.pilot.pause()
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.pilot.app.screen is chat.screen)
 
 
 async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_prompt() -> None:
