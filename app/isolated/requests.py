@@ -153,12 +153,14 @@ class RequestQueue:
         match event:
             case Loaded() if now is not None:
                 self.loader, self.has_pair = now.loader, True
-                return None if self._finish().is_reload else event
+                done = self._finish()
+                return None if done.is_reload or done.is_settled else event
             case Failed(request=None) if now is not None:
                 self.has_pair = False
-                if not self._finish().is_reload:
+                done = self._finish()
+                if not done.is_reload:
                     self.loader = None
-                    return event
+                    return None if done.is_settled else event
                 # The answer that the pair was loaded for is what fails.
                 self._pending[0].is_settled = True
                 return replace(event, request=self._pending[0].number)

@@ -185,8 +185,13 @@ class TandemApp(App[None]):
         from app.ui.keys.listing import every_key
         from app.ui.screens.key_list import KeyListScreen
 
-        places = [self.screen, *self.screen.walk_children(), self]
-        self.push_screen(KeyListScreen(every_key(places, self._keymap)))
+        if not self._has_screen(KeyListScreen):
+            places = [self.screen, *self.screen.walk_children(), self]
+            self.push_screen(KeyListScreen(every_key(places, self._keymap)))
+
+    def _has_screen(self, kind: type[Screen[Any]]) -> bool:
+        """Whether such a screen is open, perhaps below others: each leads to the other, and nobody wants to go back."""
+        return any(isinstance(screen, kind) for screen in self.screen_stack)
 
     @on(SettingsWanted)
     def _open_settings(self) -> None:
@@ -228,7 +233,7 @@ class TandemApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Let the user look for a command."""
-        if not isinstance(self.screen, CommandPalette):
+        if not self._has_screen(CommandPalette):
             from app.ui.screens.palette import Palette
 
             self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))

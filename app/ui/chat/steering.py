@@ -179,6 +179,8 @@ class Steering:
         screen.prompt.past.add(text)
         opened = self._keeper.go_before(prompt)
         if opened is None:
+            # Another Tandem has removed the conversation; what was written outlives that.
+            screen.prompt.restore(text)
             return True
         self._session.restart(opened.said)
         screen.asking.ask(message)
@@ -190,8 +192,12 @@ class Steering:
         return True
 
     async def _say_instead(self, answer: Node, text: str) -> bool:
-        if text != printable(answer.text):
-            await self._branches.show(self._keeper.rewrite(answer.id, text), answer.id)
+        if text == printable(answer.text):
+            return True
+        opened = self._keeper.rewrite(answer.id, text)
+        if opened is None:
+            self._screen.prompt.restore(text)
+        await self._branches.show(opened, answer.id)
         return True
 
     # Another answer, or more of one

@@ -237,6 +237,9 @@ class MessageList(View, can_focus=False):
 
     def choose(self, speech: Speech) -> None:
         """Let the keys go to a message, and bring it in sight."""
+        if not speech.is_attached:
+            # It has gone since it was clicked.
+            return
         for other in self.query(Speech):
             if other is not speech:
                 other.choose(False)

@@ -213,7 +213,8 @@ class MarkdownDocument:
     def _drop(self, lines: list[str], count: int) -> None:
         """Forget the first lines of the tail, which are frozen."""
         self._tail = self._tail[sum(len(line) + 1 for line in lines[:count]) :]
-        self._after_blank = count > 0 and not lines[count - 1].strip()
+        if count:
+            self._after_blank = not lines[count - 1].strip()
 
     # What it looks like
 

@@ -10,7 +10,6 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
 from app.settings.live import LiveSettings
@@ -49,6 +48,7 @@ from app.ui.prompt.suggestions import Suggestions
 from app.ui.readouts.panel import ReadoutPanel
 from app.ui.readouts.state import Readouts
 from app.ui.readouts.status_line import StatusLine
+from app.ui.screens.sturdy import SturdyScreen
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.terminal.attention import Attention
 from app.ui.widgets.even import Even
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
 
 
-class ChatScreen(Screen[None], Even):
+class ChatScreen(SturdyScreen[None], Even):
     """One conversation with one pair.
 
     Args:

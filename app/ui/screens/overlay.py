@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from textual.await_complete import AwaitComplete
-from textual.screen import Screen
+
+from app.ui.screens.sturdy import SturdyScreen
 
 _T = TypeVar("_T")
 
 
-class Overlay(Screen[_T]):
+class Overlay(SturdyScreen[_T]):
     """A screen that leaves itself only.
 
     Textual takes whatever screen is on top when one is dismissed. A key that was pressed twice comes when its screen

@@ -154,7 +154,9 @@ class SetupScreen(Overlay[Choice | None]):
             self._watch()
 
     def action_add(self) -> None:
-        self.app.push_screen(AddPairScreen(self._pairs), self._added)
+        # A key that is pressed twice asks twice before the first is seen.
+        if self.app.screen is self:
+            self.app.push_screen(AddPairScreen(self._pairs), self._added)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""

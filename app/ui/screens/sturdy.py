@@ -1,0 +1,34 @@
+"""Screens that bear keys and clicks at awkward moments."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.geometry import Offset
+from textual.screen import Screen
+from textual.widget import Widget
+
+_T = TypeVar("_T")
+
+
+class SturdyScreen(Screen[_T]):
+    """On which keys always go somewhere, and a click on what has just gone goes nowhere."""
+
+    def watch_focused(self, focused: Widget | None) -> None:
+        # Textual takes the focus from everything when the mouse is where the terminal was before it became smaller,
+        # and when what had it goes and nothing stands beside it.
+        if focused is None and self.is_running:
+            self.call_later(self._focus_again)
+
+    def _focus_again(self) -> None:
+        # A terminal that is not in front has its focus kept by the application.
+        if self.focused is not None or not self.app.app_focus or not self.AUTO_FOCUS:
+            return
+        widget = next((each for each in self.query(self.AUTO_FOCUS) if each.focusable), None)
+        if widget is not None:
+            self.set_focus(widget, scroll_visible=False)
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        # What was taken out is seen until the next layout, and Textual looks for what it was in when text is marked.
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (widget, offset) if widget is None or widget.is_attached else (None, None)

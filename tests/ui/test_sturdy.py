@@ -1,0 +1,113 @@
+"""Keys and clicks that come when what they are for has just gone, or when nothing has the focus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.command import CommandPalette
+
+from app.chat.store import Store
+from app.ui.messages.message import UserMessage
+from app.ui.screens.add_pair import AddPairScreen
+from app.ui.screens.key_list import KeyListScreen
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.setup_driver import open_setup
+
+
+def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:
+    """Let the mouse do something in a cell, as the terminal tells it."""
+    driver = chat.pilot.app._driver
+    assert driver is not None
+    driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
+
+
+async def exchange(chat: Chat, prompt: str, answer: str) -> None:
+    await chat.send(prompt)
+    chat.engine.says(answer)
+    chat.engine.finishes()
+    await chat.ready()
+
+
+async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        message = chat.screen.query_one(UserMessage)
+        x, y = message.region.x + 1, message.region.y + 1
+        with chat.pilot.app.batch_update():
+            await message.remove()
+            for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
+                point(chat, kind, x, y, 1)
+            await chat.pilot.pause()
+        await exchange(chat, "And now?", "Still here")
+        await chat.shows("Still here")
+
+
+async def test_a_message_that_goes_before_its_click_is_seen_takes_no_keys() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        message = chat.screen.query_one(UserMessage)
+        await message.remove()
+        chat.screen.messages.choose(message)
+        await chat.until(lambda: chat.screen.prompt.has_focus)
+
+
+@pytest.mark.parametrize("columns", [1, 4, 5, 6])
+async def test_the_commands_are_shown_however_narrow_the_terminal(columns: int) -> None:
+    async with open_chat(size=(columns, 30)) as chat:
+        await chat.pilot.press("ctrl+p")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, CommandPalette))
+        await chat.pilot.pause()
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.pilot.app.screen is chat.screen)
+
+
+async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_prompt() -> None:
+    async with open_chat(size=(100, 30)) as chat:
+        point(chat, events.MouseDown, 150, 50, 1)
+        point(chat, events.MouseUp, 150, 50, 1)
+        await chat.until(lambda: chat.screen.prompt.has_focus)
+        await chat.send("Hello")
+
+
+async def test_the_keys_are_shown_once_however_they_are_asked_for() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f1", "ctrl+p")
+        await chat.shows("search the commands")
+        await chat.pilot.press(*"keys")
+        await chat.shows("Show every key")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.pilot.app.screen is chat.screen)
+
+
+async def test_a_pair_is_added_on_one_screen_however_fast_the_keys_come() -> None:
+    async with open_setup() as window:
+        setup = window.setup
+        setup.action_add()
+        setup.action_add()
+        await window.until(lambda: window.is_adding)
+        assert [type(screen) for screen in window.app.screen_stack].count(AddPairScreen) == 1
+
+
+@pytest.mark.parametrize(("keys", "changed"), [(("up", "e"), "Hello and more"), (("e",), "Hi and more")])
+async def test_what_a_message_was_changed_into_outlives_its_conversation(
+    keys: tuple[str, ...], changed: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "conversations.db"
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await exchange(chat, "Hello", "Hi")
+        await chat.pilot.press("ctrl+up", *keys)
+        await chat.until(lambda: chat.screen.steering.has_task)
+        await chat.type(" and more")
+        other = Store.open(file)
+        (summary,) = other.summaries()
+        other.delete(summary.id)
+        other.purge(-1.0)
+        other.close()
+        chat.screen.keeper.draft("lost")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: not chat.screen.steering.has_task)
+        assert changed in chat.prompt
