@@ -45,7 +45,8 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     """
     try:
         if not file.is_file():
-            raise AppError(f"{file} is not a file.", "Check the path.")
+            what = f"{file} is not a file." if file.exists() else f"There is no file {file}."
+            raise AppError(what, "Check the path.")
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:

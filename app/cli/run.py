@@ -144,6 +144,8 @@ def _read_prompt(args: argparse.Namespace) -> str:
     """
     text: str | None = getattr(args, "prompt", None)
     file: Path | None = getattr(args, "prompt_file", None)
+    if text is None and file is None and not sys.stdin.isatty() and (piped := read_input()).strip():
+        return piped
     if (text is None) == (file is None):
         raise UsageError(
             "Give one prompt: as an argument, with --prompt-file, or - to read it from standard input.",

@@ -102,6 +102,7 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     from_stdin = tandem("run", *GREEDY, "-", stdin="Name a colour.").stdout
     from_file = tandem("run", *GREEDY, "--prompt-file", file).stdout
 
+    assert tandem("run", *GREEDY, stdin="Name a colour.").stdout == from_stdin
     assert from_stdin == from_file == tandem("run", *GREEDY, "Name a colour.").stdout
 
 

@@ -312,8 +312,8 @@ def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -
 
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "absent.json"):
-        with pytest.raises(AppError, match="is not a file"):
+    for path, why in ((tmp_path, "is not a file"), (tmp_path / "absent.json", "There is no file")):
+        with pytest.raises(AppError, match=why):
             read_file(path)
 
 
