@@ -71,6 +71,15 @@ def test_hiccups_with_a_usual_batch_between_them_are_no_other_speed() -> None:
     assert costs.target_ns(1, 0) < 2 * 22e6
 
 
+def test_wide_batches_that_cost_more_than_was_thought_are_no_other_speed() -> None:
+    costs = model()
+    for _ in range(40):
+        costs.observe_target(8, 0, 10 * 22e6, switched=False)
+
+    assert costs.target_ns(1, 0) < 3 * 22e6
+    assert costs.target_ns(8, 0) == pytest.approx(220e6, rel=0.1)
+
+
 def test_a_wrong_width_is_corrected_without_moving_the_others() -> None:
     costs = model()
     for _ in range(300):

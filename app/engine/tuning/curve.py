@@ -28,8 +28,10 @@ _SCALE_GAIN = 0.2
 _SCALE_CLIP = math.log(1.25)
 _ROW_CLIP = 1.25
 _SHIFT = 3
-"""Batches in a row, all off by more than the clip in the same direction, that are no disturbance but another speed:
-other programs came or went, and so did threads. It is taken over at once, else drafts would be judged by old times."""
+"""Single rows in a row, all off by more than the clip in the same direction, that are no disturbance but another speed:
+other programs came or went, and so did threads. It is taken over at once, else drafts would be judged by old times.
+Wider batches do not tell: where text repeats itself, many of them follow each other, and what one costs behind a long
+context is known less well."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _SWITCH_GAIN = 0.05
@@ -107,7 +109,7 @@ class CostModel:
         seen = self._seen[rows] = self._seen.get(rows, 0) + 1
         # A width that was hardly seen says more about its own cost than about the machine's speed.
         trust = 1.0 if rows == 1 else min(1.0, seen / _TRUSTED)
-        if trust == 1.0 and (shift := self._shift(surprise)):
+        if rows == 1 and (shift := self._shift(surprise)):
             self.scale *= math.exp(shift)
             return
         self.scale *= math.exp(trust * _SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))

@@ -75,7 +75,7 @@ class Home:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(AnswerMessage, "add", noting)
-            patch.setattr("app.ui.screens.chat._DRAFT_S", 0.05)
+            patch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.05)
             patch.setattr("app.ui.listening.pace.FASTEST_S", 0.02)
             patch.setattr("app.ui.listening.pace.SLOWEST_S", 0.02)
             patch.chdir(self.folder)
