@@ -12,8 +12,10 @@ from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile, expand
 from app.errors import Interrupted
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
-"""The order in which widths are measured when time may run out: the ends of likely steps first, and a width from which
-those that nobody measured are reckoned, for what was said before is repeated in long stretches."""
+"""The order in which widths are measured when time may run out: the ends of likely steps first."""
+_OUTLINE = QUICK_ORDER[1:6]
+"""Widths that are looked at once before any is looked at again. By the widest all wider ones are reckoned, and what was
+said before is repeated in long stretches."""
 ESSENTIAL = frozenset((1, 2, 4, 8, 16))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good."""
 _CONTEXT = 512
@@ -69,10 +71,13 @@ def calibrate(
     bench.one()
     draft_share = draft_prompt_share = 0.0
     if draft is not None:
-        draft_share = statistics.median(bench.agreed(lambda: bench.share(draft, 1), times=2))
+        looks: list[float] = []
+        for _ in range(2):
+            _add(looks, lambda: bench.share(draft, 1))
+        draft_share = statistics.median(looks)
         draft_prompt_share = bench.time(draft, len(text), 1) / len(text) / bench.one()
         draft.rollback(0)
-    plan = [width for _ in range(passes) for width in QUICK_ORDER if 1 < width <= len(text)]
+    plan = [width for width in (*_OUTLINE, *QUICK_ORDER[1:] * passes) if width <= len(text)]
     for done, width in enumerate(plan, start=1):
         spent = clock() - started
         late = spent > budget_ns
@@ -82,7 +87,9 @@ def calibrate(
             break
         if late and (width not in ESSENTIAL or width in bench.shares):
             continue
-        bench.look(width, times=_times(bench.expected(width), spent, budget_ns))
+        times = _times(bench.expected(width), spent, budget_ns)
+        if times or width not in bench.shares:
+            bench.look(width, times=min(times, 1) if width in _OUTLINE else times)
         yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
     plain = statistics.median(bench.ones)
     profile = CostProfile(
@@ -107,6 +114,13 @@ def _times(look: float, spent: float, budget: float) -> int:
 def _settled(looks: Sequence[float]) -> float:
     """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
     return max(1.0, statistics.median(looks))
+
+
+def _add(looks: list[float], look: Callable[[], float]) -> None:
+    """Look once more, and again where the first two do not agree."""
+    looks.append(look())
+    if len(looks) == 2 and max(looks) > _AGREE * min(looks):
+        looks.append(look())
 
 
 class _Bench:
@@ -164,18 +178,13 @@ class _Bench:
 
         Args:
             width: Rows.
-            times: How often, once more where two looks do not agree; 0 spends as little time as possible.
+            times: How often, once more where the first two looks do not agree; 0 spends as little time as possible.
         """
         shares = self.shares.setdefault(width, [])
         if not times:
             shares.append(self.time(self._target, width) / self.time(self._target, 1))
-            return
-        shares += self.agreed(lambda: self.share(self._target, width), times)
-
-    def agreed(self, share: Callable[[], float], times: int) -> list[float]:
-        """Look so often, and once more where two looks do not agree."""
-        shares = [share() for _ in range(times)]
-        return shares if max(shares) <= _AGREE * min(shares) else [*shares, share()]
+        for _ in range(times):
+            _add(shares, lambda: self.share(self._target, width))
 
     def share(self, cache: TokenCache, width: int) -> float:
         """The cost of a width in a cache, in single rows of the target timed right before."""
