@@ -123,7 +123,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cold", action="store_true", help="every answer begins with what calibration alone knows")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if unknown := set(args.rivals or ()) - _server_flags(args.draft).keys():
+        parser.error(f"no such rivals: {', '.join(sorted(unknown))}; there are: {', '.join(_server_flags(args.draft))}")
+    return args
 
 
 def _server_flags(draft: Path | None) -> dict[str, list[object]]:
