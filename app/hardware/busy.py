@@ -17,12 +17,11 @@ from pathlib import PureWindowsPath
 
 import psutil
 
+from app.processors import others_seconds
+
 _WINDOW_S = 0.5
 _QUIET = 0.15
 """Load for each processor below which nobody can take much."""
-_IDLE = ("idle", "iowait")
-_COUNTED_TWICE = ("guest", "guest_nice")
-"""Linux counts what a virtual machine takes as its user's time as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,12 @@ class Sample:
 
     Attributes:
         at: When, by a monotonic clock.
-        all: Of everybody.
-        mine: Of this process and of what it ran.
-        tandems: Of each other Tandem, by its number.
+        others: Of all other programs.
+        tandems: Of each other Tandem among them, by its number.
     """
 
     at: float
-    all: float
-    mine: float
+    others: float
     tandems: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -73,7 +70,7 @@ def between(sample: Callable[[], Sample], wait: Callable[[], object]) -> Busy:
     seconds = max(after.at - before.at, 1e-3)
     # One that has begun or ended in between cannot be told from the others.
     tandems = sum(max(0.0, spent - before.tandems[n]) for n, spent in after.tandems.items() if n in before.tandems)
-    others = (after.all - before.all) - (after.mine - before.mine) - tandems
+    others = after.others - before.others - tandems
     return Busy(tandems / seconds, max(0.0, others) / seconds)
 
 
@@ -87,9 +84,6 @@ def is_tandem(command: list[str]) -> bool:
 
 
 def _sample() -> Sample:
-    times = psutil.cpu_times()._asdict()
-    counted = sum(spent for kind, spent in times.items() if kind not in (*_IDLE, *_COUNTED_TWICE))
-    mine = os.times()
     tandems = {}
     for process in psutil.process_iter():
         # Whoever ends meanwhile, or belongs to somebody else, says nothing.
@@ -97,6 +91,4 @@ def _sample() -> Sample:
             if process.pid != os.getpid() and is_tandem(process.cmdline()):
                 spent = process.cpu_times()
                 tandems[process.pid] = spent.user + spent.system
-    return Sample(
-        time.monotonic(), counted, mine.user + mine.system + mine.children_user + mine.children_system, tandems
-    )
+    return Sample(time.monotonic(), others_seconds(), tandems)
