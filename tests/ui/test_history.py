@@ -69,7 +69,9 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []
-        await chat.pilot.press("ctrl+s", "escape")
+        await chat.pilot.press("ctrl+s")
+        await chat.shows("half written")
+        await chat.pilot.press("escape")
         assert chat.prompt == "sort a list\nin Rust"
         await chat.until(lambda: "sort in Python" not in chat.text)
 

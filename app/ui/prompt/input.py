@@ -133,8 +133,11 @@ class PromptInput(TextArea):
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""
-        searched = self._leave_search() is not None
-        if searched or text != self.whole:
+        aside = self._leave_search()
+        if aside is not None and aside.strip() and aside != text:
+            # What gave way to a prompt that was found can be found like one.
+            self.past.add(aside)
+        if aside is not None or text != self.whole:
             self._recalling.forget()
             self.show(text)
 
