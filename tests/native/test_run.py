@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -227,7 +228,10 @@ class TestWrongInput:
             ("run", "--max-tokens", "0", "Hi"),
         ],
     )
-    def test_wrong_usage(self, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    def test_wrong_usage(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         self.fails(capsys, 2, *arguments)
 
     def test_too_many_threads(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,3 +10,4 @@ SVGImageExtension.file_extension = "svg"
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
+    monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.0)

@@ -212,7 +212,8 @@ async def test_a_scrollbar_under_the_mouse_is_another_colour() -> None:
         assert cells(bar) != before
 
 
-def test_numbers_are_told_as_often_as_they_are_read() -> None:
+def test_numbers_are_told_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.5)
     now, told = 10.0, list[float]()
     readouts = Readouts(clock=lambda: now)
     readouts.begin()

@@ -19,7 +19,6 @@ from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
 from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
-from app.ui.readouts import state
 from app.ui.widgets.lines_view import LinesView
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
@@ -205,10 +204,7 @@ async def test_the_end_stays_in_sight_in_a_lower_window() -> None:
             await chat.shows("line 79")
 
 
-async def test_of_the_numbers_those_that_changed_are_drawn(
-    lines_drawn: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state, "_TOLD_S", 0.0)
+async def test_of_the_numbers_those_that_changed_are_drawn(lines_drawn: list[int]) -> None:
     async with open_chat(size=(140, 40)) as chat:
         await chat.send("go")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))

@@ -14,7 +14,7 @@ from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
-_TOLD_S = 0.5
+TOLD_S = 0.5
 """Between two looks at the numbers of a running answer: nobody reads them faster, and drawing them costs."""
 
 
@@ -141,7 +141,7 @@ class Readouts:
 
     def catch_up(self) -> None:
         """Show what has waited long enough."""
-        if self._waits and self._clock() - self._told >= _TOLD_S:
+        if self._waits and self._clock() - self._told >= TOLD_S:
             self._tell()
 
     def _forget(self) -> None:
