@@ -20,7 +20,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
 
-_FIRST_STRETCH = 5
+_FIRST_STRETCH = 8
 """Tokens that the draft model may run ahead at first. Those of a confident model that has misread the task fall
 together, which odds per token do not know; a draft that held to its end lets the next one be twice as long, and one
 that did not makes it shorter by a tenth."""
