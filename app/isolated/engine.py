@@ -230,9 +230,11 @@ class IsolatedEngine:
 
     def ended(self, process: Process, ending: Ending) -> None:
         """See `app.isolated.process.Listener`."""
-        if process is not self._process:
-            return
-        current = self._requests.current
+        # Whoever starts a process has the lock until it is known here; some end before that.
+        with self._lock:
+            if process is not self._process:
+                return
+            current = self._requests.current
         if current is None:
             self._lose(None)
             self._emit(Notice(f"The engine process ended {ending.how}; the next answer loads the models anew."))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -29,6 +30,7 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
+from app.isolated.process import Process
 from app.worker import EngineWorker, Loader
 from tests.isolated.fake_process import MODULE, FakeJob, FakeLoader
 from tests.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
@@ -218,6 +220,18 @@ class TestDeath:
         lost = failed(harness.until(Failed)[-1])
 
         assert "The engine process ended while loading the models, " in lost.error.message
+
+    def test_a_child_that_ends_before_it_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class SlowToBeKnown(Process):
+            def __init__(self, *about: Any) -> None:
+                super().__init__(*about)
+                self._reader.join(1.0)
+
+        monkeypatch.setattr("app.isolated.engine.Process", SlowToBeKnown)
+        harness = Harness([sys.executable, "-c", "print('hello')"])
+        harness.engine.load(FakeLoader())
+
+        assert "The engine process ended" in failed(harness.until(Failed)[-1]).error.message
 
     def test_a_child_that_cannot_be_started(self, tmp_path: Path) -> None:
         harness = Harness([str(tmp_path / "missing")])

@@ -89,6 +89,13 @@ class PairList(VerticalScroll, can_focus=False):
     def on_resize(self) -> None:
         self._draw()
 
+    def on_mount(self) -> None:
+        # Details that turn out to have more lines push away what they belong to.
+        self.watch(self, "virtual_size", self._keep_in_view, init=False)
+
+    def _keep_in_view(self) -> None:
+        self.call_after_refresh(self._bring_into_view)
+
     @on(PairLine.Clicked)
     def _click(self, event: PairLine.Clicked) -> None:
         event.stop()
