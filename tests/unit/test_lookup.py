@@ -47,8 +47,15 @@ def test_tokens_assumed_ahead_count_as_said() -> None:
     assert (found.tokens, found.match_length) == ((5, 6), 4)
 
 
-def test_a_repetition_proposes_itself() -> None:
-    assert index(1, 2, 3, 1, 2, 3, 1, 2, 3).continuation((), 9).tokens == (1, 2, 3)
+def test_a_repetition_goes_on_repeating_itself() -> None:
+    again = index(1, 2, 3, 1, 2, 3, 1, 2, 3)
+
+    assert again.continuation((), 8).tokens == (1, 2, 3, 1, 2, 3, 1, 2)
+    assert again.continuation((1, 2), 5).tokens == (3, 1, 2, 3, 1)
+
+
+def test_what_was_said_twice_is_no_repetition_yet() -> None:
+    assert index(9, 1, 2, 3, 4, 5, 6, 1, 2, 3).continuation((), 9).tokens == (4, 5, 6, 1, 2, 3)
 
 
 def test_the_common_past_is_measured_up_to_its_bound() -> None:

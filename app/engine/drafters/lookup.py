@@ -96,7 +96,17 @@ class LookupIndex:
             place = self._earlier[place - 1]
         if best == _NONE:
             return NOTHING
-        return Continuation(tuple(tokens[best : best + limit]), best_length)
+        return Continuation(tuple(self._after(best, best_length, ahead, limit)), best_length)
+
+    def _after(self, place: int, match_length: int, ahead: Sequence[int], limit: int) -> Sequence[int]:
+        """What stands from a place on; a text that has repeated itself up to its end goes on repeating itself."""
+        after = self._tokens[place : place + limit]
+        if len(after) == limit:
+            return after
+        period = [*after, *ahead]
+        if match_length < len(period):
+            return after
+        return [period[i % len(period)] for i in range(limit)]
 
     def _common_past(self, place: int, past: Sequence[int]) -> int:
         """How many tokens before `place` agree with the end of `past`; the key's own agree already."""
