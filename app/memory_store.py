@@ -14,6 +14,7 @@ from typing import Any
 
 from app import json_file
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
+from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import Trial
 from app.engine.tuning.memory import Memory
@@ -25,16 +26,15 @@ log.addHandler(logging.NullHandler())
 
 def save(path: Path, memory: Memory) -> None:
     """Write a memory in one step; a disk that refuses is logged and costs the next run a measurement."""
-    profile, scale = memory.costs.profile, memory.costs.scale
+    # Today's clock and load are folded in, so that the next run starts from what was seen last.
+    profile = memory.costs.snapshot()
     raw = {
         "format": FORMAT,
-        # The scale is today's clock and load; it is folded in so that the next run starts from what was seen last.
-        "rows": {str(width): ns * scale for width, ns in profile.rows.items()},
-        "draft_ns": profile.draft_ns * scale,
+        "rows": profile.rows,
+        "draft_ns": profile.draft_ns,
         "switch_ns": profile.switch_ns,
-        "per_cell": profile.per_cell * scale,
-        "per_cell_row": profile.per_cell_row * scale,
-        "draft_prompt_ns": profile.draft_prompt_ns * scale,
+        "cells": profile.cells,
+        "draft_prompt_ns": profile.draft_prompt_ns,
         "gain": max(0.0, memory.gain),
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
@@ -68,8 +68,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         rows,
         draft_ns=_number(raw["draft_ns"]),
         switch_ns=_number(raw["switch_ns"]),
-        per_cell=_number(raw["per_cell"]),
-        per_cell_row=_number(raw["per_cell_row"]),
+        cells=_cells(raw.get("cells", {})),
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
     )
     return Memory(
@@ -81,6 +80,13 @@ def _memory(raw: dict[str, Any]) -> Memory:
         idle_answers=int(_number(raw.get("idle_answers", 0))),
         least_ns=_number(raw.get("least_ns", 0)),
     )
+
+
+def _cells(raw: dict[str, Any]) -> dict[int, float]:
+    cells = {int(width): _number(ns) for width, ns in raw.items()}
+    if cells and set(cells) != set(CONTEXT_WIDTHS):
+        raise ValueError("its costs of context are not told at the usual widths")
+    return cells
 
 
 def _table(make: Any, counts: Any) -> AcceptanceTable:

@@ -10,6 +10,8 @@ from app.engine.tuning.threads import ThreadTimes
 
 _BAR = 34
 _SHADES = " ░▒▓█"
+_LONG = 8_000
+"""Tokens of a long conversation."""
 
 
 def cost_lines(costs: CostModel, *, has_model: bool) -> list[str]:
@@ -43,7 +45,7 @@ def _pays(costs: CostModel, rows: int, *, has_model: bool) -> str:
     lookup = break_even(plain, batch, rows - 1, 0.0)
     text = f"look-up {_percent(lookup)}"
     if has_model:
-        text = f"model {_percent(break_even(plain, batch, rows - 1, costs.draft_ns))}   {text}"
+        text = f"model {_percent(break_even(plain, batch, rows - 1, costs.draft_ns(0)))}   {text}"
     return text
 
 
@@ -53,11 +55,11 @@ def _percent(share: float | None) -> str:
 
 def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
     """What the curve means, in sentences."""
-    plain = costs.target_ns(1, 0)
+    plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if has_model:
-        best = ceiling(costs, 0, LOOK_AHEAD, costs.draft_ns)
-        lines.append(f"A drafted token costs {costs.draft_ns / 1e6:.1f} ms, {costs.draft_ns / plain:.2f}x a plain one.")
+        best = ceiling(costs, 0, LOOK_AHEAD, draft)
+        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
         if best > 1.02:
             lines.append(f"With the draft model, nearly perfect drafts would reach {best:.1f}x; {_start(costs)}")
         else:
@@ -67,7 +69,17 @@ def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
         lines.append(f"Look-up in what was already said costs nothing and could reach {best:.1f}x.")
     else:
         lines.append("Look-up cannot win on this machine either: more rows cost as much as more tokens.")
+    if costs.profile.cells:
+        lines.append(_behind_context(costs, has_model=has_model))
     return lines
+
+
+def _behind_context(costs: CostModel, *, has_model: bool) -> str:
+    """What a long conversation changes."""
+    slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
+    best = ceiling(costs, _LONG, LOOK_AHEAD, costs.draft_ns(_LONG) if has_model else 0.0)
+    what = "drafts" if has_model else "look-up"
+    return f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and {what} could reach {best:.1f}x."
 
 
 def _start(costs: CostModel) -> str:
@@ -75,7 +87,7 @@ def _start(costs: CostModel) -> str:
     options = [
         (share, n)
         for n in range(1, LOOK_AHEAD + 1)
-        if (share := break_even(plain, costs.target_ns(n + 1, 0), n, costs.draft_ns)) is not None
+        if (share := break_even(plain, costs.target_ns(n + 1, 0), n, costs.draft_ns(0))) is not None
     ]
     share, n = min(options)
     return f"it starts to pay at {share:.0%} accepted, drafting {n} token{'s' if n > 1 else ''} a round."

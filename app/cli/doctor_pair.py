@@ -123,8 +123,8 @@ def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
     """A memory as the diagnosis wants it."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     return Measured(
-        rows={width: memory.costs.scale * ns for width, ns in memory.costs.profile.rows.items()},
-        draft_ns=memory.costs.draft_ns if with_draft else 0.0,
+        rows=memory.costs.rows_at(0),
+        draft_ns=memory.costs.draft_ns(0) if with_draft else 0.0,
         least_ns=memory.least_ns,
         accepted=sum(accepted for accepted, _ in counts),
         judged=sum(seen for _, seen in counts),

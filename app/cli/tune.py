@@ -19,7 +19,6 @@ from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
-from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
@@ -85,14 +84,13 @@ def _tune(
     _follow(calibration, "Measuring batches", cancel, status)
     assert pair.memory is not None
     if learned is not None:
-        # The costs are new; what was learned about the models' agreement still holds.
-        pair.memory = Memory(pair.memory.costs, learned.model, learned.lookup, least_ns=learned.least_ns)
+        pair.memory = learned.measured_anew(pair.memory.costs)
     pair.remember()
     heat = None
     if pair.drafter is not None and not getattr(args, "quick", False):
         trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
         _save(trace, getattr(args, "save_trace", None))
-        heat = heat_map(trace, pair.memory.costs.profile)
+        heat = heat_map(trace, pair.memory.costs.snapshot())
     status.clear()
     if getattr(args, "json", False):
         print(json.dumps(_as_json(pair, heat, times)))
@@ -152,6 +150,7 @@ def _as_json(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None) 
         "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.rows.items())},
         "draft_ms": profile.draft_ns / 1e6,
         "switch_ms": profile.switch_ns / 1e6,
+        "context_ns": {str(n): ns for n, ns in sorted(profile.cells.items())},
     }
     if times is not None:
         out["threads"] = {"generation": times.best.generation, "prompt": times.best.prompt}

@@ -194,8 +194,7 @@ def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Ca
             return None
         matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
-    profile = pair.memory.costs.profile
-    curve = Curve("measured", dict(profile.rows), profile.draft_ns)
+    curve = Curve.of(pair.memory.costs.snapshot())
     return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
 
 

@@ -165,8 +165,7 @@ def _oracle(ours: Ours, prompt: str, n_tokens: int) -> float:
         ours.run(prompt, None, n_tokens)
         text = ours.pair.target.tokens[len(prompt_tokens) :]
         trace = Trace("", "", tuple(prompt_tokens), tuple(text), (0,) * len(text), ((),) * len(text))
-    profile = ours.pair.memory.costs.profile
-    curve = Curve("", profile.rows, profile.draft_ns)
+    curve = Curve.of(ours.pair.memory.costs.snapshot())
     return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
 
 

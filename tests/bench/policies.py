@@ -20,7 +20,7 @@ from tests.replays import curves, traces
 
 def memory_for(curve: Curve) -> Memory:
     """What a first calibration of that machine would have found."""
-    return Memory(CostModel(CostProfile(dict(curve.rows), curve.draft)))
+    return Memory(CostModel(CostProfile(dict(curve.rows), curve.draft, cells=dict(curve.cells))))
 
 
 def automatic(memory: Memory, *, model: bool = True, lookup: bool = True) -> StrategyFactory:

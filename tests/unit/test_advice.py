@@ -63,3 +63,13 @@ def test_the_heat_map_holds_every_setting_and_names_the_best() -> None:
     lines = heat_map_lines(heat)
     assert len(lines) == 1 + 3 + 2
     assert lines[-1].startswith("Best fixed setting on this text: n_max 12, p_min 0.5,")
+
+
+def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
+    slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
+
+    assert verdict(slower, has_model=True)[-1] == (
+        "Behind 8,000 tokens a plain one takes 2.0x as long, and drafts could reach 1.0x."
+    )
+    assert "look-up could reach" in verdict(slower, has_model=False)[-1]
+    assert not any("Behind" in line for line in verdict(CPU, has_model=True))

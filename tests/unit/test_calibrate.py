@@ -155,8 +155,14 @@ def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:
 def test_what_a_long_context_costs_is_measured_where_there_is_time() -> None:
     profile, _ = measure(TimedModel({}, per_cell=1.0))
 
-    assert profile.per_cell == pytest.approx(1.0, rel=0.05)
-    assert profile.per_cell_row == pytest.approx(0.1, rel=0.05)
+    assert profile.cells == pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05)
+
+
+def test_of_several_passes_none_but_the_first_comes_before_the_context() -> None:
+    model = TimedModel({}, per_cell=1.0)
+    profile, _ = measure(model, passes=3, budget_ns=20_000)
+
+    assert profile.cells
 
 
 def test_the_draft_models_reading_speed_is_measured() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import pytest
 
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile, expand
@@ -9,7 +12,7 @@ from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile, expand
 STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
 
 
-def model(**changes: float) -> CostModel:
+def model(**changes: Any) -> CostModel:
     return CostModel(CostProfile({n: ms * 1e6 for n, ms in STAIRCASE.items()}, draft_ns=8e6, **changes))
 
 
@@ -33,9 +36,73 @@ def test_a_narrow_batch_never_costs_more_than_a_wider_one_filled_up() -> None:
 
 
 def test_the_cache_adds_to_every_batch() -> None:
-    costs = model(per_cell=1000.0, per_cell_row=10.0)
+    costs = model(cells={1: 1000.0, 8: 1700.0, 64: 3000.0})
 
-    assert costs.target_ns(4, 500) - costs.target_ns(4, 0) == pytest.approx(500 * (1000 + 4 * 10))
+    assert costs.target_ns(1, 500) - costs.target_ns(1, 0) == pytest.approx(500 * 1000)
+    assert costs.target_ns(4, 500) - costs.target_ns(4, 0) == pytest.approx(500 * 1300)
+    assert costs.padded_ns(2, 500) == pytest.approx(min(costs.target_ns(n, 500) for n in range(2, 65)))
+
+
+def test_a_long_context_slows_the_draft_model_too() -> None:
+    costs = model(cells={1: 2200.0, 8: 2200.0, 64: 2200.0})
+
+    assert costs.draft_ns(10_000) == pytest.approx(2 * costs.draft_ns(0))
+
+
+class TestContext:
+    """What a cached token costs is learned from batches that nobody chose for it."""
+
+    def true_ns(self, rows: int, n_past: int) -> float:
+        per_cell = {1: 6e3, 4: 24e3, 8: 48e3, 64: 200e3}
+        return STAIRCASE.get(rows, 400.0) * 1e6 + n_past * per_cell[rows]
+
+    def watch(self, costs: CostModel, lengths: Iterable[int], widths: Sequence[int]) -> None:
+        for i, n_past in enumerate(lengths):
+            rows = widths[i % len(widths)]
+            costs.observe_target(rows, n_past, self.true_ns(rows, n_past), switched=False)
+
+    def test_narrow_and_wide_batches_tell_it_from_the_speed(self) -> None:
+        costs = model()
+        self.watch(costs, range(3000, 4000, 5), (1, 8, 4))
+
+        for rows in (1, 4, 8):
+            assert costs.target_ns(rows, 4000) == pytest.approx(self.true_ns(rows, 4000), rel=0.1)
+            assert costs.target_ns(rows, 0) == pytest.approx(self.true_ns(rows, 0), rel=0.35)
+        assert costs.snapshot().cells[8] == pytest.approx(48e3, rel=0.3)
+
+    def test_a_text_that_repeats_itself_does_not_hide_what_a_single_row_costs(self) -> None:
+        costs = model()
+        self.watch(costs, range(0, 500, 5), (1, 8, 4))
+        self.watch(costs, range(500, 8000, 8), (8,))
+
+        assert costs.target_ns(1, 8000) == pytest.approx(self.true_ns(1, 8000), rel=0.25)
+
+    def test_after_a_long_prompt_single_rows_are_not_taken_for_a_slow_machine(self) -> None:
+        costs = model()
+        self.watch(costs, [8000] * 6, (1,))
+
+        assert costs.target_ns(1, 8000) == pytest.approx(self.true_ns(1, 8000), rel=0.1)
+        assert costs.target_ns(1, 0) < 1.5 * self.true_ns(1, 0)
+
+    def test_short_texts_say_nothing_about_it(self) -> None:
+        costs = model()
+        self.watch(costs, range(1, 40), (1, 8, 4))
+
+        assert costs.snapshot().cells == {}
+
+    def test_what_is_known_is_kept(self) -> None:
+        costs = model(cells={1: 6e3, 8: 48e3, 64: 200e3})
+        self.watch(costs, range(1, 40), (1, 8, 4))
+
+        assert costs.snapshot().cells == pytest.approx({1: 6e3, 8: 48e3, 64: 200e3}, rel=0.1)
+
+    def test_a_wide_batch_is_worth_a_try_behind_a_context_that_none_has_seen(self) -> None:
+        costs = model(cells={1: 6e3, 8: 48e3, 64: 384e3})
+        hoped = costs.target_ns(64, 4000)
+        costs.observe_target(64, 4000, hoped, switched=False)
+
+        assert hoped < costs.target_ns(64, 4000)
+        assert costs.target_ns(64, 7000) > costs.target_ns(64, 4000)
 
 
 def test_a_change_of_width_costs_extra() -> None:
@@ -100,9 +167,9 @@ def test_one_hiccup_changes_little() -> None:
 def test_the_cost_of_drafting_is_learned() -> None:
     costs = CostModel(CostProfile({1: 10e6}))
     for _ in range(60):
-        costs.observe_draft(3, 12e6)
+        costs.observe_draft(3, 0, 12e6)
 
-    assert costs.draft_ns == pytest.approx(4e6, rel=0.02)
+    assert costs.draft_ns(0) == pytest.approx(4e6, rel=0.02)
 
 
 def test_every_width_up_to_the_widest_has_a_cost() -> None:
@@ -114,6 +181,6 @@ def test_every_width_up_to_the_widest_has_a_cost() -> None:
 def test_a_cost_of_drafting_that_was_measured_wrong_is_known_after_a_few_drafts() -> None:
     costs = model()
     for _ in range(4):
-        costs.observe_draft(3, 48e6)
+        costs.observe_draft(3, 0, 48e6)
 
-    assert costs.draft_ns == pytest.approx(13e6, rel=0.1)
+    assert costs.draft_ns(0) == pytest.approx(13e6, rel=0.1)

@@ -16,18 +16,18 @@ def costs(row: float, draft: float) -> CostModel:
 
 class TestCeiling:
     def test_linear_costs_can_never_pay(self) -> None:
-        assert not can_pay(costs(row=1.0, draft=0.3), 0, 64, 3e6)
+        assert not can_pay(costs(row=1.0, draft=0.3), 0, 64)
 
     def test_free_rows_and_cheap_drafts_can(self) -> None:
         assert ceiling(costs(row=0.02, draft=0.05), 0, 64, 0.5e6) > 5
 
     def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
-        assert not can_pay(costs(row=0.02, draft=1.0), 0, 64, 10e6)
+        assert not can_pay(costs(row=0.02, draft=1.0), 0, 64)
 
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
-        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}))
+        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 
-        assert can_pay(model, 0, 64, 0.6e6)
+        assert can_pay(model, 0, 64)
 
 
 class TestTrial:
@@ -98,6 +98,16 @@ class TestLedger:
 
         assert tokens >= (Ledger.PROBE - 1.0) / Ledger.INTEREST
 
+    def test_drafts_that_cost_nothing_to_make_have_a_reserve(self) -> None:
+        ledger = Ledger()
+        while ledger.allows():
+            ledger.observe(1, 2.0, 1.0, drafted=True)
+
+        assert ledger.allows(free=True)
+        for _ in range(round(Ledger.RESERVE)):
+            ledger.observe(1, 2.0, 1.0, drafted=True)
+        assert not ledger.allows(free=True)
+
     @given(st.lists(st.tuples(st.integers(1, 9), st.floats(0.5, 12.0)), min_size=1, max_size=300))
     def test_no_stretch_of_an_answer_loses_more_than_the_cap_and_one_round(
         self, rounds: list[tuple[int, float]]
@@ -107,7 +117,7 @@ class TestLedger:
         worst = max(cost for _, cost in rounds)
         spent, emitted = 0.0, 0
         for tokens, cost in rounds:
-            if ledger.allows():
+            if ledger.allows(free=True):
                 ledger.observe(tokens, cost, 1.0, drafted=True)
                 spent, emitted = spent + cost, emitted + tokens
             else:
@@ -117,7 +127,9 @@ class TestLedger:
         for i, (spent_before, emitted_before) in enumerate(stretches):
             for spent_after, emitted_after in stretches[i + 1 :]:
                 n = emitted_after - emitted_before
-                assert spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + worst + 1e-9
+                assert (
+                    spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + Ledger.RESERVE + worst + 1e-9
+                )
 
     def test_it_starts_every_answer_with_the_same(self) -> None:
         ledger = Ledger()

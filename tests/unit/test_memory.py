@@ -15,11 +15,12 @@ from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 
 HOPELESS = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
+CELLS = {1: 2.0, 8: 3.0, 64: 4.0}
 GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
 def memory(rows: dict[int, float]) -> Memory:
-    return Memory(CostModel(CostProfile(dict(rows), draft_ns=100.0, per_cell=2.0)))
+    return Memory(CostModel(CostProfile(dict(rows), draft_ns=100.0, cells=CELLS)))
 
 
 def test_a_second_measurement_counts_where_it_is_lower() -> None:
@@ -40,7 +41,26 @@ def test_a_second_measurement_is_held_against_what_the_first_became() -> None:
 
     assert known.costs.scale == 1.0
     assert [known.costs.profile.rows[n] for n in (1, 2, 4)] == [2000.0, 3000.0, 8000.0]
-    assert (known.costs.profile.draft_ns, known.costs.profile.per_cell) == (200.0, 4.0)
+    assert (known.costs.profile.draft_ns, known.costs.profile.cells[8]) == (200.0, 6.0)
+
+
+def test_a_second_measurement_of_the_context_counts_in_terms_of_a_single_row() -> None:
+    known = memory(HOPELESS)
+
+    known.remeasure(CostProfile({1: 500.0, 2: 900.0}, cells={1: 1.0, 8: 5.0, 64: 9.0}))
+
+    assert known.costs.profile.cells == {1: 2.0, 8: 10.0, 64: 18.0}
+
+
+def test_other_costs_keep_what_was_learned_besides() -> None:
+    known = memory(HOPELESS)
+    known.model.observe([(0.9, 0, False)])
+    again = known.measured_anew(CostModel(CostProfile({1: 500.0, 2: 550.0})))
+    with_context = known.measured_anew(CostModel(CostProfile({1: 500.0}, cells={1: 7.0, 8: 8.0, 64: 9.0})))
+
+    assert again.model is known.model
+    assert again.costs.profile.cells == {1: 1.0, 8: 1.5, 64: 2.0}
+    assert with_context.costs.profile.cells[1] == 7.0
 
 
 def begin_answer(known: Memory, pair: FakePair) -> None:

@@ -30,7 +30,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 
     assert back is not None
     assert back.costs.target_ns(8, 0) == pytest.approx(memory.costs.target_ns(8, 0))
-    assert back.costs.draft_ns == pytest.approx(memory.costs.draft_ns)
+    assert back.costs.draft_ns(0) == pytest.approx(memory.costs.draft_ns(0))
     assert back.model.counts == memory.model.counts
     assert back.model.probability(0.5, 1) == memory.model.probability(0.5, 1)
     assert not back.trial.on

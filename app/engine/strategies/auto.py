@@ -83,8 +83,9 @@ class AutomaticDrafting:
         self._n_tokens = 0
         self._behind = 0
         self._caught_up = 0.0
-        self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT, memory.costs.draft_ns)
+        self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT)
         self._why_impossible = ""
+        self._n_past = 0
         self._expected = 0.0
         self._last_rows = 1
 
@@ -132,7 +133,7 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
-        if limit <= 0 or not self.memory.ledger.allows():
+        if limit <= 0 or not self.memory.ledger.allows(free=True):
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
         looked = self._lookup.alone()
@@ -146,7 +147,7 @@ class AutomaticDrafting:
         elif wanted:
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(proposal.products)
-            self._expected = value - rule.rate * self._n_drafted * self.memory.costs.draft_ns
+            self._expected = value - rule.rate * self._n_drafted * self.memory.costs.draft_ns(n_past)
             self._expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
         else:
             self._proposal = proposal = looked
@@ -188,7 +189,7 @@ class AutomaticDrafting:
         draft = self._drafter.draft(sequence, min(limit, self._stretch), judge)
         proposal.tokens = list(draft.tokens)
         self._n_drafted = len(draft)
-        self.memory.costs.observe_draft(len(draft), self._clock() - caught_up)
+        self.memory.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         self._lookup.extend(proposal, limit)
 
     # Prices
@@ -204,9 +205,12 @@ class AutomaticDrafting:
     def _model_wanted(self, n_past: int) -> bool:
         if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
             return False
+        if not self.memory.ledger.allows():
+            return False
         if self._pace.n_rounds % _RECONSIDER == 0:
+            self._n_past = n_past
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
-            self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT, self.memory.costs.draft_ns)
+            self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT)
         return self._can_pay
 
     def _may_try(self, n_past: int) -> bool:
@@ -234,9 +238,10 @@ class AutomaticDrafting:
         memory, costs = self.memory, self.memory.costs
         rows = len(round_.draft) + 1
         target_ns = round_.total_ns - round_.draft_ns
-        plain_ns = costs.target_ns(1, round_.n_past)
-        rate = self._rate(round_.n_past)
         costs.observe_target(rows, round_.n_past, target_ns, switched=rows != self._last_rows)
+        # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
+        plain_ns = target_ns if rows == 1 else costs.target_ns(1, round_.n_past)
+        rate = self._rate(round_.n_past)
         self._last_rows = rows
         self._label(round_)
         if self._drafter is not None and self._used_model:
@@ -294,7 +299,8 @@ class AutomaticDrafting:
         if self._proposal.tokens and self._last_rows > 1:
             return "look-up", f"the last {self._lookup.match_length} tokens were said before"
         if not memory.ledger.allows():
-            return "off", "drafts cost more than they brought lately"
+            lost = "drafts cost more than they brought lately"
+            return self._model_off(lost) if memory.ledger.allows(free=True) else ("off", lost)
         if self._drafter is None:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:
@@ -303,7 +309,7 @@ class AutomaticDrafting:
             return self._model_off("the draft model reads a long prompt only where nothing was said before")
         if not self._can_pay:
             if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
-                self._why_impossible = impossibility(memory.costs, MAX_DRAFT)
+                self._why_impossible = impossibility(memory.costs, self._n_past, MAX_DRAFT)
             return self._model_off(self._why_impossible)
         if not memory.trial.on:
             return self._model_off("drafts cost more than they brought; tried again from time to time")

@@ -88,14 +88,14 @@ def heat_map(
     p_min: Sequence[float] = GRID_P_MIN,
 ) -> HeatMap:
     """Play every fixed setting over one trace on a measured curve."""
-    curve = Curve("measured", dict(profile.rows), profile.draft_ns)
+    curve = Curve.of(profile)
     plain = plain_cost(trace, curve)
     depth = max(map(len, trace.confidences), default=0)
     n_max = tuple(n for n in n_max if n <= depth)
     speedups = tuple(
         tuple(plain / replay(trace, curve, fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
     )
-    memory = Memory(CostModel(CostProfile(dict(profile.rows), profile.draft_ns)))
+    memory = Memory(CostModel(CostProfile(dict(profile.rows), profile.draft_ns, cells=dict(profile.cells))))
 
     def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
         return AutomaticDrafting(memory, drafter, LookupIndex(), clock)

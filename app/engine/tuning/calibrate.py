@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
+from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile, expand
 from app.errors import Interrupted
 
@@ -25,7 +26,6 @@ _COMFORT = 0.25
 """Share of the budget that one width should take; what is expected to take longer is looked at less often."""
 _WARM = 0.9
 _WARM_UPS = 5
-_CONTEXT_WIDTHS = (1, 4)
 _CONTEXT_REPEATS = 3
 
 
@@ -69,39 +69,35 @@ def calibrate(
         yield from bench.warm_up(cache, cancelled)
     started = clock()
     bench.one()
-    draft_share = draft_prompt_share = 0.0
-    if draft is not None:
-        looks: list[float] = []
-        for _ in range(2):
-            _add(looks, lambda: bench.share(draft, 1))
-        draft_share = statistics.median(looks)
-        draft_prompt_share = bench.time(draft, len(text), 1) / len(text) / bench.one()
-        draft.rollback(0)
-    plan = [width for width in (*_OUTLINE, *QUICK_ORDER[1:] * passes) if width <= len(text)]
-    for done, width in enumerate(plan, start=1):
+    draft_share, draft_prompt_share = bench.draft_shares(draft) if draft is not None else (0.0, 0.0)
+    widths = [width for width in (*_OUTLINE, *QUICK_ORDER[1:]) if width <= len(text)]
+    again = [width for width in QUICK_ORDER[1:] * (passes - 1) if width <= len(text)]
+    essential = ESSENTIAL & set(widths)
+    cells: dict[int, float] = {}
+    for done, width in enumerate((*widths, *again)):
         spent = clock() - started
         late = spent > budget_ns
         if cancelled():
             raise Interrupted
-        if late and ESSENTIAL & set(plan) <= bench.shares.keys():
+        if late and essential <= bench.shares.keys():
             break
-        if late and (width not in ESSENTIAL or width in bench.shares):
+        if late and (width not in essential or width in bench.shares):
             continue
         times = _times(bench.expected(width), spent, budget_ns)
         if times or width not in bench.shares:
             bench.look(width, times=min(times, 1) if width in _OUTLINE else times)
-        yield max(done / len(plan), min(1.0, (clock() - started) / budget_ns))
+        if done == len(widths) - 1 and bench.fill_cost() < budget_ns - (clock() - started):
+            cells = bench.cells()
+        yield max((done + 1) / (len(widths) + len(again)), min(1.0, (clock() - started) / budget_ns))
+    target.rollback(0)
     plain = statistics.median(bench.ones)
-    profile = CostProfile(
-        rows={1: plain} | {width: plain * _settled(of) for width, of in sorted(bench.shares.items())},
+    return CostProfile(
+        rows={1: plain} | {width: plain * share for width, share in sorted(bench.settled().items())},
         draft_ns=plain * draft_share,
         switch_ns=statistics.median(bench.switches) if bench.switches else 0.0,
+        cells={width: plain * share for width, share in cells.items()},
         draft_prompt_ns=plain * draft_prompt_share,
     )
-    if _fill_cost(profile, text) < budget_ns - (clock() - started):
-        _measure_context(target, text, clock, profile)
-    target.rollback(0)
-    return profile
 
 
 def _times(look: float, spent: float, budget: float) -> int:
@@ -109,18 +105,6 @@ def _times(look: float, spent: float, budget: float) -> int:
     if spent > budget or look > _COMFORT * budget:
         return 0
     return 1 if spent > budget / 2 or 2 * look > _COMFORT * budget else 2
-
-
-def _settled(looks: Sequence[float]) -> float:
-    """What a width costs in single rows. Every batch reads all weights once, so less than one row is a disturbance."""
-    return max(1.0, statistics.median(looks))
-
-
-def _add(looks: list[float], look: Callable[[], float]) -> None:
-    """Look once more, and again where the first two do not agree."""
-    looks.append(look())
-    if len(looks) == 2 and max(looks) > _AGREE * min(looks):
-        looks.append(look())
 
 
 class _Bench:
@@ -167,8 +151,11 @@ class _Bench:
 
     def expected(self, width: int) -> float:
         """Nanoseconds that a look at a width should take, by those that were measured."""
-        known = {1: 1.0} | {of: _settled(shares) for of, shares in self.shares.items()}
-        return 2 * self.ones[-1] * (1.0 + expand(known, width)[width])
+        return 2 * self.ones[-1] * (1.0 + expand({1: 1.0} | self.settled(), width)[width])
+
+    def settled(self) -> dict[int, float]:
+        """What widths cost in single rows. Every batch reads all weights once, so less than one is a disturbance."""
+        return {width: max(1.0, statistics.median(shares)) for width, shares in self.shares.items()}
 
     def look(self, width: int, *, times: int) -> None:
         """Time a width.
@@ -183,8 +170,58 @@ class _Bench:
         shares = self.shares.setdefault(width, [])
         if not times:
             shares.append(self.time(self._target, width) / self.time(self._target, 1))
+        self._add(shares, self._target, width, times)
+
+    def draft_shares(self, draft: TokenCache) -> tuple[float, float]:
+        """What a drafted token and a prompt token cost in the draft model, in single rows of the target."""
+        shares: list[float] = []
+        self._add(shares, draft, 1, 2)
+        prompt = self.time(draft, len(self._text), 1) / len(self._text) / self.one()
+        draft.rollback(0)
+        return statistics.median(shares), prompt
+
+    def fill_cost(self) -> float:
+        """What it would take to fill the cache far enough to see the cost of context, in nanoseconds."""
+        widest = max(self.shares, default=1)
+        return _CONTEXT * self.ones[-1] * self.settled().get(widest, 1.0) / widest
+
+    def cells(self) -> dict[int, float]:
+        """What a token in the cache adds to batches, in single rows, from batches behind a long context.
+
+        Returns:
+            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short.
+        """
+        target, text = self._target, self._text
+        known = {1: 1.0} | {width: share for width, share in self.settled().items() if width in CONTEXT_WIDTHS}
+        plain = min(self.one() for _ in range(_CONTEXT_REPEATS))
+        target.rollback(0)
+        while len(target) + len(text) <= min(_CONTEXT, target.n_ctx // 2):
+            target.evaluate(text, 0)
+        length = len(target)
+        if not length or len(known) < 2:
+            return {}
+        grown = {}
+        for width, share in known.items():
+            least = min(self._behind(length, width) for _ in range(_CONTEXT_REPEATS))
+            grown[width] = max(0.0, least / plain - share) / length
+        line = expand(grown, CONTEXT_WIDTHS[-1])
+        return {width: line[width] for width in CONTEXT_WIDTHS}
+
+    def _behind(self, length: int, width: int) -> float:
+        """Nanoseconds of one batch behind what the target's cache holds."""
+        before = self._clock()
+        self._target.evaluate(self._text[:width], width)
+        self._target.logits(0)
+        spent = float(self._clock() - before)
+        self._target.rollback(length)
+        return spent
+
+    def _add(self, shares: list[float], cache: TokenCache, width: int, times: int) -> None:
+        """Look so often, and once more where the first two looks do not agree."""
         for _ in range(times):
-            _add(shares, lambda: self.share(self._target, width))
+            shares.append(self.share(cache, width))
+            if len(shares) == 2 and max(shares) > _AGREE * min(shares):
+                shares.append(self.share(cache, width))
 
     def share(self, cache: TokenCache, width: int) -> float:
         """The cost of a width in a cache, in single rows of the target timed right before."""
@@ -196,35 +233,6 @@ class _Bench:
         if cache is self._target:
             self.switches.append(max(0.0, changed - same))
         return min(changed, same)
-
-
-def _fill_cost(profile: CostProfile, text: Sequence[int]) -> float:
-    """What it would take to fill the cache far enough to see the cost of context."""
-    widest = max(profile.rows)
-    return _CONTEXT * profile.rows[widest] / widest
-
-
-def _measure_context(target: TokenCache, text: Sequence[int], clock: Clock, profile: CostProfile) -> None:
-    """Add what a token in the cache costs a batch, from batches of two widths behind a long context."""
-    target.rollback(0)
-    while len(target) + len(text) <= min(_CONTEXT, target.n_ctx // 2):
-        target.evaluate(text, 0)
-    length = len(target)
-    if not length:
-        return
-    grown = {}
-    for width in _CONTEXT_WIDTHS:
-        times = []
-        for _ in range(_CONTEXT_REPEATS):
-            before = clock()
-            target.evaluate(text[:width], width)
-            target.logits(0)
-            times.append(clock() - before)
-            target.rollback(length)
-        grown[width] = max(0.0, min(times) - profile.rows.get(width, min(times))) / length
-    narrow, wide = _CONTEXT_WIDTHS
-    profile.per_cell_row = max(0.0, (grown[wide] - grown[narrow]) / (wide - narrow))
-    profile.per_cell = max(0.0, grown[narrow] - narrow * profile.per_cell_row)
 
 
 assert set(QUICK_ORDER) == set(PROFILE_WIDTHS)

@@ -3,9 +3,10 @@
 The cost of a batch of m rows is a staircase, not a line: kernels work in groups, so four rows can cost less than
 three, and nothing here assumes otherwise. Model (all in nanoseconds, L tokens in the cache):
 
-    T(m; L) = scale * (rows[m] + L * (per_cell + m * per_cell_row)) + switch  if the width differs from the last one
+    T(m; L) = scale * (rows[m] + L * cells[m]) + switch  if the width differs from the last one
 
-`scale` follows clocks, heat and other load within a few rounds; `rows` follows slowly, by robust means per width.
+`scale` follows clocks, heat and other load within a few rounds, `cells` what a cached token costs, where it shows;
+`rows` follows slowly, by robust means per width.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from app.engine.tuning.attribution import CONTEXT_WIDTHS, SURPRISING, Attribution, guess, weights
 from app.engine.types import MAX_DRAFT
 
 MAX_ROWS = MAX_DRAFT + 1
@@ -24,11 +26,9 @@ MAX_ROWS = MAX_DRAFT + 1
 PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
 """Widths worth measuring: every small one, then both sides of the steps that kernels are known to have."""
 
-_SCALE_GAIN = 0.2
-_SCALE_CLIP = math.log(1.25)
 _ROW_CLIP = 1.25
 _SHIFT = 3
-"""Single rows in a row, all off by more than the clip in the same direction, that are no disturbance but another speed:
+"""Single rows in a row, all off by more than noise in the same direction, that are no disturbance but another speed:
 other programs came or went, and so did threads. It is taken over at once, else drafts would be judged by old times.
 Wider batches do not tell: where text repeats itself, many of them follow each other, and what one costs behind a long
 context is known less well."""
@@ -40,10 +40,15 @@ _FIRST_LOOK = 2
 """Batches after which a width that was only guessed from its neighbours counts as measured."""
 _CALIBRATION_WEIGHT = 2.0
 """Batches or drafts that a measured cost counts for when it is seen again; one bad moment must not decide for long."""
-_TRUSTED = 8
 _NOTICEABLE = 0.005
 """Share of a cost that it must have moved by for the others between it and its neighbours to be reckoned anew: that
 takes longer than all the rest of a round."""
+_WIDE = 32
+_HOPE = 0.65
+"""What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower ones tell, until
+such a batch was seen behind a context half as long: many rows have kernels of their own (llama.cpp's attention on two
+cores takes 0.4 to 0.6 a row from 64 rows on), and what is thought dear is never tried."""
+_WEIGHTS = [weights(width) for width in range(MAX_ROWS + 1)]
 
 
 @dataclass(slots=True)
@@ -54,16 +59,15 @@ class CostProfile:
         rows: Nanoseconds of a target batch by width, at an empty cache, with the width of the batch before.
         draft_ns: Nanoseconds of one drafted token.
         switch_ns: What a change of width adds.
-        per_cell: Nanoseconds that each token in the cache adds to a batch.
-        per_cell_row: What it adds per row besides.
+        cells: Nanoseconds that each token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; empty while
+            nobody knows.
         draft_prompt_ns: Nanoseconds of one prompt token in the draft model.
     """
 
     rows: dict[int, float]
     draft_ns: float = 0.0
     switch_ns: float = 0.0
-    per_cell: float = 0.0
-    per_cell_row: float = 0.0
+    cells: dict[int, float] = field(default_factory=dict)
     draft_prompt_ns: float = 0.0
 
 
@@ -82,9 +86,16 @@ class CostModel:
     _drafts: int = 0
     _surprises: deque[float] = field(default_factory=lambda: deque(maxlen=_SHIFT))
     _table: list[float] = field(default_factory=list)
+    _cells: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
+    _padded_for: int = -1
+    _wide_behind: int = 0
+    _attribution: Attribution = field(init=False)
 
     def __post_init__(self) -> None:
+        known = [self.profile.cells[width] for width in CONTEXT_WIDTHS] if self.profile.cells else None
+        self._attribution = Attribution(self.profile.rows[1], known)
+        self._cells = known or guess(self.profile.rows[1])
         self._rebuild()
 
     def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
@@ -95,24 +106,43 @@ class CostModel:
 
     def padded_ns(self, rows: int, n_past: int) -> float:
         """The cost of the cheapest batch of at least `rows` rows: where wider is cheaper, it can be filled up."""
-        return self.scale * (self._padded[rows] + self._context_ns(rows, n_past))
+        if self._padded_for != n_past:
+            self._padded = envelope([ns + self._context_ns(width, n_past) for width, ns in enumerate(self._table)])
+            self._padded_for = n_past
+        return self.scale * self._padded[rows]
 
-    @property
-    def draft_ns(self) -> float:
-        """Expected nanoseconds of one drafted token."""
-        return self.scale * self.profile.draft_ns
+    def draft_ns(self, n_past: int) -> float:
+        """Expected nanoseconds of one drafted token: a long context slows a draft model like a row of the target."""
+        return self.scale * self.profile.draft_ns * (1.0 + self._context_ns(1, n_past) / self._table[1])
+
+    def rows_at(self, n_past: int) -> dict[int, float]:
+        """Expected nanoseconds of every width that was measured, over `n_past` cached tokens."""
+        return {width: self.target_ns(width, n_past) for width in sorted(self.profile.rows)}
+
+    def snapshot(self) -> CostProfile:
+        """What is known now, as a profile that was measured at the present speed of the machine."""
+        old, scale = self.profile, self.scale
+        cells = dict(zip(CONTEXT_WIDTHS, self._cells, strict=True)) if self._attribution.knows_context else {}
+        return CostProfile(
+            {width: ns * scale for width, ns in old.rows.items()},
+            draft_ns=old.draft_ns * scale,
+            switch_ns=old.switch_ns,
+            cells={width: ns * scale for width, ns in cells.items()},
+            draft_prompt_ns=old.draft_prompt_ns * scale,
+        )
 
     def observe_target(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
         """Learn from one target batch, everything around it included."""
+        if rows > _WIDE:
+            self._wide_behind = max(self._wide_behind, n_past)
         expected = self.target_ns(rows, n_past, switched=switched)
         surprise = math.log(max(ns, 1.0) / max(expected, 1.0))
-        seen = self._seen[rows] = self._seen.get(rows, 0) + 1
-        # A width that was hardly seen says more about its own cost than about the machine's speed.
-        trust = 1.0 if rows == 1 else min(1.0, seen / _TRUSTED)
         if rows == 1 and (shift := self._shift(surprise)):
-            self.scale *= math.exp(shift)
+            self._attribution.doubt_speed(shift)
+            self._attribute(rows, n_past, shift)
             return
-        self.scale *= math.exp(trust * _SCALE_GAIN * max(-_SCALE_CLIP, min(_SCALE_CLIP, surprise)))
+        self._attribute(rows, n_past, surprise)
+        seen = self._seen[rows] = self._seen.get(rows, 0) + 1
         if switched:
             plain = self.target_ns(rows, n_past)
             # A change of width is far below a step of the staircase; more is something else.
@@ -120,9 +150,10 @@ class CostModel:
             extra = max(0.0, min(ns - plain, bound))
             self.profile.switch_ns += _SWITCH_GAIN * (extra - self.profile.switch_ns)
             ns -= self.profile.switch_ns
-        base = ns / self.scale - self._context_ns(rows, n_past)
+        context = self._context_ns(rows, n_past)
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
-        recent.append(base)
+        # Every batch reads all weights, so what is left for them is no less than half a row.
+        recent.append(max(ns / self.scale - context, 0.5 * self._table[1]))
         if len(recent) >= _FIRST_LOOK:
             known = self.profile.rows.get(rows, self._table[rows])
             learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
@@ -131,14 +162,25 @@ class CostModel:
             usual = statistics.median(recent)
             if rows == 1:
                 usual = max(known / _ROW_CLIP, min(_ROW_CLIP * known, usual))
-            self.profile.rows[rows] = known = known + gain * (usual - known)
+            # Where most of the time goes into the context, the rest says little about the row.
+            self.profile.rows[rows] = known = known + gain * known / (known + context) * (usual - known)
             if abs(known - self._table[rows]) > _NOTICEABLE * known:
                 self._rebuild()
+
+    def _attribute(self, rows: int, n_past: int, surprise: float) -> None:
+        """Let the speed and the cost of the context take their shares of a surprise."""
+        expected = self._table[rows] + self._context_ns(rows, n_past)
+        cached = [n_past * weight / expected for weight in _WEIGHTS[rows]]
+        n_seen = self._seen.get(rows, 0) if rows > 1 else None
+        speed, *cells = self._attribution.gains(surprise, cached, n_seen)
+        self.scale *= math.exp(speed * surprise)
+        for i, gain in enumerate(cells):
+            self._cells[i] = max(0.0, self._cells[i] + gain * surprise)
 
     def _shift(self, surprise: float) -> float:
         """By how much the speed has changed, as the logarithm of a factor; 0 if it has not."""
         self._surprises.append(surprise)
-        inside = min(self._surprises) <= _SCALE_CLIP and max(self._surprises) >= -_SCALE_CLIP
+        inside = min(self._surprises) <= SURPRISING and max(self._surprises) >= -SURPRISING
         if inside or len(self._surprises) < _SHIFT:
             return 0.0
         mildest = min(self._surprises, key=abs)
@@ -147,10 +189,10 @@ class CostModel:
         self._recent.clear()
         return mildest
 
-    def observe_draft(self, n_tokens: int, ns: float) -> None:
+    def observe_draft(self, n_tokens: int, n_past: int, ns: float) -> None:
         """Learn from `n_tokens` drafted one after the other."""
         if n_tokens:
-            per_token = ns / n_tokens / self.scale
+            per_token = ns / n_tokens * self._table[1] / self.target_ns(1, n_past)
             if not self.profile.draft_ns:
                 self.profile.draft_ns = per_token
             clipped = min(per_token, 3 * self.profile.draft_ns)
@@ -159,11 +201,12 @@ class CostModel:
             self.profile.draft_ns += gain * (clipped - self.profile.draft_ns)
 
     def _context_ns(self, rows: int, n_past: int) -> float:
-        return n_past * (self.profile.per_cell + rows * self.profile.per_cell_row)
+        ns = n_past * sum(weight * ns for weight, ns in zip(_WEIGHTS[rows], self._cells, strict=True))
+        return _HOPE * ns if rows > _WIDE and n_past > 2 * self._wide_behind else ns
 
     def _rebuild(self) -> None:
         self._table = expand(self.profile.rows, MAX_ROWS)
-        self._padded = envelope(self._table)
+        self._padded_for = -1
 
 
 def envelope(costs: Sequence[float]) -> list[float]:

@@ -30,18 +30,18 @@ def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float
     return best
 
 
-def can_pay(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> bool:
-    """Whether drafting could win enough on these costs to be tried."""
-    return ceiling(costs, n_past, n_max, draft_ns) > WORTHWHILE
+def can_pay(costs: CostModel, n_past: int, n_max: int) -> bool:
+    """Whether drafting with the draft model could win enough on these costs to be tried."""
+    return ceiling(costs, n_past, n_max, costs.draft_ns(n_past)) > WORTHWHILE
 
 
-def impossibility(costs: CostModel, n_max: int) -> str:
+def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
     """Why no draft can win, as a clause that names the measured costs."""
-    plain = costs.target_ns(1, 0)
+    plain, two, draft_ns = costs.target_ns(1, n_past), costs.target_ns(2, n_past), costs.draft_ns(n_past)
     return (
-        f"checking two tokens at once takes {costs.target_ns(2, 0) / plain:.1f}x the time of one here and drafting "
-        f"one {costs.draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
-        f"{ceiling(costs, 0, n_max, costs.draft_ns):.2f}x"
+        f"checking two tokens at once takes {two / plain:.1f}x the time of one here and drafting "
+        f"one {draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
+        f"{ceiling(costs, n_past, n_max, draft_ns):.2f}x"
     )
 
 
@@ -126,13 +126,15 @@ class Ledger:
 
     A round that drafted adds tokens * plain - cost; a plain token adds `INTEREST`. The balance is capped, and at zero
     drafting stops until a probe is affordable. Over any stretch of n tokens the time is then at most
-    plain * (1 + INTEREST) * n + CAP plain tokens + one round.
+    plain * (1 + INTEREST) * n + CAP + RESERVE plain tokens + one round.
     """
 
     CAP = 10.0
     START = 5.0
     INTEREST = 0.01
     PROBE = 1.0
+    RESERVE = 2.0
+    """What is left to drafts that cost nothing to make, when those of a draft model have used up all else."""
 
     balance: float = START
     blocked: bool = False
@@ -141,9 +143,9 @@ class Ledger:
         """Start an answer: what another text brought is not there to be lost on this one."""
         self.balance, self.blocked = self.START, False
 
-    def allows(self) -> bool:
-        """Whether a round may be risked."""
-        return not self.blocked
+    def allows(self, *, free: bool = False) -> bool:
+        """Whether a round may be risked; `free` drafts may go into the reserve."""
+        return self.balance > -self.RESERVE if free else not self.blocked
 
     def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
         """Book one round."""

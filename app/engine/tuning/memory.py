@@ -47,6 +47,14 @@ class Memory:
         """
         return self.idle_answers in self.SECOND_LOOKS
 
+    def measured_anew(self, costs: CostModel) -> Memory:
+        """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
+        profile, old = costs.profile, self.costs.snapshot()
+        if not profile.cells:
+            faster = profile.rows[1] / old.rows[1]
+            costs = CostModel(replace(profile, cells={width: faster * ns for width, ns in old.cells.items()}))
+        return Memory(costs, self.model, self.lookup, least_ns=self.least_ns)
+
     def keep_least(self) -> None:
         """Note what a plain step takes now, if that is less than ever before."""
         now = self.costs.target_ns(1, 0)
@@ -54,19 +62,17 @@ class Memory:
 
     def remeasure(self, profile: CostProfile) -> None:
         """Take the costs of a second measurement where they are lower: other work only ever adds."""
-        scale, old = self.costs.scale, self.costs.profile
         # Single rows were seen in every plain step since; the rest counts in terms of them, as it was measured.
-        plain = old.rows[1] * scale
+        old = self.costs.snapshot()
+        plain = old.rows[1]
         now = plain / profile.rows[1]
-        rows = {width: ns * scale for width, ns in old.rows.items()}
-        rows |= {width: min(now * ns, rows.get(width, math.inf)) for width, ns in profile.rows.items()}
+        rows = old.rows | {width: min(now * ns, old.rows.get(width, math.inf)) for width, ns in profile.rows.items()}
         self.costs = CostModel(
             replace(
                 old,
                 rows=rows | {1: plain},
-                draft_ns=min(old.draft_ns * scale, now * profile.draft_ns),
-                draft_prompt_ns=min(old.draft_prompt_ns * scale, now * profile.draft_prompt_ns),
-                per_cell=old.per_cell * scale,
-                per_cell_row=old.per_cell_row * scale,
+                draft_ns=min(old.draft_ns, now * profile.draft_ns),
+                draft_prompt_ns=min(old.draft_prompt_ns, now * profile.draft_prompt_ns),
+                cells={width: now * ns for width, ns in profile.cells.items()} or old.cells,
             )
         )

@@ -7,13 +7,13 @@ is the least time in which the same drafts could have served, their acceptance k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.engine.cache import common_prefix
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
 from app.engine.strategies.fixed import FixedDrafting
-from app.engine.tuning.curve import MAX_ROWS, envelope, expand
+from app.engine.tuning.curve import MAX_ROWS, CostProfile, envelope, expand
 from app.engine.tuning.trace import Trace
 from app.engine.types import Draft, DraftParams, Round
 
@@ -31,16 +31,27 @@ class Curve:
         rows: Cost of a target batch by width, any unit.
         draft: Cost of one drafted token.
         overhead: Cost of a round besides.
+        cells: Cost that a token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; none if empty.
     """
 
     name: str
     rows: dict[int, float]
     draft: float
     overhead: float = 0.0
+    cells: dict[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, profile: CostProfile) -> Curve:
+        """The machine as it was measured."""
+        return cls("measured", dict(profile.rows), profile.draft_ns, cells=dict(profile.cells))
 
     def costs(self) -> list[float]:
         """Cost of every width up to `MAX_ROWS`; index 0 is unused."""
         return expand(self.rows, MAX_ROWS)
+
+    def cell_costs(self) -> list[float]:
+        """What a cached token adds to every width up to `MAX_ROWS`; index 0 is unused."""
+        return expand(self.cells, MAX_ROWS) if self.cells else [0.0] * (MAX_ROWS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         spent += cost
         now += cost * disturb()
 
-    costs = curve.costs()
+    costs, cells = curve.costs(), curve.cell_costs()
     strategy = make(PlayedDraft(trace, curve.draft, advance), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
@@ -130,7 +141,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         started = now
         draft = strategy.propose(sequence, min(end - len(sequence) - 1, MAX_ROWS - 1))
         drafted_in = now - started
-        advance(costs[len(draft) + 1] + curve.overhead)
+        advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1] + curve.overhead)
         ahead = trace.text[len(sequence) - len(trace.prompt) :]
         accepted = common_prefix(draft.tokens, ahead)
         tokens = ahead[: accepted + 1]
@@ -145,7 +156,8 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
 
 def plain_cost(trace: Trace, curve: Curve) -> float:
     """What the answer takes without drafting."""
-    return (len(trace.text) - 1) * (curve.costs()[1] + curve.overhead)
+    n, single = len(trace.text) - 1, curve.costs()[1] + curve.overhead
+    return n * single + curve.cell_costs()[1] * sum(range(len(trace.prompt), len(trace.prompt) + n))
 
 
 def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft: bool = False) -> float:
@@ -162,13 +174,15 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft:
         lookup: Let a look-up, which costs nothing, take part.
         free_draft: Price the draft model at nothing, to tell its cost from its quality.
     """
-    padded = envelope(curve.costs())
+    costs, cells = curve.costs(), curve.cell_costs()
     draft = 0.0 if free_draft else curve.draft
     n_text = len(trace.text)
     looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
     for t in range(n_text - 1, 0, -1):
         room = min(n_text - t - 1, MAX_ROWS - 1)
+        n_past = len(trace.prompt) + t - 1
+        padded = envelope([cost + n_past * cell for cost, cell in zip(costs, cells, strict=True)])
         best[t] = curve.overhead + min(
             m * draft + padded[n + 1] + best[t + n + 1]
             for m in range(min(trace.matches[t - 1], room) + 1)

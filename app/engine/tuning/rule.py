@@ -56,10 +56,10 @@ class Rule:
         k = len(products)
         tokens = 1.0 + sum(products)
         product = products[-1] if products else 1.0
-        best = float("-inf")
+        best, draft_ns = float("-inf"), self.costs.draft_ns(self.n_past)
         for j in range(1, min(LOOK_AHEAD, limit - k) + 1):
             product *= survival
             tokens += product
-            cost = self.costs.padded_ns(k + j + 1, self.n_past) + j * self.costs.draft_ns
+            cost = self.costs.padded_ns(k + j + 1, self.n_past) + j * draft_ns
             best = max(best, tokens - self.rate * cost)
         return best

@@ -1,0 +1,120 @@
+"""What a surprising time is put down to: the machine's speed, or what the context costs.
+
+The two look alike in any one batch. They are told apart as a Kalman filter does it, by what else is known of each: the
+speed wanders, so only its last moments count, and it moves every width alike; what a cached token costs stays as it
+is, and weighs more the longer the context and the wider the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from app.engine.types import MAX_DRAFT
+
+CONTEXT_WIDTHS = (1, 8, MAX_DRAFT)
+"""Widths at which the cost of a cached token is told; between them it lies on the line. Processors attend row by row,
+other devices read the cache once for all rows, and both have other kernels for wide batches."""
+
+_NOISE = 0.06
+"""Standard deviation of a batch's time, as a share of it. Here and below: of this machine's recorded rounds."""
+SURPRISING = math.log(1.25)
+"""A surprise that is more than noise."""
+_WANDER = 0.0134
+"""By how much the speed wanders from one batch to the next, as a share of it. With `_NOISE`, a fifth of a surprise
+behind an empty cache becomes speed."""
+_UNSEEN = 0.19
+"""A width seen n times is known to within this share over the root of n; that says more about it than about all."""
+_COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
+"""What a cached token may cost, in single rows of an empty cache: for all rows together, for each of them, and by which
+share a width may differ from that. A model of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5
+billion 1.9e-4 (Q4_0) and 7e-5 (BF16), large ones and graphics cards less."""
+_GUESS = 1e-4
+"""Single rows that a cached token is taken to cost each row until something is known. Where a first measurement has no
+time to find out, a processor computes."""
+_SURE = 0.3
+_LEAST = 1e-6
+
+
+def guess(plain_ns: float) -> list[float]:
+    """What a cached token may cost at each of `CONTEXT_WIDTHS`, before anything was seen."""
+    return [_GUESS * plain_ns * width for width in CONTEXT_WIDTHS]
+
+
+class Attribution:
+    """Shares out surprises; remembers only how uncertain everything is.
+
+    Args:
+        plain_ns: A single row behind an empty cache.
+        cells: Nanoseconds that a cached token adds at each of `CONTEXT_WIDTHS`, if that was ever measured.
+    """
+
+    def __init__(self, plain_ns: float, cells: Sequence[float] | None) -> None:
+        common, per_row = _COMMON, _PER_ROW
+        if cells is not None:
+            common = _SURE * max(_LEAST, cells[0] / plain_ns)
+            per_row = _SURE * max(_LEAST, cells[1] / plain_ns / CONTEXT_WIDTHS[1])
+        size = 1 + len(CONTEXT_WIDTHS)
+        self._covariance = [[0.0] * size for _ in range(size)]
+        self._covariance[0][0] = _settled()
+        for i, wide in enumerate(CONTEXT_WIDTHS, start=1):
+            for j, other in enumerate(CONTEXT_WIDTHS, start=1):
+                own = (_OWN * per_row * wide) ** 2 if i == j else 0.0
+                self._covariance[i][j] = (common**2 + per_row**2 * wide * other + own) * plain_ns**2
+        self._at_first = self._covariance[2][2]
+        self._was_known = cells is not None
+
+    @property
+    def knows_context(self) -> bool:
+        """Whether what was seen says what a cached token costs, or what was known before does."""
+        return self._was_known or self._covariance[2][2] < _SURE**2 * self._at_first
+
+    def doubt_speed(self, surprise: float) -> None:
+        """The speed may have changed by as much as a surprise, all at once."""
+        self._covariance[0][0] += surprise**2
+
+    def gains(self, surprise: float, cached: Sequence[float], n_seen: int | None) -> list[float]:
+        """Which part of a surprise each unknown takes.
+
+        Args:
+            surprise: The logarithm of measured over expected time. A large one may be a disturbance: it counts as a
+                less exact measurement.
+            cached: By how much one nanosecond more a cached token, at each of `CONTEXT_WIDTHS`, lengthens this batch,
+                as a share of its time.
+            n_seen: How often this width was seen before, or None for one whose cost is not in doubt.
+
+        Returns:
+            What it adds to the logarithm of the speed factor and to the nanoseconds at each of `CONTEXT_WIDTHS`, as
+            factors of the surprise.
+        """
+        covariance = self._covariance
+        covariance[0][0] += _WANDER**2
+        slopes = (1.0, *cached)
+        moved = [sum(c * slope for c, slope in zip(row, slopes, strict=True)) for row in covariance]
+        noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))
+        doubt = max(1.0, abs(surprise) / SURPRISING)
+        total = sum(slope * m for slope, m in zip(slopes, moved, strict=True)) + doubt * noise**2
+        gains = [m / total for m in moved]
+        for row, gain in zip(covariance, gains, strict=True):
+            for j, m in enumerate(moved):
+                row[j] -= gain * m
+        return gains
+
+
+def _settled() -> float:
+    """The uncertainty of the speed that `_WANDER` and `_NOISE` settle at."""
+    wander, noise = _WANDER**2, _NOISE**2
+    return (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
+
+
+def weights(width: int) -> tuple[float, ...]:
+    """How much of the cost at each of `CONTEXT_WIDTHS` a batch of `width` rows has."""
+    out = [0.0] * len(CONTEXT_WIDTHS)
+    upper = next((i for i, wide in enumerate(CONTEXT_WIDTHS) if wide >= width), len(CONTEXT_WIDTHS) - 1)
+    if upper == 0:
+        out[0] = 1.0
+    else:
+        low, high = CONTEXT_WIDTHS[upper - 1], CONTEXT_WIDTHS[upper]
+        out[upper] = min(1.0, (width - low) / (high - low))
+        out[upper - 1] = 1.0 - out[upper]
+    return tuple(out)
