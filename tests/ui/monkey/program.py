@@ -21,7 +21,7 @@ from app.errors import PairError, StoreError
 from app.events import Event
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp, make_app
+from app.ui.app import TandemApp
 from app.ui.keeping.keeper import Keeper
 from app.ui.messages.message import AnswerMessage
 from app.ui.pairs.setups import Choice, Inquiry, Job, Stage
@@ -114,7 +114,7 @@ class Program:
             return self.engine
 
         self.pairs = FakePairs()
-        self.app: TandemApp = make_app(
+        self.app = TandemApp(
             factory,
             no_loader,
             settings,
