@@ -41,7 +41,7 @@ class Asking:
         screen, session = self._screen, self._session
         if not session.can_ask_again:
             return
-        screen.steering.leave()
+        screen.tasks.leave()
         if as_said(screen.prompt.text.strip()) == question_of(session.asked or ""):
             screen.prompt.clear()
         request = session.ask_again()

@@ -18,7 +18,7 @@ def is_possible(chat: ChatScreen, action: str) -> bool | None:
         None if it would not and its key is shown all the same, dimmed; False hides it.
     """
     if action == "leave_task":
-        return chat.steering.has_task
+        return chat.tasks.has_task
     if action == "stop":
         return chat.session.phase is Phase.ANSWERING or chat.session.waiting is not None or None
     if action == "again":

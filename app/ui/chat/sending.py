@@ -35,8 +35,8 @@ class Sending:
     async def send(self, text: str) -> None:
         """Do what was asked for with Enter, whatever it is."""
         chat, session = self._chat, self._chat.session
-        if chat.steering.has_task:
-            await chat.steering.send(text)
+        if chat.tasks.has_task:
+            await chat.tasks.send(text)
             return
         chat.prompt.past.add(text)
         if is_command(text):
@@ -70,7 +70,7 @@ class Sending:
         """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
         chat = self._chat
         # What is written for something else than a prompt is not asked.
-        typed = "" if chat.steering.has_task else chat.prompt.whole.strip()
+        typed = "" if chat.tasks.has_task else chat.prompt.whole.strip()
         message = await self.message(typed, give_back=False) if typed else ""
         if message is None:
             return

@@ -32,8 +32,8 @@ class Unsent:
     def text(self) -> str:
         """What was typed and has not been put to the model."""
         screen = self._screen
-        if screen.steering.unsent is not None:
-            return screen.steering.unsent
+        if screen.tasks.unsent is not None:
+            return screen.tasks.unsent
         if screen.session.waiting is None:
             return screen.prompt.whole
         return as_typed(joined(screen.session.waiting, screen.prompt.whole))

@@ -32,7 +32,7 @@ class Whereabouts:
 
     async def _leave(self) -> None:
         screen, unsent = self._screen, self._screen.unsent
-        screen.steering.leave()
+        screen.tasks.leave()
         await screen.asking.take_back()
         await self._go_to(self._keeper.leave(unsent))
 
@@ -41,7 +41,7 @@ class Whereabouts:
         screen = self._screen
         if conversation is not None and conversation != self._keeper.conversation:
             unsent = screen.unsent
-            screen.steering.leave()
+            screen.tasks.leave()
             await screen.asking.take_back()
             if opened := self._keeper.open(conversation, unsent):
                 await self._go_to(opened)

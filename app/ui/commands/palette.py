@@ -69,7 +69,7 @@ class ConversationCommands:
         summary = self._keeper.summary(self._keeper.conversation)
         if summary is not None:
             hint = "Renaming the conversation: enter takes the title, esc leaves it as it was."
-            self._screen.steering.begin(hint, summary.title, self._take_title)
+            self._screen.tasks.begin(hint, summary.title, self._take_title)
 
     def unname(self) -> None:
         """Take the title that is made from what was said."""

@@ -23,6 +23,7 @@ from app.ui.chat.possible import is_possible
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import ChatSession, Phase
 from app.ui.chat.steering import Steering
+from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.unsent import Unsent
 from app.ui.chat.wanted import ConversationsWanted, PairsWanted, SettingsWanted
@@ -107,6 +108,7 @@ class ChatScreen(SturdyScreen[None], Even):
         self._compositor = NearCompositor()
         self.session = ChatSession(settings, live)
         self.keeper = keeper
+        self.tasks = Tasks(self)
         self.asking = Asking(self, engine, keeper)
         self.own_settings = OwnSettings(self, keeper, live)
         self.whereabouts = Whereabouts(self, keeper)
@@ -121,7 +123,7 @@ class ChatScreen(SturdyScreen[None], Even):
         self._ears = SharedEars(Hearing(self, keeper, changes))
         self.listener = Listener(bridge, self._ears, self.set_timer)
         self._unsent = Unsent(self, keeper)
-        self.steering = Steering(self, keeper, self.asking.start)
+        self.steering = Steering(self, keeper, self.asking.start, self.tasks)
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
@@ -176,7 +178,7 @@ class ChatScreen(SturdyScreen[None], Even):
         self.call_later(self.steering.go_on)
 
     def action_leave_task(self) -> None:
-        self.steering.leave()
+        self.tasks.leave()
 
     def action_choose(self) -> None:
         self.call_later(self.messages.step, -1)

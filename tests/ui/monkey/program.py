@@ -152,7 +152,7 @@ class Program:
             case Type(text):
                 self._type(text)
             case Word(text):
-                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.steering.has_task:
+                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.tasks.has_task:
                     self.home.words.append(text.strip())
                     self._type(text)
             case Paste(text, times):
