@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
-from app.request import AnswerRequest
+from app.ui.chat.asking import Asking
 from app.ui.chat.branches import Branches
+from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said, as_typed
 from app.ui.keeping.keeper import Keeper
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.speech import Speech, Wish
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class Steering:
@@ -28,17 +24,17 @@ class Steering:
     Args:
         screen: The chat.
         keeper: Has the conversation with its branches.
-        start: Puts a request to the engine.
+        asking: Puts prompts to the engine.
+        sending: Reads the files that a prompt names.
         tasks: What is written that is no prompt.
     """
 
-    def __init__(
-        self, screen: ChatScreen, keeper: Keeper, start: Callable[[AnswerRequest], None], tasks: Tasks
-    ) -> None:
+    def __init__(self, screen: Stage, keeper: Keeper, asking: Asking, sending: Sending, tasks: Tasks) -> None:
         self._screen = screen
         self._session = screen.session
         self._keeper = keeper
-        self._start = start
+        self._asking = asking
+        self._sending = sending
         self._branches = Branches(screen, keeper)
         self._tasks = tasks
 
@@ -83,7 +79,7 @@ class Steering:
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
         screen = self._screen
-        message = await screen.sending.message(text, give_back=False)
+        message = await self._sending.message(text, give_back=False)
         if message is None:
             return False
         screen.prompt.past.add(text)
@@ -93,7 +89,7 @@ class Steering:
             screen.prompt.restore(text)
             return True
         self._session.restart(opened.said)
-        screen.asking.ask(message)
+        self._asking.ask(message)
         speech = await screen.messages.reach(prompt)
         if speech is not None:
             await screen.messages.cut(speech)
@@ -127,7 +123,7 @@ class Steering:
             return
         self._tasks.leave()
         self._screen.prompt.focus()
-        self._start(self._session.go_back(opened.said, opened.asked))
+        self._asking.start(self._session.go_back(opened.said, opened.asked))
         await self._screen.messages.ask_again(asked)
         self._screen.hint.unseen(False)
 
@@ -153,7 +149,7 @@ class Steering:
         self._screen.prompt.focus()
         if as_said(self._screen.prompt.text.strip()) == question_of(opened.asked):
             self._screen.prompt.clear()
-        self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
+        self._asking.start(self._session.go_back(opened.said, opened.asked, opened.begun))
         await messages.go_on(answer)
         self._screen.hint.unseen(False)
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from app.chat.attached import joined
+from app.ui.chat.stage import Stage
 from app.ui.messages.speech import Speech
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Tasks:
         screen: The chat.
     """
 
-    def __init__(self, screen: ChatScreen) -> None:
+    def __init__(self, screen: Stage) -> None:
         self._screen = screen
         self._task: _Task | None = None
 

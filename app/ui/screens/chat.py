@@ -19,9 +19,10 @@ from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
-from app.ui.chat.possible import is_possible
+from app.ui.chat.possible import Possible
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import ChatSession, Phase
+from app.ui.chat.stage import Stage
 from app.ui.chat.steering import Steering
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
@@ -37,7 +38,6 @@ from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
-from app.ui.messages.list import MessageList
 from app.ui.messages.speech import Speech
 from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import PairService
@@ -46,8 +46,6 @@ from app.ui.prompt.included_line import IncludedLine
 from app.ui.prompt.input import PromptInput
 from app.ui.prompt.past_prompts import kept_prompts
 from app.ui.prompt.suggestions import Suggestions
-from app.ui.readouts.panel import ReadoutPanel
-from app.ui.readouts.state import Readouts
 from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.sturdy import SturdyScreen
 from app.ui.settings.chat_settings import ChatSettings
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
 
 
-class ChatScreen(SturdyScreen[None], Even):
+class ChatScreen(SturdyScreen[None], Stage, Even):
     """One conversation with one pair.
 
     Args:
@@ -81,13 +79,6 @@ class ChatScreen(SturdyScreen[None], Even):
     # Rows are for the conversation where there are few.
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
-    header = query_one(HeaderLine)
-    messages = query_one(MessageList)
-    hint = query_one(Hint)
-    workspace = query_one(Workspace)
-    sidebar = query_one(Sidebar)
-    panel = query_one(ReadoutPanel)
-    prompt = query_one(PromptInput)
     included = query_one(IncludedLine)
 
     class EventsArrived(Message):
@@ -104,26 +95,29 @@ class ChatScreen(SturdyScreen[None], Even):
         loads: bool = True,
         live: LiveSettings | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(ChatSession(settings, live), has_pairs=pairs is not None)
         self._compositor = NearCompositor()
-        self.session = ChatSession(settings, live)
         self.keeper = keeper
-        self.tasks = Tasks(self)
-        self.asking = Asking(self, engine, keeper)
-        self.own_settings = OwnSettings(self, keeper, live)
-        self.whereabouts = Whereabouts(self, keeper)
-        self.status = Readouts()
         self._pairs = pairs
         self._bridge = bridge
-        self.sending = Sending(self)
-        self.draft_switch = DraftSwitch(self, engine)
         self.tokens = TokenMode(self, engine)
+        self.draft_switch = DraftSwitch(self, engine)
+        self.own_settings = OwnSettings(self, keeper, live, self.draft_switch)
+        self.tasks = Tasks(self)
+        self.asking = Asking(self, engine, keeper, self.tasks)
+        self.sending = Sending(self, self.asking, self.tasks, lambda command, argument: command.run(self, argument))
+        self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
         changes = PairChanges(engine, self.session, loads=loads)
-        self.pair_loading = PairLoading(self, changes)
-        self._ears = SharedEars(Hearing(self, keeper, changes))
+        self.pair_loading = PairLoading(self, changes, self.asking)
+        self._unsent = Unsent(self, keeper, self.tasks)
+        self.whereabouts = Whereabouts(
+            self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading
+        )
+        self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
+        self._ears = SharedEars(
+            Hearing(self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading)
+        )
         self.listener = Listener(bridge, self._ears, self.set_timer)
-        self._unsent = Unsent(self, keeper)
-        self.steering = Steering(self, keeper, self.asking.start, self.tasks)
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
@@ -164,8 +158,7 @@ class ChatScreen(SturdyScreen[None], Even):
 
     def action_stop(self) -> None:
         if self.session.phase is Phase.ANSWERING:
-            self.status.stopping()
-            self.asking.cancel()
+            self.asking.stop()
         else:
             self.call_later(self.asking.take_back)
 
@@ -247,11 +240,6 @@ class ChatScreen(SturdyScreen[None], Even):
         self._unsent.changed()
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether there are pairs to choose from."""
-        return self._pairs is not None
-
-    @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
         return self._unsent.text
@@ -316,7 +304,7 @@ class ChatScreen(SturdyScreen[None], Even):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
-        return is_possible(self, action)
+        return self._is_possible(action)
 
     # What the engine says is told to `app.ui.chat.hearing`
 
@@ -328,8 +316,3 @@ class ChatScreen(SturdyScreen[None], Even):
     @on(EventsArrived)
     async def _on_events(self) -> None:
         await self.listener.listen()
-
-    def show_ready(self) -> None:
-        """Say that a prompt may come, if it may."""
-        if self.session.pair is not None:
-            self.status.ready(self.session.pair.n_ctx)
