@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.errors import UsageError
+from app.engine.types import AutoDraft
+from app.errors import AppError, UsageError
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.ui.chat.draft_switch import DraftSwitch
@@ -50,6 +51,19 @@ class OwnSettings:
             raise UsageError("There are no settings here.")
         self._live.set_own(name, value)
         self.changed()
+
+    def draft(self, mode: str) -> str:
+        """Draft the next answers or not, as "on", "off" and "auto" say; returns what that means, as a sentence.
+
+        Raises:
+            AppError: There is nothing to draft with, or no setting to change.
+        """
+        session = self._screen.session
+        if mode == "auto" and not isinstance(session.settings.drafting, AutoDraft):
+            self.set("draft.mode", "auto")
+        if not session.can_draft:
+            raise AppError(session.why_plain)
+        return self._draft_switch.turn(mode != "off")
 
     async def enter(self, settings: Mapping[str, object]) -> None:
         """Go on with a conversation's own settings; what in them does not count is said."""

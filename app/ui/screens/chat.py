@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
-from textual.containers import Horizontal
-from textual.getters import query_one
 from textual.message import Message
-from textual.widgets import Static
 
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
@@ -29,29 +25,23 @@ from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.unsent import Unsent
 from app.ui.chat.wanted import ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.chat.whereabouts import Whereabouts
-from app.ui.chat.workspace import Workspace
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keeping.keeper import Keeper
-from app.ui.keys.bar import KeyBar
 from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
 from app.ui.messages.speech import Speech
-from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.way_list import WayList
-from app.ui.prompt.included_line import IncludedLine
 from app.ui.prompt.input import PromptInput
 from app.ui.prompt.past_prompts import kept_prompts
 from app.ui.prompt.suggestions import Suggestions
-from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.sturdy import SturdyScreen
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.terminal.attention import Attention
 from app.ui.widgets.even import Even
-from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.near_draw import NearCompositor
 
@@ -79,8 +69,6 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
     # Rows are for the conversation where there are few.
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
-    included = query_one(IncludedLine)
-
     class EventsArrived(Message):
         """The engine has said something that should not wait."""
 
@@ -95,10 +83,8 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
         loads: bool = True,
         live: LiveSettings | None = None,
     ) -> None:
-        super().__init__(ChatSession(settings, live), has_pairs=pairs is not None)
+        super().__init__(ChatSession(settings, live), keeper, pairs)
         self._compositor = NearCompositor()
-        self.keeper = keeper
-        self._pairs = pairs
         self._bridge = bridge
         self.tokens = TokenMode(self, engine)
         self.draft_switch = DraftSwitch(self, engine)
@@ -118,19 +104,6 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
             Hearing(self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading)
         )
         self.listener = Listener(bridge, self._ears, self.set_timer)
-
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(self.session.settings.title)
-        yield Workspace(self.keeper, self.status)
-        if self._pairs is not None:
-            yield DownloadLine(self._pairs)
-        yield StatusLine(self.status)
-        yield (menu := Suggestions())
-        with Horizontal(id="entry"):
-            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
-            yield PromptInput(menu)
-        yield IncludedLine()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
