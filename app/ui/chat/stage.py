@@ -25,6 +25,7 @@ from app.ui.readouts.panel import ReadoutPanel
 from app.ui.readouts.state import Readouts
 from app.ui.readouts.status_line import StatusLine
 from app.ui.terminal.attention import Attention
+from app.ui.text import MARK
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -68,7 +69,7 @@ class Stage(Screen[None]):
         yield StatusLine(self.status)
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
-            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
+            yield Static(MARK, id="mark")
             yield PromptInput(menu)
         yield IncludedLine()
         yield KeyBar()
