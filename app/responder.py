@@ -14,10 +14,10 @@ from app.engine.text import Segment, TextStream
 from app.engine.types import (
     AutoDraft,
     Drafting,
+    DraftingStatus,
     DraftLost,
     DraftParams,
     FinishReason,
-    GenerationEvent,
     Origin,
     PromptProgress,
     Step,
@@ -77,61 +77,106 @@ def answer(
     try:
         pair.give_way()
         if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
-            # A stop while measuring leaves no memory; the answer below then ends before it begins.
-            with suppress(Interrupted):
-                for share in pair.calibrate(cancelled):
-                    yield Measuring(request_id, share)
-        strategy = _strategy(pair, request.drafting, clock)
+            yield from _measured(pair, request_id, cancelled)
+        answering = _Answering(pair, request_id, request, prompt, sampler, clock, drafts)
+        yield from answering.rounds(cancelled, inspected)
+        yield from answering.end()
+    finally:
+        sampler.close()
+
+
+def _must_measure(pair: LoadedPair) -> bool:
+    """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    memory = pair.memory
+    return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
+
+
+def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterator[Event]:
+    """Measure what batches cost here."""
+    # A stop while measuring leaves no memory; the answer behind it then ends before it begins.
+    with suppress(Interrupted):
+        for share in pair.calibrate(cancelled):
+            yield Measuring(request_id, share)
+
+
+class _Answering:
+    """One answer while it is given: what the engine does, in text.
+
+    Args:
+        pair: Who answers; measured, if it must be.
+        request_id: What the events carry as `request`.
+        request: What is to be answered, and how.
+        prompt: The same in tokens.
+        sampler: Chooses what comes next.
+        clock: Monotonic nanoseconds.
+        drafts: Read in every round: whether it may be drafted.
+    """
+
+    def __init__(
+        self,
+        pair: LoadedPair,
+        request_id: int,
+        request: AnswerRequest,
+        prompt: BuiltPrompt,
+        sampler: SeededSampler,
+        clock: Clock,
+        drafts: Callable[[], bool],
+    ) -> None:
         stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
-        collector = _Collector(pair.piece, stream, request.begun)
-        generator = Generator(pair.target, strategy, sampler, clock)
-        steps = generator.run(
-            Request(
-                prompt=prompt.tokens,
-                is_end=pair.is_end,
-                max_tokens=request.max_tokens,
-                observe=collector.observe,
-                cancelled=cancelled,
-                inspected=inspected,
-                drafts=drafts,
-            )
+        self._pair = pair
+        self._id = request_id
+        self._request = request
+        self._prompt = prompt
+        self._sampler = sampler
+        self._drafts = drafts
+        self._collector = _Collector(pair.piece, stream, request.begun)
+        self._strategy = _strategy(pair, request.drafting, clock)
+        self._generator = Generator(pair.target, self._strategy, sampler, clock)
+
+    def rounds(self, cancelled: Cancelled, inspected: Callable[[], bool]) -> Iterator[Event]:
+        """All rounds, as they end; see `answer`."""
+        asked = Request(
+            prompt=self._prompt.tokens,
+            is_end=self._pair.is_end,
+            max_tokens=self._request.max_tokens,
+            observe=self._collector.observe,
+            cancelled=cancelled,
+            inspected=inspected,
+            drafts=self._drafts,
         )
-        yield from _told(pair, request_id, steps, collector)
+        for event in self._generator.run(asked):
+            self._pair.give_way()
+            match event:
+                case PromptProgress(drafting, done, total):
+                    yield PromptProgressed(self._id, drafting, done, total)
+                case Step(stats=stats, status=status):
+                    yield StepCompleted(self._id, self._collector.take(), stats, status, _details(self._pair, event))
+                case DraftLost(reason=why):
+                    yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
+
+    def end(self) -> Iterator[Event]:
+        """The text that waited for what would follow it, and the answer as a whole."""
+        generator, collector = self._generator, self._collector
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
         if rest := collector.take():
-            yield StepCompleted(request_id, rest, generator.stats.snapshot(), strategy.status if drafts() else None)
-        if not generator.has_begun_drafting:
-            strategy = PlainDecoding()
+            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(self._strategy))
+        strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
         if isinstance(strategy, AutomaticDrafting):
-            pair.remember()
+            self._pair.remember()
         yield Finished(
-            request=request_id,
+            request=self._id,
             reason=reason,
             # Where the answer may go on, the space at its end belongs to it.
             text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
             reasoning=collector.reasoning.strip(),
             stats=generator.stats.snapshot(),
-            plan=_plan(strategy, request, sampler),
-            drafting=strategy.status if drafts() else None,
+            plan=_plan(strategy, self._request, self._sampler),
+            drafting=self._status(strategy),
         )
-    finally:
-        sampler.close()
 
-
-def _told(
-    pair: LoadedPair, request_id: int, steps: Iterator[GenerationEvent], collector: _Collector
-) -> Iterator[Event]:
-    """What the engine does, in text."""
-    for event in steps:
-        pair.give_way()
-        match event:
-            case PromptProgress(drafting, done, total):
-                yield PromptProgressed(request_id, drafting, done, total)
-            case Step(stats=stats, status=status):
-                yield StepCompleted(request_id, collector.take(), stats, status, _details(pair, event))
-            case DraftLost(reason=why):
-                yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
+    def _status(self, strategy: Strategy) -> DraftingStatus | None:
+        return strategy.status if self._drafts() else None
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
@@ -153,12 +198,6 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
         total_ns=seen.total_ns,
         plain_ns=pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
     )
-
-
-def _must_measure(pair: LoadedPair) -> bool:
-    """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
-    memory = pair.memory
-    return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
 
 def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:

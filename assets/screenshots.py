@@ -17,7 +17,7 @@ from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.cli.parser import build_parser
 from app.llama.cancel import CancelFlag
-from app.ui.app import make_app
+from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
@@ -53,7 +53,7 @@ async def _take(name: str, size: tuple[int, int], theme: str) -> None:
     settings = ChatSettings(
         options.pair.title, options.pair.sampling, options.drafting, options.system, options.max_tokens, options.stops
     )
-    app = make_app(lambda emit: EngineWorker(emit, CancelFlag()), PairLoader(options), settings, store=Store.in_memory)
+    app = TandemApp(lambda emit: EngineWorker(emit, CancelFlag()), PairLoader(options), settings, store=Store.in_memory)
     app.theme = theme
     try:
         async with app.run_test(size=size) as pilot:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from app.chat.transaction import transaction
 from app.errors import StoreError
 
 BUSY_S = 2.0
@@ -44,7 +45,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction, waiting for another writer. Raises StoreError; nothing is written then."""
-        with sentences(self.file), self._transaction() as db:
+        with sentences(self.file), transaction(self.connection) as db:
             yield db
 
     @contextmanager
@@ -53,22 +54,10 @@ class Database:
         with sentences(self.file, but_busy=True):
             self.connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             try:
-                with self._transaction() as db:
+                with transaction(self.connection) as db:
                     yield db
             finally:
                 self.connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self.connection
-            self.connection.execute("COMMIT")
-        finally:
-            if self.connection.in_transaction:
-                # SQLite has often rolled back by itself when a disk refuses.
-                with suppress(sqlite3.Error):
-                    self.connection.execute("ROLLBACK")
 
 
 def is_damage(error: sqlite3.Error) -> bool:

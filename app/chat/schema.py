@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from app.chat.transaction import transaction
 from app.errors import StoreError
 
 APPLICATION = 0x54616E64
@@ -76,8 +77,7 @@ def migrate(db: sqlite3.Connection) -> None:
     """
     if version_of(db) == len(MIGRATIONS):
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         version = version_of(db)
         if version == 0:
             db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -85,10 +85,6 @@ def migrate(db: sqlite3.Connection) -> None:
             for statement in statements:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
 
 
 def version_of(db: sqlite3.Connection) -> int:
@@ -126,8 +122,7 @@ def prepare_index(db: sqlite3.Connection) -> None:
     able = _has_trigrams(db)
     if able == (present >= _TRIGGERS.keys()):
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         for name in _TRIGGERS:
             db.execute(f"DROP TRIGGER IF EXISTS {name}")
         if able:
@@ -136,10 +131,6 @@ def prepare_index(db: sqlite3.Connection) -> None:
             db.execute("INSERT INTO found(found) VALUES ('rebuild')")
             for name, definition in _TRIGGERS.items():
                 db.execute(f"CREATE TRIGGER {name} {definition}")
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
 
 
 def has_index(db: sqlite3.Connection) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -87,37 +87,41 @@ class Search:
 
     def conversations(self, query: str, limit: int) -> tuple[Hit, ...]:
         """Conversations with a message, or a title, that holds every term; what was talked about last comes first."""
-        words = terms(query)
-        if not words:
-            return ()
-        source, given = self._matches(words)
-        rows = self._database.rows(
-            f"""
+        return self._hits(
+            query,
+            lambda matching: (
+                f"""
             SELECT c.id, c.title, h.message, coalesce(h.n, 0), coalesce(m.text, ''), coalesce(m.reasoning, '')
             FROM conversations c LEFT JOIN (
                 SELECT m.conversation AS conversation, max(m.id) AS message, count(*) AS n
-                {source} GROUP BY m.conversation
+                {matching} GROUP BY m.conversation
             ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
             WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR in_title(CAST(c.title AS BLOB)))
             ORDER BY c.updated DESC, c.id DESC LIMIT :limit
-            """,
-            {**given, "limit": limit},
+            """
+            ),
+            limit=limit,
         )
-        return tuple(_hit(row, words) for row in rows)
 
     def messages(self, conversation: int, query: str, limit: int) -> tuple[Hit, ...]:
         """The messages of one conversation that hold every term, oldest first, on whatever branch."""
+        return self._hits(
+            query,
+            lambda matching: f"""
+            SELECT c.id, c.title, m.id, 1, m.text, m.reasoning {matching} AND m.conversation = :conversation
+            ORDER BY m.id LIMIT :limit
+            """.replace("messages m", "messages m JOIN conversations c ON c.id = m.conversation"),
+            conversation=conversation,
+            limit=limit,
+        )
+
+    def _hits(self, query: str, sql: Callable[[str], str], **values: object) -> tuple[Hit, ...]:
+        """What a query finds; `sql` is given the FROM and WHERE of the messages `m` that hold every term."""
         words = terms(query)
         if not words:
             return ()
-        source, given = self._matches(words)
-        rows = self._database.rows(
-            f"""
-            SELECT c.id, c.title, m.id, 1, m.text, m.reasoning {source} AND m.conversation = :conversation
-            ORDER BY m.id LIMIT :limit
-            """.replace("messages m", "messages m JOIN conversations c ON c.id = m.conversation"),
-            {**given, "conversation": conversation, "limit": limit},
-        )
+        matching, given = self._matches(words)
+        rows = self._database.rows(sql(matching), given | values)
         return tuple(_hit(row, words) for row in rows)
 
     def _matches(self, words: Sequence[str]) -> tuple[str, dict[str, object]]:

@@ -42,7 +42,7 @@ def chat(args: argparse.Namespace) -> int:
     from app.ui.sweeping import left_alone
 
     with left_alone():
-        from app.ui.app import make_app
+        from app.ui.app import TandemApp
         from app.ui.terminal.paste_parser import take_pastes_whole
         from app.ui.terminal.stderr_guard import guarded_stderr
 
@@ -53,7 +53,7 @@ def chat(args: argparse.Namespace) -> int:
 
     pairs = _pairs(opener)
     first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
-    app = make_app(
+    app = TandemApp(
         lambda emit: make_engine(opener.process, lambda event: emit(opener.with_ways(event))),
         first.loader,
         first.settings,

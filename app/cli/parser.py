@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,10 @@ def _add_setup(commands: Any) -> None:
 def _add_pairs(commands: Any) -> None:
     pairs = commands.add_parser("pairs", help="list, show, check, find, add and remove pairs", **_style(_PAIRS_EPILOG))
     pairs.set_defaults(command="pairs", action="list")
-    actions = pairs.add_subparsers(title="actions", metavar="ACTION")
+    add_action = _actions_of(pairs, "pairs")
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
-        made.set_defaults(command="pairs", action=name)
+        made = add_action(name, help_)
         made.add_argument("--json", action="store_true", help="print one JSON object")
         return made
 
@@ -175,13 +175,7 @@ def _add_settings(commands: Any) -> None:
     settings.description = "Show and change the settings that hold for all commands and conversations."
     settings.set_defaults(command="settings", action="show")
     _add_shown_settings(settings)
-    actions = settings.add_subparsers(title="actions", metavar="ACTION")
-
-    def action(name: str, help_: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
-        made.set_defaults(command="settings", action=name)
-        return made
-
+    action = _actions_of(settings, "settings")
     show = action("show", "Every setting, its value, and where it comes from.")
     _add_shown_settings(show)
     set_ = action("set", "Write a setting down.")
@@ -206,6 +200,18 @@ def _add_export(commands: Any) -> None:
     import_.description = "Read conversations from a file, beside those that are there."
     import_.set_defaults(command="import")
     add_import_arguments(import_)
+
+
+def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str, str], argparse.ArgumentParser]:
+    """How a command gets its actions: each by its name and what it does."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+
+    def action(name: str, help_: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
+        made.set_defaults(command=command, action=name)
+        return made
+
+    return action
 
 
 def _style(epilog: str) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from pathlib import PureWindowsPath
 
 import psutil
 
+from app.engine.tuning.giving_way import SAMPLE_S
 from app.processors import others_seconds
 
-_WINDOW_S = 0.5
 _QUIET = 0.15
 """Load for each processor below which nobody can take much."""
 
@@ -57,7 +57,7 @@ def busy(processors: int) -> Busy | None:
     try:
         if os.getloadavg()[0] < _QUIET * processors:
             return Busy()
-        return between(_sample, lambda: time.sleep(_WINDOW_S))
+        return between(_sample, lambda: time.sleep(SAMPLE_S))
     except (AttributeError, OSError, psutil.Error):
         return None
 

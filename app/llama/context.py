@@ -18,8 +18,9 @@ from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.native_params import native_params
 from app.llama.out_of_memory import no_memory, scarce_device
-from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, check_threads
+from app.llama.params import ContextParams, check_threads
 from app.llama.plain import plain
 
 _NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
@@ -31,25 +32,6 @@ _DRAFTED = MAX_DRAFT + 1
 _logits_address = native._lib["llama_get_logits_ith"]
 _logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 _logits_address.restype = ctypes.c_void_p
-
-
-def native_params(params: ContextParams) -> Any:
-    """A `llama_context_params`, for this package only."""
-    raw = native.llama_context_default_params()
-    raw.n_ctx = params.n_ctx
-    raw.n_batch = min(params.n_batch, params.n_ctx)
-    raw.n_ubatch = raw.n_batch
-    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
-    raw.n_seq_max = 1
-    raw.n_threads = params.n_threads
-    # Until the first prompt: see `Context._set_threads`.
-    raw.n_threads_batch = params.n_threads
-    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
-    raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
-    # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
-    raw.swa_full = True
-    raw.no_perf = True
-    return raw
 
 
 class Context:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from app.engine.vocab import VocabInfo
-from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
+from app.errors import DecodeError, ModelLoadError, UsageError
 from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
-from app.llama.out_of_memory import no_memory, scarce_device
+from app.llama.loading import load
 from app.llama.params import ModelParams
-from app.llama.placement import place
 from app.llama.plain import plain
 from app.model_names import known_as
 
@@ -28,8 +26,6 @@ _NO_TOKEN = -1
 _PIECE_BYTES = 256
 _MAX_TEXT_BYTES = 1 << 26
 """A megabyte takes most of a second, and llama.cpp counts in 32 bits."""
-_MMAP, _READ = 1, 0
-_REASONS = 8
 
 
 class Model:
@@ -54,15 +50,16 @@ class Model:
         params: ModelParams | None = None,
         on_progress: Callable[[float], bool] | None = None,
     ) -> None:
-        params = params or ModelParams()
         self.path = file.path
         self.header = file.header
         library.start()
         # Not weak: a context that nobody holds any more must still be freed first.
         self._contexts: set[Any] = set()
         self._pieces: dict[int, bytes] = {}
-        self._handle: Any = None
-        self._load(params, on_progress)
+        loaded = load(file.path, params or ModelParams(), on_progress)
+        self._handle: Any = loaded.handle
+        # Both kept on the object: llama.cpp holds bare pointers.
+        self._placement, self._progress_callback = loaded.placement, loaded.callback
         self._native_vocab: Any = native.llama_model_get_vocab(self._handle)
         self.n_vocab: int = native.llama_vocab_n_tokens(self._native_vocab)
         if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
@@ -70,44 +67,6 @@ class Model:
             raise ModelLoadError(
                 f"{self.path} cannot be run: it reads all of a text before it writes, and does not chat.",
                 "Choose a chat model.",
-            )
-
-    def _load(self, params: ModelParams, on_progress: Callable[[float], bool] | None) -> None:
-        cancelled = False
-        failure: BaseException | None = None
-
-        def progress(share: float, _: object) -> bool:
-            nonlocal cancelled, failure
-            try:
-                cancelled = on_progress is not None and not on_progress(share)
-            except BaseException as error:
-                # It would vanish in C; the load is given up, and it is raised behind that.
-                cancelled, failure = True, error
-            return not cancelled
-
-        raw = native.llama_model_default_params()
-        # Both kept on the object: llama.cpp holds bare pointers.
-        self._placement = place(raw, params)
-        raw.load_mode = _MMAP if params.use_mmap and native.llama_supports_mmap() else _READ
-        self._progress_callback = native.llama_progress_callback(progress)
-        raw.progress_callback = self._progress_callback
-        library.clear_errors()
-        self._handle = native.llama_model_load_from_file(os.fsencode(self.path), raw)
-        if failure is not None:
-            if self._handle:
-                # At the last call everything is there already.
-                native.llama_model_free(self._handle)
-                self._handle = None
-            raise failure
-        if not self._handle:
-            if cancelled:
-                raise Interrupted
-            if (device := scarce_device(library.last_errors(_REASONS))) is not None:
-                raise no_memory(device, self.path.name)
-            reason = plain(library.last_errors()) or "no reason was given"
-            raise ModelLoadError(
-                f"llama.cpp could not load {self.path}: {reason}.",
-                "The file may be cut short (download it again), or newer than this llama.cpp.",
             )
 
     @property

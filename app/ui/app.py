@@ -1,4 +1,4 @@
-"""The application: one factory, two themes, and a way out that never waits."""
+"""The application: what the chat is built from, two themes, and a way out that never waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
-from app.ui.listening.engine import Engine, EngineFactory
+from app.ui.listening.engine import EngineFactory
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.pairs.setups import Choice, PairService
@@ -40,11 +40,10 @@ _QUIT_AGAIN_S = 2.0
 
 
 class TandemApp(App[None]):
-    """The chat. Build it with `make_app`.
+    """The chat; the one way to build it, for the command line and for tests.
 
     Args:
-        engine: Answers; it reports to `bridge`.
-        bridge: Where its events arrive.
+        engine_factory: Makes who answers, told where its events go.
         loader: Loads the pair, on the engine's thread.
         settings: How answers are asked for.
         pairs: The pairs to choose from; None if there is no choice.
@@ -60,8 +59,7 @@ class TandemApp(App[None]):
 
     def __init__(
         self,
-        engine: Engine,
-        bridge: EventBridge,
+        engine_factory: EngineFactory,
         loader: Loader,
         settings: ChatSettings,
         pairs: PairService | None = None,
@@ -70,9 +68,9 @@ class TandemApp(App[None]):
         tuning: Tuning | None = None,
     ) -> None:
         super().__init__()
-        self.engine = engine
+        self._bridge = EventBridge()
+        self.engine = engine_factory(self._bridge)
         self._tuning = tuning
-        self._bridge = bridge
         self._loader = loader
         self._settings = settings
         self._pairs = pairs
@@ -289,17 +287,3 @@ def _read_ahead() -> None:
     from app.ui.reading.ahead import read_ahead
 
     read_ahead()
-
-
-def make_app(
-    engine_factory: EngineFactory,
-    loader: Loader,
-    settings: ChatSettings,
-    pairs: PairService | None = None,
-    first_run: bool = False,
-    store: StoreOpener | None = None,
-    tuning: Tuning | None = None,
-) -> TandemApp:
-    """The one way to build the chat, for the command line and for tests; see `TandemApp`."""
-    bridge = EventBridge()
-    return TandemApp(engine_factory(bridge), bridge, loader, settings, pairs, first_run, store, tuning)

@@ -106,14 +106,14 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
 def _stream(kind: str, length: str, store: str) -> None:
     """The chat over the engine that only sleeps."""
     from app.chat.store import Store
-    from app.ui.app import make_app
+    from app.ui.app import TandemApp
     from app.ui.settings.chat_settings import ChatSettings
     from tests.bench.streamer import Streamer
 
     def nothing(cancel: object, progress: object) -> object:
         raise AssertionError
 
-    make_app(
+    TandemApp(
         lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
         nothing,  # type: ignore[arg-type]
         ChatSettings("A pair"),

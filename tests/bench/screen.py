@@ -170,7 +170,7 @@ _looks = 0
 
 def _stream(result: Path) -> None:
     """The chat over the engine that only sleeps."""
-    from app.ui.app import make_app
+    from app.ui.app import TandemApp
     from app.ui.readouts.state import Readouts
     from app.ui.settings.chat_settings import ChatSettings
 
@@ -192,7 +192,7 @@ def _stream(result: Path) -> None:
         result.write_text(json.dumps({"share": share, "looks": _looks / (time.perf_counter() - began)}))
         os._exit(0)
 
-    make_app(lambda emit: Streamer(emit, _FAKE_S, ended=ended), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]
+    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

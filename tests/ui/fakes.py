@@ -22,7 +22,7 @@ from app.events import (
 )
 from app.responder import AnswerRequest, LoadedPair
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp, make_app
+from app.ui.app import TandemApp
 from app.ui.keeping.keeper import StoreOpener
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.tuning import Tuning
@@ -158,5 +158,5 @@ def fake_app(
         return engines[0]
 
     tuning = Tuning(live, lambda: Choice(no_loader, settings)) if live is not None else None
-    app = make_app(factory, no_loader, settings, store=store, tuning=tuning)
+    app = TandemApp(factory, no_loader, settings, store=store, tuning=tuning)
     return app, engines[0]

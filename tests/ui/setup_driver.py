@@ -9,7 +9,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from app.events import Event
-from app.ui.app import TandemApp, make_app
+from app.ui.app import TandemApp
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.setup import SetupScreen
@@ -97,7 +97,7 @@ def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngi
         return engines[0]
 
     settings = ChatSettings("No pair" if first_run else "A pair")
-    return make_app(factory, no_loader, settings, pairs, first_run), engines[0]
+    return TandemApp(factory, no_loader, settings, pairs, first_run), engines[0]
 
 
 @asynccontextmanager

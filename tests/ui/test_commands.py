@@ -17,7 +17,7 @@ from app.settings.live import LiveSettings
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import as_said, as_typed, is_command
 from app.ui.commands.table import COMMANDS
-from app.ui.prompt.suggestions import MARK
+from app.ui.prompt.suggestions import CHOSEN
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -88,14 +88,14 @@ async def test_the_list_opens_filters_and_closes() -> None:
         assert "/save FILE" in chat.text
         assert "/new" not in chat.text
         await chat.pilot.press("down")
-        await chat.shows(MARK + "/save FILE")
+        await chat.shows(CHOSEN + "/save FILE")
         await chat.pilot.press("tab")
         assert chat.prompt == "/save "
         await chat.pilot.press("ctrl+u")
         await chat.type("/he")
         await chat.shows("/help")
         await chat.pilot.press("escape")
-        await chat.until(lambda: MARK + "/help" not in chat.text)
+        await chat.until(lambda: CHOSEN + "/help" not in chat.text)
         assert chat.prompt == "/he"
 
 

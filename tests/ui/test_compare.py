@@ -119,7 +119,7 @@ async def test_what_is_written_for_something_else_is_not_compared() -> None:
         async def take(text: str) -> bool:
             return True
 
-        chat.screen.steering.begin("Naming.", "A title", take)
+        chat.screen.tasks.begin("Naming.", "A title", take)
         compare = Comparison(chat)
         await compare.open()
         assert asked(compare) == [(Role.USER, "One?")]

@@ -12,7 +12,7 @@ from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.ui.messages.folded import FoldedText
 from app.ui.prompt.pastes import LONGEST, Pastes
-from app.ui.prompt.suggestions import MARK as CHOSEN
+from app.ui.prompt.suggestions import CHOSEN
 from tests.ui.chat_driver import Chat, open_chat
 
 LONG = "\n".join(f"line {number} of the log" for number in range(500))

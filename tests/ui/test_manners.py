@@ -18,7 +18,7 @@ from textual.app import App
 from textual.message import Message
 
 from app.paths import copied_file
-from app.ui.prompt.suggestions import MARK
+from app.ui.prompt.suggestions import CHOSEN
 from app.ui.terminal.attention import Attention, notification
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.paste_parser import PasteParser
@@ -158,7 +158,7 @@ async def test_a_small_terminal_is_still_a_chat(size: tuple[int, int]) -> None:
         await chat.pilot.press("ctrl+u")
         await chat.type("/")
         await chat.pilot.pause()
-        assert any(row.lstrip().startswith(MARK + "/") for row in chat.rows)
+        assert any(row.lstrip().startswith(CHOSEN + "/") for row in chat.rows)
 
 
 async def test_a_resize_while_text_comes_keeps_its_end_in_sight() -> None:

@@ -17,7 +17,7 @@ from app.events import Event
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.ui.app import make_app
+from app.ui.app import TandemApp
 from app.ui.keeping.keeper import StoreOpener
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.tuning import Tuning
@@ -97,7 +97,7 @@ async def open_panel(
         return Choice(no_loader, ChatSettings("Anew"))
 
     live.loading()
-    app = make_app(
+    app = TandemApp(
         factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(live, reopen)
     )
     async with app.run_test(size=size) as pilot:

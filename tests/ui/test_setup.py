@@ -84,6 +84,30 @@ async def test_a_machine_that_is_still_being_looked_at() -> None:
         await window.until(lambda: window.chosen == "llama-70b")
 
 
+async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled_away() -> None:
+    async with open_setup(size=(80, 20)) as window:
+        pairs, name = window.setup.pairs, HUGE.name
+        await window.press(*["down"] * 5)
+        await window.until(lambda: window.chosen == name)
+
+        async def warn(*warnings: str) -> None:
+            height = pairs.virtual_size.height
+            window.pairs.goes(name, Job(Stage.STOPPED, warnings=warnings))
+            await window.until(lambda: pairs.virtual_size.height > height)
+            await window.pilot.pause()
+
+        await warn("It is old.", "It is slow.", "It is loud.")
+        assert "licence llama3.3" in window.text
+        assert f" {name} " in window.text
+
+        pairs.scroll_home(animate=False, immediate=True)
+        await warn("It is old.", "It is slow.", "It is loud.", "It is large.")
+        assert pairs.scroll_y == 0
+
+        await window.press("up", "down")
+        await window.until(lambda: f" {name} " in window.text)
+
+
 async def test_new_cards_leave_the_choice_of_the_user_alone() -> None:
     async with open_setup() as window:
         await window.press("down", "down")

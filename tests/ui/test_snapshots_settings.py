@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from app.engine.types import AutoDraft
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
-from app.ui.app import make_app
+from app.ui.app import TandemApp
 from app.ui.pairs.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
@@ -55,7 +55,7 @@ def test_settings(
     def reopen():  # type: ignore[no-untyped-def]
         raise AssertionError("nothing is loaded anew here")
 
-    app = make_app(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(live, reopen))
+    app = TandemApp(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(live, reopen))
 
     async def run_before(pilot: Pilot[None]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]

@@ -405,7 +405,7 @@ async def test_what_was_edited_during_an_answer_waits_for_its_end(file: Path) ->
         await press(chat, "enter")
         await chat.shows("An answer is being written; esc stops it.")
         assert chat.prompt == "one more"
-        assert chat.screen.steering.has_task
+        assert chat.screen.tasks.has_task
         chat.screen.session.phase = Phase.READY
         await next_request(chat, "enter")
         assert asked(chat) == ["one more"]
@@ -618,7 +618,7 @@ async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) 
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
         await press(chat, "enter")
-        await chat.until(lambda: not chat.screen.steering.has_task)
+        await chat.until(lambda: not chat.screen.tasks.has_task)
         assert len(everything(file)) == 2
 
 
@@ -634,7 +634,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await press(chat, "enter")
         await chat.shows("There is no file nots.md. Enter again sends")
         await chat.until(lambda: chat.prompt == "one @nots.md")
-        assert chat.screen.steering.has_task
+        assert chat.screen.tasks.has_task
         assert chat.screen.unsent == "not yet sent\none @nots.md"
         await next_request(chat, "enter")
         assert asked(chat) == ["one @nots.md"]
@@ -649,14 +649,14 @@ async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None
         await chat.type("typed")
         for key in ("left", "r"):
             await press(chat, "ctrl+up", "e")
-            assert chat.screen.steering.has_task
+            assert chat.screen.tasks.has_task
             await press(chat, "ctrl+up", key)
-            await chat.until(lambda: not chat.screen.steering.has_task)
+            await chat.until(lambda: not chat.screen.tasks.has_task)
             assert chat.prompt == "typed"
         await answer_with(chat, "third", FinishReason.CANCELLED)
         await press(chat, "ctrl+up", "e")
         await next_request(chat, "ctrl+g")
-        assert not chat.screen.steering.has_task
+        assert not chat.screen.tasks.has_task
         assert chat.prompt == "typed"
 
 

@@ -100,7 +100,7 @@ async def test_what_a_message_was_changed_into_outlives_its_conversation(
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await exchange(chat, "Hello", "Hi")
         await chat.pilot.press("ctrl+up", *keys)
-        await chat.until(lambda: chat.screen.steering.has_task)
+        await chat.until(lambda: chat.screen.tasks.has_task)
         await chat.type(" and more")
         other = Store.open(file)
         (summary,) = other.summaries()
@@ -109,5 +109,5 @@ async def test_what_a_message_was_changed_into_outlives_its_conversation(
         other.close()
         chat.screen.keeper.draft("lost")
         await chat.pilot.press("enter")
-        await chat.until(lambda: not chat.screen.steering.has_task)
+        await chat.until(lambda: not chat.screen.tasks.has_task)
         assert changed in chat.prompt

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.child import python_command
 from app.events import Event
 from app.isolated.engine import IsolatedEngine
-from app.ui.app import make_app
+from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
 from app.ui.messages.message import AnswerMessage
 from app.ui.screens.chat import ChatScreen
@@ -36,7 +36,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
         return IsolatedEngine(emit, python_command("-m", MODULE), codec(), cancel_timeout_s=0.05)
 
-    app = make_app(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
+    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

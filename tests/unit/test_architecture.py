@@ -58,12 +58,12 @@ def test_every_command_of_the_parser_has_a_function() -> None:
 
 _FIRST_FRAME = """
 import app.cli.chat
-from app.ui.app import TandemApp, make_app
+from app.ui.app import TandemApp
 from app.ui.settings.chat_settings import ChatSettings
 
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
-make_app(lambda emit: engine, None, ChatSettings("A pair")).run(headless=True, size=(200, 60))
+TandemApp(lambda emit: engine, None, ChatSettings("A pair")).run(headless=True, size=(200, 60))
 """
 
 

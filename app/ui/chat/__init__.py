@@ -1,9 +1,11 @@
 """What the chat screen does, one concern a module; the screen itself puts them together.
 
 session      what is being talked about and what may be asked next: plain values, no widgets
+stage        the screen as all of the others see it
 sending      from what was typed to the message that is sent; unsent  what waits for it
 asking       from a message to the engine          hearing       from the engine to the screen and the store
 steering     editing, other answers; branches      whereabouts   from one conversation to another
+tasks        what is written that is no prompt
 own_settings the conversation's own settings       possible      which keys would do something
 pair_loading another pair; pair_changes  one is loaded at a time
 draft_switch drafting, on or off

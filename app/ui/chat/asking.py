@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.chat.attached import question_of
 from app.request import AnswerRequest
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.engine import Engine
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class Asking:
@@ -22,13 +19,15 @@ class Asking:
         screen: The chat.
         engine: Answers.
         keeper: Keeps what is asked.
+        tasks: What is written that is no prompt; another answer to one leaves it.
     """
 
-    def __init__(self, screen: ChatScreen, engine: Engine, keeper: Keeper) -> None:
+    def __init__(self, screen: Stage, engine: Engine, keeper: Keeper, tasks: Tasks) -> None:
         self._screen = screen
         self._session = screen.session
         self._engine = engine
         self._keeper = keeper
+        self._tasks = tasks
 
     def ask(self, prompt: str) -> None:
         """Put a prompt to the engine."""
@@ -41,7 +40,7 @@ class Asking:
         screen, session = self._screen, self._session
         if not session.can_ask_again:
             return
-        screen.steering.leave()
+        self._tasks.leave()
         if as_said(screen.prompt.text.strip()) == question_of(session.asked or ""):
             screen.prompt.clear()
         request = session.ask_again()
@@ -54,13 +53,18 @@ class Asking:
         """Put a request to the engine."""
         screen = self._screen
         screen.hint.forget()
-        screen.tokens.begin()
+        screen.inspector.begin()
         screen.status.begin()
         screen.attention.begin()
         self._session.started(self._engine.answer(request))
         screen.listener.begin()
         screen.sidebar.look_again()
         screen.refresh_bindings()
+
+    def stop(self) -> None:
+        """Stop the running answer, for its text to stay, and say so."""
+        self._screen.status.stopping()
+        self.cancel()
 
     def cancel(self) -> None:
         """Stop the running answer, if there is one; what came of it stays."""

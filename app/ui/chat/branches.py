@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
 from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class Branches:
@@ -20,7 +16,7 @@ class Branches:
         keeper: Has the conversation with its branches.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+    def __init__(self, screen: Stage, keeper: Keeper) -> None:
         self._screen = screen
         self._keeper = keeper
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
-    from app.ui.screens.chat import ChatScreen
 
 
 class DraftSwitch:
@@ -19,7 +19,7 @@ class DraftSwitch:
         engine: Who drafts.
     """
 
-    def __init__(self, screen: ChatScreen, engine: Engine) -> None:
+    def __init__(self, screen: Stage, engine: Engine) -> None:
         self._screen = screen
         self._engine = engine
         self._session = screen.session

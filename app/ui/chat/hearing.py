@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.engine.types import FinishReason
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo
+from app.ui.chat.asking import Asking
+from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
+from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.token_mode import TokenMode
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 _ENDINGS = {
     FinishReason.CANCELLED: "stopped",
@@ -30,13 +30,30 @@ class Hearing:
         screen: The chat.
         keeper: Keeps what is shown.
         changes: Which pair is being loaded.
+        asking: Asks what waited for the models.
+        tokens: Shows who wrote each token.
+        draft_switch: Shows what answers are drafted by.
+        pair_loading: Loads the pair that waited for an answer to end.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper, changes: PairChanges) -> None:
+    def __init__(
+        self,
+        screen: Stage,
+        keeper: Keeper,
+        changes: PairChanges,
+        asking: Asking,
+        tokens: TokenMode,
+        draft_switch: DraftSwitch,
+        pair_loading: PairLoading,
+    ) -> None:
         self._screen = screen
         self._session = screen.session
         self._keeper = keeper
         self._changes = changes
+        self._asking = asking
+        self._tokens = tokens
+        self._draft_switch = draft_switch
+        self._pair_loading = pair_loading
 
     @property
     def is_waiting(self) -> bool:
@@ -60,7 +77,7 @@ class Hearing:
             screen.hint.unseen(not screen.messages.following)
             await answer.add(batch.segments)
         if answer is not None:
-            await screen.tokens.follow(answer, batch)
+            await self._tokens.follow(answer, batch)
 
     async def handle(self, event: Single) -> None:
         match event:
@@ -85,14 +102,14 @@ class Hearing:
         screen.header.pair = pair
         screen.panel.show_pair(pair)
         screen.status.ready(pair.n_ctx)
-        screen.draft_switch.show()
+        self._draft_switch.show()
         if session.waiting is None:
             self._keeper.tidy()
             return
         prompt, session.waiting = session.waiting, None
         if screen.messages.answer is not None:
             screen.messages.answer.note("")
-        screen.asking.ask(prompt)
+        self._asking.ask(prompt)
 
     async def _on_finished(self, event: Finished) -> None:
         self._keeper.finish(event, **self._models)
@@ -118,10 +135,10 @@ class Hearing:
         self._screen.status.unloaded()
         # The keys of the ways out are taken from nobody who is doing something else.
         is_idle = not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
-        await self._screen.asking.take_back()
+        await self._asking.take_back()
         await self._screen.messages.fail(event.error)
         if is_idle:
-            self._screen.pair_loading.show_ways()
+            self._pair_loading.show_ways()
 
     async def _end(self, text: str) -> None:
         screen, asked = self._screen, self._session.asked
@@ -133,7 +150,7 @@ class Hearing:
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if asked is not None and not counts and not restored:
             screen.prompt.give_back(asked)
-        await screen.pair_loading.load_next()
+        await self._pair_loading.load_next()
 
     @property
     def _models(self) -> dict[str, str]:

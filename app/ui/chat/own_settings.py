@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from app.errors import UsageError
+from app.engine.types import AutoDraft
+from app.errors import AppError, UsageError
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
+from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
 from app.ui.keeping.keeper import Keeper
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class OwnSettings:
@@ -22,12 +21,14 @@ class OwnSettings:
         screen: The chat.
         keeper: Keeps what is the conversation's own.
         live: All settings; None leaves those that the chat was started with.
+        draft_switch: Shows what answers are drafted by.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper, live: LiveSettings | None) -> None:
+    def __init__(self, screen: Stage, keeper: Keeper, live: LiveSettings | None, draft_switch: DraftSwitch) -> None:
         self._screen = screen
         self._keeper = keeper
         self._live = live
+        self._draft_switch = draft_switch
 
     @property
     def can_change(self) -> bool:
@@ -51,6 +52,19 @@ class OwnSettings:
         self._live.set_own(name, value)
         self.changed()
 
+    def draft(self, mode: str) -> str:
+        """Draft the next answers or not, as "on", "off" and "auto" say; returns what that means, as a sentence.
+
+        Raises:
+            AppError: There is nothing to draft with, or no setting to change.
+        """
+        session = self._screen.session
+        if mode == "auto" and not isinstance(session.settings.drafting, AutoDraft):
+            self.set("draft.mode", "auto")
+        if not session.can_draft:
+            raise AppError(session.why_plain)
+        return self._draft_switch.turn(mode != "off")
+
     async def enter(self, settings: Mapping[str, object]) -> None:
         """Go on with a conversation's own settings; what in them does not count is said."""
         if self._live is not None:
@@ -62,4 +76,4 @@ class OwnSettings:
         session = self._screen.session
         session.settings_changed()
         if session.phase is not Phase.LOADING:
-            self._screen.draft_switch.show()
+            self._draft_switch.show()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from app.ui.chat.asking import Asking
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
 from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.way_list import WayList
 from app.ui.pairs.ways import Way
 from app.ui.widgets.header import HeaderLine
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class PairLoading:
@@ -22,17 +19,19 @@ class PairLoading:
     Args:
         screen: The chat.
         changes: Which pair is being loaded, and which comes next.
+        asking: Stops the answer that is in the way.
     """
 
-    def __init__(self, screen: ChatScreen, changes: PairChanges) -> None:
+    def __init__(self, screen: Stage, changes: PairChanges, asking: Asking) -> None:
         self._screen = screen
         self._changes = changes
+        self._asking = asking
 
     async def change(self, choice: Choice) -> None:
         """Load another pair; a running answer is stopped first."""
         self._changes.want(choice)
         if self._screen.session.phase is Phase.ANSWERING:
-            self._screen.action_stop()
+            self._asking.stop()
         else:
             await self.load_next()
 

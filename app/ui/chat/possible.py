@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
+from app.ui.chat.token_mode import TokenMode
 from app.ui.conversations.sidebar import Sidebar
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
+from app.ui.keeping.keeper import Keeper
 
 
-def is_possible(chat: ChatScreen, action: str) -> bool | None:
-    """Whether an action would do something now.
+class Possible:
+    """Looks before a key is shown, or does something.
 
-    Returns:
-        None if it would not and its key is shown all the same, dimmed; False hides it.
+    Args:
+        screen: The chat.
+        keeper: Has the conversations, if there are any.
+        tasks: What is written that is no prompt.
+        tokens: Whether rounds can be stepped through.
+        own_settings: Whether there are settings to change.
     """
-    if action == "leave_task":
-        return chat.steering.has_task
-    if action == "stop":
-        return chat.session.phase is Phase.ANSWERING or chat.session.waiting is not None or None
-    if action == "again":
-        return chat.session.can_ask_again or None
-    if action == "round":
-        # Elsewhere the keys move through what is typed.
-        return chat.tokens.on and chat.prompt.has_focus and not chat.prompt.text
-    if action in ("page", "suspend"):
-        # The sidebar has these keys for itself.
-        return chat.focused is None or not any(isinstance(each, Sidebar) for each in chat.focused.ancestors)
-    if action == "pairs":
-        return chat.has_pairs
-    if action in ("conversations", "toggle_sidebar"):
-        return chat.keeper.keeps
-    if action == "settings":
-        return chat.own_settings.can_change
-    return True
+
+    def __init__(
+        self, screen: Stage, keeper: Keeper, tasks: Tasks, tokens: TokenMode, own_settings: OwnSettings
+    ) -> None:
+        self._screen = screen
+        self._keeper = keeper
+        self._tasks = tasks
+        self._tokens = tokens
+        self._own_settings = own_settings
+
+    def __call__(self, action: str) -> bool | None:
+        """Whether an action would do something now.
+
+        Returns:
+            None if it would not and its key is shown all the same, dimmed; False hides it.
+        """
+        screen, session = self._screen, self._screen.session
+        if action == "leave_task":
+            return self._tasks.has_task
+        if action == "stop":
+            return session.phase is Phase.ANSWERING or session.waiting is not None or None
+        if action == "again":
+            return session.can_ask_again or None
+        if action == "round":
+            # Elsewhere the keys move through what is typed.
+            return self._tokens.on and screen.prompt.has_focus and not screen.prompt.text
+        if action in ("page", "suspend"):
+            # The sidebar has these keys for itself.
+            return screen.focused is None or not any(isinstance(each, Sidebar) for each in screen.focused.ancestors)
+        if action == "pairs":
+            return screen.has_pairs
+        if action in ("conversations", "toggle_sidebar"):
+            return self._keeper.keeps
+        if action == "settings":
+            return self._own_settings.can_change
+        return True

@@ -2,50 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from app.chat.attached import compose, split
 from app.chat.textfile import MissingFile
 from app.errors import AppError, UsageError
 from app.ui.aside import aside
+from app.ui.chat.asking import Asking
 from app.ui.chat.comparable import comparable
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
-from app.ui.commands.command import as_said, is_command
+from app.ui.commands.command import Command, as_said, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.including import gather
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 
 class Sending:
     """For the chat screen.
 
     Args:
-        chat: Where the prompt was written.
+        screen: The chat.
+        asking: Puts prompts to the engine.
+        tasks: What is written that is no prompt.
+        run: Does what a command asks for, given its argument; raises AppError for a refusal.
     """
 
-    def __init__(self, chat: ChatScreen) -> None:
-        self._chat = chat
+    def __init__(
+        self, screen: Stage, asking: Asking, tasks: Tasks, run: Callable[[Command, str], Awaitable[None] | None]
+    ) -> None:
+        self._screen = screen
+        self._asking = asking
+        self._tasks = tasks
+        self._run = run
         self._doubted: str | None = None
 
     async def send(self, text: str) -> None:
         """Do what was asked for with Enter, whatever it is."""
-        chat, session = self._chat, self._chat.session
-        if chat.steering.has_task:
-            await chat.steering.send(text)
+        screen, session = self._screen, self._screen.session
+        if self._tasks.has_task:
+            await self._tasks.send(text)
             return
-        chat.prompt.past.add(text)
+        screen.prompt.past.add(text)
         if is_command(text):
             await self.do(text)
             return
         if refusal := session.refusal:
-            chat.prompt.restore(text)
-            unloaded = session.phase is Phase.UNLOADED and chat.has_pairs
-            chat.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
+            screen.prompt.restore(text)
+            unloaded = session.phase is Phase.UNLOADED and screen.has_pairs
+            screen.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
             return
         message = await self.message(text)
         if message is not None:
@@ -53,37 +61,37 @@ class Sending:
 
     async def _put(self, message: str) -> None:
         """Ask, or let the message wait for the models."""
-        chat, session = self._chat, self._chat.session
+        screen, session = self._screen, self._screen.session
         # Asked before anything else is awaited, so that no key in between can ask for something else.
         loading = session.phase is Phase.LOADING
         if loading:
             session.waiting = message
         else:
-            chat.asking.ask(message)
-        answer = await chat.messages.ask(message)
-        chat.hint.unseen(False)
+            self._asking.ask(message)
+        answer = await screen.messages.ask(message)
+        screen.hint.unseen(False)
         if loading:
             answer.note("waits for the models")
-            chat.refresh_bindings()
+            screen.refresh_bindings()
 
     async def compare(self) -> None:
         """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
-        chat = self._chat
+        screen = self._screen
         # What is written for something else than a prompt is not asked.
-        typed = "" if chat.steering.has_task else chat.prompt.whole.strip()
+        typed = "" if self._tasks.has_task else screen.prompt.whole.strip()
         message = await self.message(typed, give_back=False) if typed else ""
         if message is None:
             return
         try:
-            chat.post_message(ComparisonWanted(comparable(chat.session, message)))
+            screen.post_message(ComparisonWanted(comparable(screen.session, message)))
         except UsageError as error:
-            chat.hint.say(error.message)
+            screen.hint.say(error.message)
 
     async def do(self, line: str, *, give_back: bool = True) -> None:
         """Do what a slash command asks for, or say why not and give it back, unless a key stood for it."""
         try:
             command, argument = COMMANDS.read(line)
-            done = command.run(self._chat, argument)
+            done = self._run(command, argument)
             if isawaitable(done):
                 await done
         except AppError as error:
@@ -104,7 +112,7 @@ class Sending:
         question = as_said(question)
         if "@" not in question:
             return compose(question, pastes)
-        pair, insists = self._chat.session.pair, self._doubted == text
+        pair, insists = self._screen.session.pair, self._doubted == text
         self._doubted = None
         try:
             return await aside(
@@ -119,5 +127,5 @@ class Sending:
 
     def _refuse(self, error: AppError, text: str) -> None:
         if text:
-            self._chat.prompt.restore(text)
-        self._chat.hint.say(f"{error.message} {error.hint}".strip())
+            self._screen.prompt.restore(text)
+        self._screen.hint.say(f"{error.message} {error.hint}".strip())

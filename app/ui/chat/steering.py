@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from app.chat.attached import joined, question_of
+from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
-from app.request import AnswerRequest
+from app.ui.chat.asking import Asking
 from app.ui.chat.branches import Branches
+from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said, as_typed
 from app.ui.keeping.keeper import Keeper
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.speech import Speech, Wish
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Something else than a prompt that the prompt's line is used for.
-
-    Attributes:
-        hint: What is said while it lasts.
-        unsent: What was typed before; it comes back.
-        done: Told the text that was sent; says whether it takes it. If not, it has said why.
-        speech: The message that it is about, or None.
-        refusal: Why it cannot be sent now; empty if it can.
-        before: The message as it stood in the line at first.
-    """
-
-    hint: str
-    unsent: str
-    done: Callable[[str], Awaitable[bool]]
-    speech: Speech | None = None
-    refusal: Callable[[], str] = str
-    before: str = ""
 
 
 class Steering:
@@ -49,16 +24,19 @@ class Steering:
     Args:
         screen: The chat.
         keeper: Has the conversation with its branches.
-        start: Puts a request to the engine.
+        asking: Puts prompts to the engine.
+        sending: Reads the files that a prompt names.
+        tasks: What is written that is no prompt.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper, start: Callable[[AnswerRequest], None]) -> None:
+    def __init__(self, screen: Stage, keeper: Keeper, asking: Asking, sending: Sending, tasks: Tasks) -> None:
         self._screen = screen
         self._session = screen.session
         self._keeper = keeper
-        self._start = start
+        self._asking = asking
+        self._sending = sending
         self._branches = Branches(screen, keeper)
-        self._task: _Task | None = None
+        self._tasks = tasks
 
     async def grant(self, speech: Speech, wish: Wish) -> None:
         """Do what is wished for a message."""
@@ -82,98 +60,26 @@ class Steering:
             case Wish.LATER:
                 await self._switch(speech, 1)
 
-    # The prompt's line, used for something else
-
-    @property
-    def has_task(self) -> bool:
-        """Whether what is sent is no prompt."""
-        return self._task is not None
-
-    @property
-    def unsent(self) -> str | None:
-        """What was typed before the line was used for something else, and what a message was changed into meanwhile.
-
-        None while the line is for prompts. A change is work like any other: it outlives the program, and a look into
-        another conversation.
-        """
-        task = self._task
-        if task is None or task.speech is None:
-            return task.unsent if task is not None else None
-        changed = self._screen.prompt.whole
-        return task.unsent if changed.strip() == task.before.strip() else joined(task.unsent, changed)
-
-    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None:
-        """Let the user write something that is no prompt.
-
-        Args:
-            hint: What is said meanwhile.
-            text: What is to be changed.
-            done: Told the text that was sent; says whether it takes it. If not, it has said why.
-        """
-        self.leave()
-        self._screen.hint.forget()
-        self._begin(_Task(hint, self._screen.prompt.whole, done), text)
-
-    def _begin(self, task: _Task, text: str) -> None:
-        screen, self._task = self._screen, task
-        if task.speech is not None:
-            task.speech.add_class("-changed")
-        screen.prompt.put(text)
-        if not task.before:
-            self._task = replace(task, before=screen.prompt.whole)
-        screen.prompt.focus()
-        screen.hint.keep(task.hint)
-        screen.refresh_bindings()
-
-    def leave(self) -> None:
-        """Leave it as it was, with what was typed before."""
-        task, self._task = self._task, None
-        if task is None:
-            return
-        screen = self._screen
-        if task.speech is not None:
-            task.speech.remove_class("-changed")
-        screen.prompt.put(task.unsent)
-        screen.hint.keep("")
-        screen.refresh_bindings()
-
-    async def send(self, text: str) -> None:
-        """Take what was sent, which is no prompt."""
-        task = self._task
-        assert task is not None
-        if refusal := task.refusal():
-            self._screen.prompt.restore(text)
-            self._screen.hint.say(refusal)
-            return
-        self.leave()
-        if not await task.done(text) and self._task is None:
-            self._begin(replace(task, unsent=self._screen.prompt.whole), text)
-
     # Another text
 
     def _edit(self, speech: Speech) -> None:
         node = self._node(speech)
         if node is None or not self._is_free():
             return
-        if node.role is Role.SYSTEM:
-            self._screen.hint.say("What the system says is set before the conversation begins.")
-        else:
-            self.leave()
-            self._screen.hint.forget()
-            text = as_typed(node.text) if node.role is Role.USER else node.text
-            self._begin(self._editing(node, speech), text)
-
-    def _editing(self, node: Node, speech: Speech) -> _Task:
-        unsent = self._screen.prompt.whole
-        if node.role is Role.USER:
-            hint = "Editing: enter asks it as a branch, esc leaves it as it was."
-            return _Task(hint, unsent, lambda text: self._ask_instead(node.id, text), speech, self._refusal)
-        hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
-        return _Task(hint, unsent, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
+        begin = self._tasks.begin
+        match node.role:
+            case Role.SYSTEM:
+                self._screen.hint.say("What the system says is set before the conversation begins.")
+            case Role.USER:
+                hint = "Editing: enter asks it as a branch, esc leaves it as it was."
+                begin(hint, as_typed(node.text), lambda text: self._ask_instead(node.id, text), speech, self._refusal)
+            case Role.ASSISTANT:
+                hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
+                begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
         screen = self._screen
-        message = await screen.sending.message(text, give_back=False)
+        message = await self._sending.message(text, give_back=False)
         if message is None:
             return False
         screen.prompt.past.add(text)
@@ -183,7 +89,7 @@ class Steering:
             screen.prompt.restore(text)
             return True
         self._session.restart(opened.said)
-        screen.asking.ask(message)
+        self._asking.ask(message)
         speech = await screen.messages.reach(prompt)
         if speech is not None:
             await screen.messages.cut(speech)
@@ -215,9 +121,9 @@ class Steering:
         opened = self._keeper.again(prompt.id)
         if opened is None or opened.asked is None:
             return
-        self.leave()
+        self._tasks.leave()
         self._screen.prompt.focus()
-        self._start(self._session.go_back(opened.said, opened.asked))
+        self._asking.start(self._session.go_back(opened.said, opened.asked))
         await self._screen.messages.ask_again(asked)
         self._screen.hint.unseen(False)
 
@@ -232,7 +138,7 @@ class Steering:
         node = self._node(speech)
         if node is None or not self._is_free(needs_model=True):
             return
-        self.leave()
+        self._tasks.leave()
         if self._keeper.tree.leaf != node.id:
             await self._branches.show(self._keeper.switch(node.id), node.id)
         answer = await messages.reach(node.id)
@@ -243,7 +149,7 @@ class Steering:
         self._screen.prompt.focus()
         if as_said(self._screen.prompt.text.strip()) == question_of(opened.asked):
             self._screen.prompt.clear()
-        self._start(self._session.go_back(opened.said, opened.asked, opened.begun))
+        self._asking.start(self._session.go_back(opened.said, opened.asked, opened.begun))
         await messages.go_on(answer)
         self._screen.hint.unseen(False)
 
@@ -256,7 +162,7 @@ class Steering:
         siblings = [sibling.id for sibling in self._keeper.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):
-            self.leave()
+            self._tasks.leave()
             opened = self._keeper.switch(siblings[at])
             await self._branches.show(opened, node.id)
             shown = await self._screen.messages.reach(siblings[at])

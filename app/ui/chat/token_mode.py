@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.ui.chat.inspector import Inspector
+from app.ui.chat.stage import Stage
 from app.ui.listening.bridge import Batch
 from app.ui.messages.message import AnswerMessage
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
-    from app.ui.screens.chat import ChatScreen
 
 
 class TokenMode:
@@ -21,7 +20,7 @@ class TokenMode:
         engine: Told whether the details of rounds are wanted.
     """
 
-    def __init__(self, screen: ChatScreen, engine: Engine) -> None:
+    def __init__(self, screen: Stage, engine: Engine) -> None:
         self._screen = screen
         self._engine = engine
         self.on = False
@@ -30,24 +29,16 @@ class TokenMode:
         """Show the tokens of every answer that was seen coming, or the answers as they were."""
         self.on = not self.on
         self._engine.inspect(self.on)
-        self._inspector.display = self.on
+        self._screen.inspector.display = self.on
         self._screen.refresh_bindings()
         await self._screen.messages.show_tokens(self.on)
 
-    def begin(self) -> None:
-        """An answer was asked for."""
-        self._inspector.begin()
-
     async def follow(self, answer: AnswerMessage, batch: Batch) -> None:
         """Something of an answer came, and is in it already."""
-        self._inspector.add(batch.rounds)
+        self._screen.inspector.add(batch.rounds)
         if self.on and not answer.shows_tokens:
             await answer.show_tokens(True)
 
     def step(self, by: int) -> None:
         """Look at a later round, or an earlier one if negative."""
-        self._inspector.step(by)
-
-    @property
-    def _inspector(self) -> Inspector:
-        return self._screen.query_one(Inspector)
+        self._screen.inspector.step(by)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.chat.attached import joined
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_typed
 from app.ui.keeping.keeper import Keeper
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 KEPT_AFTER_S = 1.0
 """What is typed is kept after so long."""
@@ -21,19 +18,21 @@ class Unsent:
     Args:
         screen: The chat.
         keeper: Keeps it with the conversation.
+        tasks: What is written that is no prompt.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+    def __init__(self, screen: Stage, keeper: Keeper, tasks: Tasks) -> None:
         self._screen = screen
         self._keeper = keeper
+        self._tasks = tasks
         self._waits = False
 
     @property
     def text(self) -> str:
         """What was typed and has not been put to the model."""
         screen = self._screen
-        if screen.steering.unsent is not None:
-            return screen.steering.unsent
+        if self._tasks.unsent is not None:
+            return self._tasks.unsent
         if screen.session.waiting is None:
             return screen.prompt.whole
         return as_typed(joined(screen.session.waiting, screen.prompt.whole))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.ui.chat.asking import Asking
+from app.ui.chat.own_settings import OwnSettings
+from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
+from app.ui.chat.stage import Stage
+from app.ui.chat.tasks import Tasks
+from app.ui.chat.unsent import Unsent
 from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
-    from app.ui.screens.chat import ChatScreen
 
 
 class Whereabouts:
@@ -19,11 +24,30 @@ class Whereabouts:
     Args:
         screen: The chat.
         keeper: Has the conversations.
+        asking: Takes back what was asked in the one that is left.
+        tasks: What is written there that is no prompt.
+        unsent: What is typed there.
+        own_settings: The settings of each.
+        pair_loading: Loads the pair that waited for an answer to end.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+    def __init__(
+        self,
+        screen: Stage,
+        keeper: Keeper,
+        asking: Asking,
+        tasks: Tasks,
+        unsent: Unsent,
+        own_settings: OwnSettings,
+        pair_loading: PairLoading,
+    ) -> None:
         self._screen = screen
         self._keeper = keeper
+        self._asking = asking
+        self._tasks = tasks
+        self._unsent = unsent
+        self._own_settings = own_settings
+        self._pair_loading = pair_loading
 
     async def begin_anew(self) -> None:
         """Begin an empty conversation, and write in it."""
@@ -31,19 +55,12 @@ class Whereabouts:
         await self._leave()
 
     async def _leave(self) -> None:
-        screen, unsent = self._screen, self._screen.unsent
-        screen.steering.leave()
-        await screen.asking.take_back()
-        await self._go_to(self._keeper.leave(unsent))
+        await self._go_to(self._keeper.leave(await self._put_down()))
 
     async def open(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
-        screen = self._screen
         if conversation is not None and conversation != self._keeper.conversation:
-            unsent = screen.unsent
-            screen.steering.leave()
-            await screen.asking.take_back()
-            if opened := self._keeper.open(conversation, unsent):
+            if opened := self._keeper.open(conversation, await self._put_down()):
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             # The keys stay where the one that brings it back is.
@@ -55,17 +72,24 @@ class Whereabouts:
         if found is not None and found.message is not None:
             await self._screen.messages.seek(found.message)
 
+    async def _put_down(self) -> str:
+        """Let go of what is being written or waits; returns it."""
+        unsent = self._unsent.text
+        self._tasks.leave()
+        await self._asking.take_back()
+        return unsent
+
     async def _go_to(self, opened: Opened) -> None:
         screen, session = self._screen, self._screen.session
-        screen.asking.cancel()
+        self._asking.cancel()
         session.restart(opened.said, opened.asked)
-        screen.tokens.begin()
+        screen.inspector.begin()
         screen.prompt.put(opened.draft)
         await screen.messages.show(opened.path)
         screen.messages.mark(self._keeper.tree)
-        await screen.own_settings.enter(opened.settings)
+        await self._own_settings.enter(opened.settings)
         screen.hint.unseen(False)
-        await screen.pair_loading.load_next()
+        await self._pair_loading.load_next()
         if session.phase is Phase.READY:
             screen.show_ready()
         screen.sidebar.look_again()

@@ -13,7 +13,7 @@ from app.chat.attached import compose, split
 from app.errors import UsageError
 
 if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
+    from app.ui.commands.chat import Chat
 
 # A path such as /usr/bin has a second slash, and is no command.
 _LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*)(?:[ \t]+(?P<argument>[^\n]*))?\s*")
@@ -44,7 +44,7 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[ChatScreen, str], Awaitable[None] | None]
+    run: Callable[[Chat, str], Awaitable[None] | None]
     takes: Takes = Takes.NOTHING
     argument: str = ""
     choices: tuple[str, ...] = ()

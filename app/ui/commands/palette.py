@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
 from app.engine.text import printable
+from app.ui.commands.chat import Chat
 from app.ui.keeping.keeper import Keeper
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 _UNTITLED = "This conversation"
 
 
-def chat_commands(screen: ChatScreen, keeper: Keeper) -> Iterator[SystemCommand]:
+def chat_commands(screen: Chat, keeper: Keeper) -> Iterator[SystemCommand]:
     """What the chat offers: the commands that there is something for.
 
     Args:
@@ -44,7 +41,7 @@ class ConversationCommands:
         keeper: Has the conversations.
     """
 
-    def __init__(self, screen: ChatScreen, keeper: Keeper) -> None:
+    def __init__(self, screen: Chat, keeper: Keeper) -> None:
         self._screen = screen
         self._keeper = keeper
 
@@ -69,7 +66,7 @@ class ConversationCommands:
         summary = self._keeper.summary(self._keeper.conversation)
         if summary is not None:
             hint = "Renaming the conversation: enter takes the title, esc leaves it as it was."
-            self._screen.steering.begin(hint, summary.title, self._take_title)
+            self._screen.tasks.begin(hint, summary.title, self._take_title)
 
     def unname(self) -> None:
         """Take the title that is made from what was said."""

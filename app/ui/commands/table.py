@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from app.chat.message import Role
 from app.chat.textfile import text_size
 from app.engine.text import printable
-from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
+from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.saving import save
 from app.ui.terminal.copying import copy_text
-
-if TYPE_CHECKING:
-    from app.ui.screens.chat import ChatScreen
 
 _NUMBER = re.compile("[0-9]{1,9}")
 _KEYS = """
@@ -26,23 +22,18 @@ f8      copy answer  ctrl+b   copy its last code    ctrl+_  undo
 ctrl+z  suspend      ctrl+up  choose a message      f1      every key"""
 
 
-def _draft(chat: ChatScreen, mode: str) -> None:
-    session = chat.session
-    if mode == "auto" and not isinstance(session.settings.drafting, AutoDraft):
-        chat.own_settings.set("draft.mode", "auto")
-    if not session.can_draft:
-        raise AppError(session.why_plain)
-    chat.hint.say(chat.draft_switch.turn(mode != "off"))
+def _draft(chat: Chat, mode: str) -> None:
+    chat.hint.say(chat.own_settings.draft(mode))
 
 
-def _last_answer(chat: ChatScreen) -> str:
+def _last_answer(chat: Chat) -> str:
     """The newest answer, as far as it is there; empty without one."""
     shown = chat.messages.answer.text.strip() if chat.messages.answer is not None else ""
     said = (message.content for message in reversed(chat.session.said) if message.role is Role.ASSISTANT)
     return shown or next(said, "")
 
 
-def _copy(chat: ChatScreen, what: str) -> None:
+def _copy(chat: Chat, what: str) -> None:
     answer = _last_answer(chat)
     if not answer:
         raise AppError("There is no answer to copy yet.")
@@ -60,11 +51,11 @@ def _copy(chat: ChatScreen, what: str) -> None:
     copy_text(chat.app, blocks[at - 1], "the code" if len(blocks) == 1 else f"code {at} of {len(blocks)}")
 
 
-def _save(chat: ChatScreen, name: str) -> None:
+def _save(chat: Chat, name: str) -> None:
     chat.hint.say(f"Saved as {save(chat.keeper, name)}.")
 
 
-def _include(chat: ChatScreen, path: str) -> None:
+def _include(chat: Chat, path: str) -> None:
     try:
         text_size(Path(path).expanduser(), path)
     except (RuntimeError, ValueError):
@@ -72,19 +63,19 @@ def _include(chat: ChatScreen, path: str) -> None:
     chat.prompt.include(path)
 
 
-def _title(chat: ChatScreen, title: str) -> None:
+def _title(chat: Chat, title: str) -> None:
     conversation = chat.keeper.conversation
     if conversation is None:
         raise AppError("Nothing was said yet; a title waits for the first prompt.")
     chat.hint.say(f'This conversation is called "{printable(chat.keeper.rename(conversation, title))}".')
 
 
-def _system(chat: ChatScreen, text: str) -> None:
+def _system(chat: Chat, text: str) -> None:
     chat.own_settings.set("answer.system", text or None)
     chat.hint.say("From the next prompt on." if text else "This conversation has no system prompt of its own.")
 
 
-async def _help(chat: ChatScreen, _: str) -> None:
+async def _help(chat: Chat, _: str) -> None:
     wide = max(len(command.usage) for command in COMMANDS.known.values())
     lines = [f"{command.usage:{wide}}  {command.help}" for command in COMMANDS.known.values()]
     await chat.messages.tell("\n".join([*lines, _KEYS]))

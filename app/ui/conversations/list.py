@@ -13,9 +13,8 @@ from textual.widget import Widget
 
 from app.chat.search import Excerpt
 from app.engine.text import printable
-from app.ui.text import age
+from app.ui.text import MARK, age
 
-_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _MARGIN = 3
 _GAP = 2
 _BEFORE = 4
@@ -158,12 +157,12 @@ def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
     right = Content.styled(f"{'  '.join([*words, f'{ago:>6}'])} ", "$quiet")
     room = max(0, width - _MARGIN - _GAP - right.cell_length)
     title = _name(row).stylize("bold" if chosen else "").truncate(room, ellipsis=True)
-    mark = f" {_MARK} " if chosen else " " * _MARGIN
+    mark = f" {MARK} " if chosen else " " * _MARGIN
     return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
 
 
 def _narrow_title(row: Row, width: int, *, chosen: bool) -> Content:
-    mark = _MARK if chosen else _OPEN if row.is_open else " "
+    mark = MARK if chosen else _OPEN if row.is_open else " "
     right = f" {_PINNED} " if row.pinned else " "
     room = max(0, width - _MARGIN - len(right))
     title = _name(row).stylize("bold" if chosen or row.is_open else "").truncate(room, ellipsis=True)

@@ -17,12 +17,12 @@ from app.engine.text import printable
 from app.ui.conversations.list import ConversationList, Row
 from app.ui.conversations.title_input import TitleInput
 from app.ui.keeping.keeper import Keeper
+from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput, SearchInput
 from app.ui.widgets.hint import Hint
 
 _MOST = 1000
 """Conversations in the list; the search finds the others."""
-_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 
 
 class ConversationPicker(Vertical):
@@ -113,7 +113,7 @@ class ConversationPicker(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="searching"):
-            yield Static(_MARK, classes="mark")
+            yield Static(MARK, classes="mark")
             yield SearchInput(self._placeholder)
         yield TitleInput()
         yield ConversationList(at_once=self._at_once)
@@ -136,10 +136,8 @@ class ConversationPicker(Vertical):
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
-        page = self.conversations.page
-        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
-        if event.key in steps:
-            self.conversations.move(steps[event.key])
+        if by := event.lines(self.conversations.page):
+            self.conversations.move(by)
         else:
             self._take()
 

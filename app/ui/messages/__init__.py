@@ -4,5 +4,6 @@ list            all of it                          message, speech  one message,
 view, window    which messages are mounted         absent, said     what stands for the others; what is there at first
 column          where each of them is              plain_text       a long prompt
 reasoning       a model's thinking                 folded           a text that a prompt includes
+folding         what the two have in common
 markdown        an answer                          token_view       the same answer token by token
 """

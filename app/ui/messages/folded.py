@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from itertools import islice
 
-from textual import events
 from textual.app import ComposeResult
-from textual.containers import VerticalGroup
 from textual.content import Content
-from textual.reactive import reactive
 from textual.widgets import Static
 
 from app.chat.attached import Attachment
 from app.engine.text import printable
+from app.ui.messages.folding import Folding
 from app.ui.text import size
 
 _MOST_LINES = 100
 _MOST_COLUMNS = 400
 
 
-class FoldedText(VerticalGroup):
+class FoldedText(Folding):
     """Its name and size; a click opens the beginning of it.
 
     Args:
@@ -27,35 +25,24 @@ class FoldedText(VerticalGroup):
         opened: Whether it is open at first.
     """
 
-    open: reactive[bool] = reactive(False, toggle_class="-open")
-
     def __init__(self, attachment: Attachment, *, opened: bool = False) -> None:
-        super().__init__()
+        super().__init__(opened=opened)
         self._attachment = attachment
-        self.open = opened
+        self._contents = Static(classes="contents")
 
     def compose(self) -> ComposeResult:
-        yield Static(classes="summary")
-        yield Static(classes="contents")
+        yield self.summary
+        yield self._contents
 
     def on_mount(self) -> None:
-        self._draw()
+        self.draw()
 
-    def watch_open(self) -> None:
-        if self.is_mounted:
-            self._draw()
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.open = not self.open
-
-    def _draw(self) -> None:
+    def draw(self) -> None:
         attachment = self._attachment
         about = f"  {size(attachment.size)}" if attachment.is_file else ""
-        mark = "▾" if self.open else "▸"
-        self.query_one(".summary", Static).update(Content(f"{mark} {printable(attachment.name)}{about}"))
+        self.say(f"{printable(attachment.name)}{about}")
         if self.open:
-            self.query_one(".contents", Static).update(Content(self._beginning()))
+            self._contents.update(Content(self._beginning()))
 
     def _beginning(self) -> str:
         lines = iter(printable(self._attachment.text).split("\n"))

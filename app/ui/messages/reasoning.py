@@ -5,18 +5,15 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.app import ComposeResult
-from textual.containers import VerticalGroup
-from textual.content import Content
-from textual.reactive import reactive
-from textual.widgets import Static
+
+from app.ui.messages.folding import Folding
 
 if TYPE_CHECKING:
     from app.ui.messages.markdown import ModelMarkdown
 
 
-class Reasoning(VerticalGroup):
+class Reasoning(Folding):
     """The model's thinking: one line with its length, the text itself on request.
 
     Args:
@@ -25,23 +22,19 @@ class Reasoning(VerticalGroup):
         opened: Whether the text is shown at first.
     """
 
-    open: reactive[bool] = reactive(False, toggle_class="-open")
-
     def __init__(self, text: str = "", seconds: float = 0.0, *, opened: bool = False) -> None:
-        super().__init__()
-        self._summary = Static(classes="summary")
+        super().__init__(opened=opened)
         self._thought: ModelMarkdown | None = None
         self._said: list[str] = []
         self._unread: list[str] = []
         self._words = 0
         self._in_word = False
         self._began, self._latest = 0.0, seconds
-        self.open = opened
         self._count(text)
         self._show(text)
 
     def compose(self) -> ComposeResult:
-        yield self._summary
+        yield self.summary
         if self._thought is not None:
             yield self._thought
 
@@ -64,14 +57,6 @@ class Reasoning(VerticalGroup):
         """How long it took, as far as it was seen."""
         return self._latest - self._began
 
-    def watch_open(self) -> None:
-        if self.is_mounted:
-            self._draw()
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.open = not self.open
-
     def _count(self, text: str) -> None:
         """Count words that may be cut anywhere, without looking at what was counted before."""
         if text:
@@ -83,15 +68,13 @@ class Reasoning(VerticalGroup):
     def _show(self, text: str) -> None:
         self._said.append(text)
         self._unread.append(text)
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         words, seconds = self._words, self.seconds
         self.set_class(bool(words), "-begun")
-        mark = "▾" if self.open else "▸"
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
-        length = f"{mark} thinking, {words:,} word{'s' * (words != 1)}{time}"
-        self._summary.update(Content(length))
+        self.say(f"thinking, {words:,} word{'s' * (words != 1)}{time}")
         if self.open and (text := "".join(self._unread)):
             self._shown.append(text)
             self._unread.clear()

@@ -18,11 +18,10 @@ from app.pairing.propose import Fit
 from app.sizes import gigabytes
 from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
-from app.ui.text import percent
+from app.ui.text import MARK, percent
 
 ADD = ""
 """Stands for a pair's name in the line that adds one."""
-_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _GAP = 2
 _SIZE = 8
 _WIDE = 110
@@ -80,7 +79,7 @@ class PairLine(Widget):
 
     def render(self) -> Content:
         width = self.size.width
-        mark = f" {_MARK} " if self.chosen else "   "
+        mark = f" {MARK} " if self.chosen else "   "
         card = self._card
         if card is None:
             return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))

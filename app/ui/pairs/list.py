@@ -37,6 +37,8 @@ class PairList(VerticalScroll, can_focus=False):
         self._words: list[str] = []
         self._chosen: str | None = None
         self._moved = False
+        self._brought_to = 0.0
+        """Where the list was scrolled to when the chosen line was brought into view."""
 
     @property
     def card(self) -> Card | None:
@@ -94,7 +96,12 @@ class PairList(VerticalScroll, can_focus=False):
         self.watch(self, "virtual_size", self._keep_in_view, init=False)
 
     def _keep_in_view(self) -> None:
-        self.call_after_refresh(self._bring_into_view)
+        self.call_after_refresh(self._bring_back)
+
+    def _bring_back(self) -> None:
+        # Whoever has scrolled since is looking at something else.
+        if self.scroll_y == min(self._brought_to, self.max_scroll_y):
+            self._bring_into_view()
 
     @on(PairLine.Clicked)
     def _click(self, event: PairLine.Clicked) -> None:
@@ -157,6 +164,7 @@ class PairList(VerticalScroll, can_focus=False):
         if self._chosen is not None and self._chosen in self._lines:
             self.scroll_to_widget(self._details, animate=False, immediate=True)
             self.scroll_to_widget(self._lines[self._chosen], animate=False, immediate=True)
+            self._brought_to = self.scroll_y
 
     def _draw(self) -> None:
         cards = self._cards.values()

@@ -11,10 +11,11 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.engine.text import printable
+from app.ui.text import MARK
 
 ROWS = 8
 _GAP = 2
-MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+CHOSEN = f"{MARK} "
 """Before the one that Enter takes."""
 
 
@@ -95,7 +96,7 @@ class Suggestions(Static, can_focus=False):
         for index, (label, each) in enumerate(zip(labels, shown, strict=True), self._first):
             gap = " " * (wide - Content(label).cell_length + _GAP) if each.note else ""
             line = Content.assemble(
-                MARK if index == self._at else "  ",
+                CHOSEN if index == self._at else "  ",
                 (label, "bold" if index == self._at else ""),
                 (gap + printable(each.note), "$quiet"),
             )

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
-from textual.containers import Horizontal
-from textual.getters import query_one
 from textual.message import Message
-from textual.widgets import Static
 
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
@@ -19,40 +15,33 @@ from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
-from app.ui.chat.possible import is_possible
+from app.ui.chat.possible import Possible
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import ChatSession, Phase
+from app.ui.chat.stage import Stage
 from app.ui.chat.steering import Steering
+from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.unsent import Unsent
 from app.ui.chat.wanted import ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.chat.whereabouts import Whereabouts
-from app.ui.chat.workspace import Workspace
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keeping.keeper import Keeper
-from app.ui.keys.bar import KeyBar
 from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
-from app.ui.messages.list import MessageList
 from app.ui.messages.speech import Speech
-from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.way_list import WayList
-from app.ui.prompt.included_line import IncludedLine
 from app.ui.prompt.input import PromptInput
 from app.ui.prompt.past_prompts import kept_prompts
 from app.ui.prompt.suggestions import Suggestions
-from app.ui.readouts.panel import ReadoutPanel
-from app.ui.readouts.state import Readouts
-from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.sturdy import SturdyScreen
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.terminal.attention import Attention
 from app.ui.widgets.even import Even
-from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.near_draw import NearCompositor
 
@@ -61,7 +50,7 @@ if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
 
 
-class ChatScreen(SturdyScreen[None], Even):
+class ChatScreen(SturdyScreen[None], Stage, Even):
     """One conversation with one pair.
 
     Args:
@@ -80,15 +69,6 @@ class ChatScreen(SturdyScreen[None], Even):
     # Rows are for the conversation where there are few.
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
-    header = query_one(HeaderLine)
-    messages = query_one(MessageList)
-    hint = query_one(Hint)
-    workspace = query_one(Workspace)
-    sidebar = query_one(Sidebar)
-    panel = query_one(ReadoutPanel)
-    prompt = query_one(PromptInput)
-    included = query_one(IncludedLine)
-
     class EventsArrived(Message):
         """The engine has said something that should not wait."""
 
@@ -103,38 +83,27 @@ class ChatScreen(SturdyScreen[None], Even):
         loads: bool = True,
         live: LiveSettings | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(ChatSession(settings, live), keeper, pairs)
         self._compositor = NearCompositor()
-        self.session = ChatSession(settings, live)
-        self.keeper = keeper
-        self.asking = Asking(self, engine, keeper)
-        self.own_settings = OwnSettings(self, keeper, live)
-        self.whereabouts = Whereabouts(self, keeper)
-        self.status = Readouts()
-        self._pairs = pairs
         self._bridge = bridge
-        self.sending = Sending(self)
-        self.draft_switch = DraftSwitch(self, engine)
         self.tokens = TokenMode(self, engine)
+        self.draft_switch = DraftSwitch(self, engine)
+        self.own_settings = OwnSettings(self, keeper, live, self.draft_switch)
+        self.tasks = Tasks(self)
+        self.asking = Asking(self, engine, keeper, self.tasks)
+        self.sending = Sending(self, self.asking, self.tasks, lambda command, argument: command.run(self, argument))
+        self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
         changes = PairChanges(engine, self.session, loads=loads)
-        self.pair_loading = PairLoading(self, changes)
-        self._ears = SharedEars(Hearing(self, keeper, changes))
+        self.pair_loading = PairLoading(self, changes, self.asking)
+        self._unsent = Unsent(self, keeper, self.tasks)
+        self.whereabouts = Whereabouts(
+            self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading
+        )
+        self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
+        self._ears = SharedEars(
+            Hearing(self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading)
+        )
         self.listener = Listener(bridge, self._ears, self.set_timer)
-        self._unsent = Unsent(self, keeper)
-        self.steering = Steering(self, keeper, self.asking.start)
-
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(self.session.settings.title)
-        yield Workspace(self.keeper, self.status)
-        if self._pairs is not None:
-            yield DownloadLine(self._pairs)
-        yield StatusLine(self.status)
-        yield (menu := Suggestions())
-        with Horizontal(id="entry"):
-            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", id="mark")
-            yield PromptInput(menu)
-        yield IncludedLine()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
@@ -162,8 +131,7 @@ class ChatScreen(SturdyScreen[None], Even):
 
     def action_stop(self) -> None:
         if self.session.phase is Phase.ANSWERING:
-            self.status.stopping()
-            self.asking.cancel()
+            self.asking.stop()
         else:
             self.call_later(self.asking.take_back)
 
@@ -176,7 +144,7 @@ class ChatScreen(SturdyScreen[None], Even):
         self.call_later(self.steering.go_on)
 
     def action_leave_task(self) -> None:
-        self.steering.leave()
+        self.tasks.leave()
 
     def action_choose(self) -> None:
         self.call_later(self.messages.step, -1)
@@ -245,11 +213,6 @@ class ChatScreen(SturdyScreen[None], Even):
         self._unsent.changed()
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether there are pairs to choose from."""
-        return self._pairs is not None
-
-    @property
     def unsent(self) -> str:
         """What was typed and has not been put to the model."""
         return self._unsent.text
@@ -314,7 +277,7 @@ class ChatScreen(SturdyScreen[None], Even):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
-        return is_possible(self, action)
+        return self._is_possible(action)
 
     # What the engine says is told to `app.ui.chat.hearing`
 
@@ -326,8 +289,3 @@ class ChatScreen(SturdyScreen[None], Even):
     @on(EventsArrived)
     async def _on_events(self) -> None:
         await self.listener.listen()
-
-    def show_ready(self) -> None:
-        """Say that a prompt may come, if it may."""
-        if self.session.pair is not None:
-            self.status.ready(self.session.pair.n_ctx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.command import CommandList, CommandPalette, SearchIcon
 
 from app.ui.screens.overlay import Overlay
+from app.ui.text import MARK
 
 
 class Palette(CommandPalette, Overlay[None]):
@@ -13,7 +14,7 @@ class Palette(CommandPalette, Overlay[None]):
     CSS_PATH = "palette.tcss"
 
     def on_mount(self) -> None:
-        self.query_one(SearchIcon).icon = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+        self.query_one(SearchIcon).icon = MARK
 
     def _action_command_list(self, action: str) -> None:
         # Textual has no lines for a list without a height.

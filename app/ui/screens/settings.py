@@ -27,6 +27,7 @@ from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
 from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -97,7 +98,7 @@ class SettingsScreen(Overlay[bool]):
         yield HeaderLine("Settings")
         yield Static(id="trouble")
         with Horizontal(id="search"):
-            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", classes="mark")
+            yield Static(MARK, classes="mark")
             yield SettingFilter("type to filter")
             yield Static(id="scope")
         yield SettingList(self._all())
@@ -115,9 +116,8 @@ class SettingsScreen(Overlay[bool]):
 
     @on(FilterInput.Pressed)
     async def _press(self, event: FilterInput.Pressed) -> None:
-        steps = {"up": -1, "down": 1, "pageup": -_PAGE, "pagedown": _PAGE}
-        if event.key in steps:
-            self.settings.move(steps[event.key])
+        if by := event.lines(_PAGE):
+            self.settings.move(by)
         elif event.key in ("left", "right"):
             self._step(-1 if event.key == "left" else 1)
         elif self._asked == "load":

@@ -15,8 +15,8 @@ from app.engine.text import printable
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting
+from app.ui.text import MARK
 
-_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _MARGIN = 3
 _NAME = 19
 _GAP = 2
@@ -84,7 +84,7 @@ class SettingLine(Widget):
     def render(self) -> Content:
         shown, width = self.shown, self.size.width
         setting, gap = shown.setting, " " * _GAP
-        mark = f" {_MARK} " if self.chosen else " " * _MARGIN
+        mark = f" {MARK} " if self.chosen else " " * _MARGIN
         key = f"{setting.key} {_RELOAD}" if setting.needs_reload else setting.key
         name = Content.styled(f"{key:<{_NAME}}", "bold" if self.chosen else "")
         words = ["not loaded yet"] if shown.waits else []

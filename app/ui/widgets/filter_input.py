@@ -56,6 +56,10 @@ class FilterInput(QuietInput):
 
         key: str
 
+        def lines(self, page: int) -> int:
+            """How many lines further down it chooses, given those of a page; 0 for a key that does something else."""
+            return {"up": -1, "down": 1, "pageup": -page, "pagedown": page}.get(self.key, 0)
+
     def action_tell(self, key: str) -> None:
         self.post_message(self._InLine(key))
 

@@ -181,8 +181,8 @@ def _must_be_ready(program: Program, since: str) -> None:
 
 async def _must_answer(program: Program) -> None:
     chat, engine = program.chat, program.engine
-    if chat.steering.has_task:
-        chat.steering.leave()
+    if chat.tasks.has_task:
+        chat.tasks.leave()
     chat.prompt.action_dismiss()
     chat.prompt.clear()
     await program.rest()

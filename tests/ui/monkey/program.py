@@ -21,7 +21,7 @@ from app.errors import PairError, StoreError
 from app.events import Event
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp, make_app
+from app.ui.app import TandemApp
 from app.ui.keeping.keeper import Keeper
 from app.ui.messages.message import AnswerMessage
 from app.ui.pairs.setups import Choice, Inquiry, Job, Stage
@@ -114,7 +114,7 @@ class Program:
             return self.engine
 
         self.pairs = FakePairs()
-        self.app: TandemApp = make_app(
+        self.app = TandemApp(
             factory,
             no_loader,
             settings,
@@ -152,7 +152,7 @@ class Program:
             case Type(text):
                 self._type(text)
             case Word(text):
-                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.steering.has_task:
+                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.tasks.has_task:
                     self.home.words.append(text.strip())
                     self._type(text)
             case Paste(text, times):

@@ -1,0 +1,27 @@
+"""What llama.cpp reads when a context is made: one that computes, or one that is only planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.llama.library import native
+from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams
+
+
+def native_params(params: ContextParams) -> Any:
+    """A `llama_context_params`, for this package only."""
+    raw = native.llama_context_default_params()
+    raw.n_ctx = params.n_ctx
+    raw.n_batch = min(params.n_batch, params.n_ctx)
+    raw.n_ubatch = raw.n_batch
+    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
+    raw.n_seq_max = 1
+    raw.n_threads = params.n_threads
+    # Until the first prompt: see `Context._set_threads`.
+    raw.n_threads_batch = params.n_threads
+    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
+    raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
+    # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
+    raw.swa_full = True
+    raw.no_perf = True
+    return raw

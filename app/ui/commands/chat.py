@@ -1,0 +1,93 @@
+"""The chat as commands know it: `app.ui.screens.chat.ChatScreen` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from textual.app import App
+
+from app.chat.message import Message
+from app.settings.kinds import Value
+from app.ui.keeping.keeper import Keeper
+from app.ui.messages.list import MessageList
+from app.ui.widgets.hint import Hint
+
+
+class Session(Protocol):
+    """What is being talked about."""
+
+    @property
+    def said(self) -> Sequence[Message]: ...
+
+
+class OwnSettings(Protocol):
+    """The settings of the conversation that is going on."""
+
+    def set(self, name: str, value: Value) -> None: ...
+
+    def draft(self, mode: str) -> str: ...
+
+
+class Prompt(Protocol):
+    """Where prompts are typed."""
+
+    def include(self, path: str) -> None: ...
+
+
+class Tasks(Protocol):
+    """What is typed there that is no prompt."""
+
+    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None: ...
+
+
+class Chat(Protocol):
+    """Whom commands are given to."""
+
+    @property
+    def app(self) -> App[object]: ...
+
+    @property
+    def keeper(self) -> Keeper: ...
+
+    @property
+    def messages(self) -> MessageList: ...
+
+    @property
+    def hint(self) -> Hint: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def own_settings(self) -> OwnSettings: ...
+
+    @property
+    def prompt(self) -> Prompt: ...
+
+    @property
+    def tasks(self) -> Tasks: ...
+
+    async def open_conversation(self, conversation: int | None) -> None: ...
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None: ...
+
+    def action_again(self) -> None: ...
+
+    def action_choose(self) -> None: ...
+
+    def action_compare(self) -> None: ...
+
+    def action_conversations(self) -> None: ...
+
+    def action_pairs(self) -> None: ...
+
+    def action_restart(self) -> None: ...
+
+    def action_settings(self) -> None: ...
+
+    def action_stop(self) -> None: ...
+
+    def action_toggle_panel(self) -> None: ...
+
+    def action_toggle_tokens(self) -> None: ...
