@@ -135,6 +135,6 @@ def _notice(problems: Sequence[Problem], lacking: Sequence[str]) -> str:
         sentences.append(f"The model file recommends sampling values that do not count: {told}{more}")
     if lacking:
         sentences.append(
-            f"The model file asks for {' and '.join(lacking)}, which Tandem does not have; the rest of it counts."
+            f"The model file asks for {' and '.join(lacking)}, which Tandem does not have; answers come without."
         )
     return " ".join(sentences)
