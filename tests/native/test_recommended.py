@@ -63,7 +63,8 @@ def test_a_real_answer_is_drawn_as_its_file_recommends(demo_target: Path, tmp_pa
     # With one candidate left, whatever is drawn is the most probable token.
     assert drawn["text"] == greedy["text"]
     assert (drawn["seed"], greedy["seed"]) == (3, None)
-    assert [notice for notice in drawn["notices"] if 'sampling.top_p is "-1.0"' in notice] == drawn["notices"]
+    (notice,) = drawn["notices"]
+    assert 'sampling.top_p is "-1.0"' in notice
     assert answer(model, "--temp", "0")["text"] == greedy["text"]
 
 

@@ -310,7 +310,12 @@ def test_without_the_vocabulary_everything_else_is_the_same() -> None:
 @pytest.mark.parametrize("vocabulary", [True, False])
 @pytest.mark.parametrize("length", [2, 1 << 40, (1 << 64) - 1])
 def test_a_text_that_ends_behind_the_file_is_cut_short(length: int, *, vocabulary: bool) -> None:
-    values = text(gguf.TOKENS_KEY) + struct.pack("<IIQ", ARRAY, STRING, 2) + text("ab") + struct.pack("<Q", length)
+    values = (
+        text(gguf.TOKENS_KEY)
+        + struct.pack("<IIQ", ARRAY, STRING, 2)
+        + text("longer than a length")
+        + struct.pack("<Q", length)
+    )
     data = header(values + b"x", n_values=1)
 
     with pytest.raises(HeaderIncompleteError):
