@@ -29,6 +29,7 @@ _PAIR_KEYS = (
     "sampling",
     "drafting",
 )
+_DEFAULT = SamplingParams()
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
 
@@ -45,6 +46,7 @@ class Pair:
         target: Where the target comes from.
         draft: The same for the draft; None if there is none.
         sampling: The authors' sampling parameters.
+        kept: Those in which it says the default itself, so that the target's file has no say.
         drafting: Fixed drafting parameters; None for automatic drafting.
         family: Tokenizer family; "" where it is not said.
         good_at: What to take it for.
@@ -68,6 +70,7 @@ class Pair:
     licence: str = ""
     tested_with: str = ""
     bytes_per_token: int = 0
+    kept: tuple[str, ...] = ()
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
@@ -142,6 +145,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
             f"{where} has no target.",
             'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
         )
+    sampling = _params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling")
     return Pair(
         name=name,
         title=_text(entry, "title", where) or name,
@@ -154,7 +158,8 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         bytes_per_token=_whole(entry, "bytes_per_token", where) or 0,
         licence=_text(entry, "licence", where) or "",
         tested_with=_text(entry, "tested_with", where) or "",
-        sampling=_params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling"),
+        sampling=sampling,
+        kept=tuple(key for key in entry.get("sampling", {}) if getattr(sampling, key) == getattr(_DEFAULT, key)),
         drafting=(
             _params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
             if "drafting" in entry
@@ -173,9 +178,11 @@ def write_pair(pair: Pair) -> dict[str, Any]:
     entry["target"] = _write_source(pair.target)
     if pair.draft is not None:
         entry["draft"] = _write_source(pair.draft)
-    for key, params, default in (("sampling", pair.sampling, SamplingParams()), ("drafting", pair.drafting, None)):
-        if params is not None and params != default:
-            entry[key] = {k: v for k, v in asdict(params).items() if v is not None}
+    chain = {k: v for k, v in asdict(pair.sampling).items() if k in pair.kept or v != getattr(_DEFAULT, k)}
+    if chain:
+        entry["sampling"] = chain
+    if pair.drafting is not None:
+        entry["drafting"] = asdict(pair.drafting)
     return entry
 
 

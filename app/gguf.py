@@ -14,6 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 
 from app.errors import ModelFileError
@@ -140,13 +141,19 @@ class _Reader:
         return list(layout.unpack(self.take(layout.size)))
 
     def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
-        """`count` length-prefixed strings; the inner loop of every load, so it is written out."""
-        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
-        if count > (end - at) // 8:
+        """`count` length-prefixed strings; the inner loops of every load, so they are written out."""
+        if count > (self._end - self.at) // 8:
             raise self._too_short()
         self._strings_left -= count
         if self._strings_left < 0:
             raise HeaderError("its arrays hold more texts than any model needs")
+        if keep:
+            return self._kept(count)
+        self._pass_over(count)
+        return None
+
+    def _kept(self, count: int) -> list[bytes]:
+        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
         out = []
         for _ in range(count):
             if end - at < 8:
@@ -155,19 +162,30 @@ class _Reader:
             at += 8
             if length > end - at:
                 raise self._too_short()
-            if keep:
-                out.append(data[at : at + length])
+            out.append(data[at : at + length])
             at += length
         self.at = at
-        return out if keep else None
+        return out
+
+    def _pass_over(self, count: int) -> None:
+        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        try:
+            for _ in repeat(None, count):
+                at += 8 + unpack(data, at)[0]
+                if at > end:
+                    raise self._too_short()
+        except struct.error:
+            raise self._too_short() from None
+        self.at = at
 
 
-def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False) -> GgufHeader:
+def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
     """Read a header from the beginning of a GGUF file.
 
     Args:
         data: The beginning of the file.
         tensors: Read the list of tensors behind the metadata too, for the number of parameters.
+        vocabulary: Keep the texts and types of the tokens, which takes most of the time.
 
     Raises:
         HeaderIncompleteError: More bytes are needed.
@@ -187,7 +205,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False) -> GgufHeade
         key = _key(reader)
         if key in metadata:
             raise HeaderError(f"it has the key {key[:80]!r} twice")
-        metadata[key] = _value(reader, key)
+        metadata[key] = _value(reader, key, vocabulary=vocabulary)
     if not tensors:
         return GgufHeader(version, n_tensors, metadata)
     n_parameters = _parameters(reader, n_tensors)
@@ -219,7 +237,7 @@ def _key(reader: _Reader) -> str:
     return key.decode("utf-8", errors="replace")
 
 
-def _value(reader: _Reader, key: str) -> Value:
+def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
     kind = reader.u32()
     if kind == _STRING:
         return reader.take(reader.u64()).decode("utf-8", errors="replace")
@@ -227,8 +245,8 @@ def _value(reader: _Reader, key: str) -> Value:
         return reader.scalar(kind)
     element, count = reader.u32(), reader.u64()
     if element == _STRING:
-        return reader.strings(count, keep=key == TOKENS_KEY)
-    if element in _INTEGERS and (count <= _SHORT or key == TYPES_KEY):
+        return reader.strings(count, keep=vocabulary and key == TOKENS_KEY)
+    if element in _INTEGERS and (count <= _SHORT or (vocabulary and key == TYPES_KEY)):
         return reader.integers(element, count)
     if element not in _FORMATS:
         raise HeaderError(f"an array has elements of the unknown type {element}")
@@ -236,7 +254,7 @@ def _value(reader: _Reader, key: str) -> Value:
     return None
 
 
-def read_header(path: Path, *, tensors: bool = False) -> GgufHeader:
+def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
     """Read the header of a file on disk; see `parse_header`.
 
     Raises:
@@ -252,7 +270,7 @@ def read_header(path: Path, *, tensors: bool = False) -> GgufHeader:
         if status.st_size == 0:
             raise ModelFileError(f"{path} is empty.", "Download it again.")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return parse_header(data, tensors=tensors)
+            return parse_header(data, tensors=tensors, vocabulary=vocabulary)
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
     except HeaderIncompleteError:

@@ -11,6 +11,8 @@ BENCH_EPILOG = """examples:
   tandem bench --card result --save result.jsonl        a share card: result.md and result.svg
   tandem bench --against http://127.0.0.1:8080          a running llama-server on the same prompts
   tandem bench --check-lossless
+
+What the model file recommends for sampling does not count here, so that results of several files can be compared.
 """
 REPEAT, SAMPLES = 3, 200
 

@@ -69,7 +69,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     Raises:
         UsageError: They contradict each other, or a file cannot be read or written.
     """
-    options = read_options(args, modes=("auto", "fixed"))
+    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
     refuse_process(options.process)
     fixed = fixed_params(args, options)
     _refuse_idle(args)

@@ -13,6 +13,7 @@ from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
 from app.cli.opener import Opener
 from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
+from app.cli.pair_layers import of_file
 from app.cli.process import read_process
 from app.errors import UsageError
 from app.pairing.propose import Room
@@ -32,7 +33,7 @@ _CHOOSING = ("pair", "target", "draft")
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files = choose_pair(vars(args))
-    opener = Opener(open_settings(read_flags(args), pair), pair, files, read_process(args))
+    opener = Opener(open_settings(read_flags(args), pair, of_file(pair, files)), pair, files, read_process(args))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(

@@ -10,6 +10,7 @@ from app.cli.known_pairs import catalog, registry
 from app.cli.loading import kept_here, wanted_params, with_threads
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.pair_layers import of_file
 from app.cli.remote import reach
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms, with_remote
@@ -87,6 +88,7 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         measured=found.measured,
         offers=lines,
         target_source=str(options.pair.target),
+        recommended=of_file(options.pair, options.files),
     )
 
 

@@ -18,7 +18,7 @@ _SHORTCUTS = {
         ("--no-lookup", "automatic drafting by the draft model only"),
     )
 }
-_NOTES = {"sampling": "llama.cpp's chain and terms; what a pair says goes before these defaults"}
+_NOTES = {"sampling": "llama.cpp's chain and terms; what a pair or its model file says goes before these defaults"}
 
 
 PAIRS = ("model", "draft")

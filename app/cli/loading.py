@@ -99,9 +99,10 @@ def wanted_params(options: Options) -> PairParams:
     pair, files = options.pair, options.files
     target = files.target.path if files is not None else _file(pair.target, pair)
     draft: Path | None = None
-    notices: tuple[str, ...] = ()
+    notices = options.notices
     if pair.draft is not None:
-        draft, notices = _draft(pair.draft, options)
+        draft, without = _draft(pair.draft, options)
+        notices += without
     placement = options.placement
     return PairParams(
         target=target,

@@ -12,14 +12,15 @@ from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
 from app.cli.pair_choice import choose_pair
+from app.cli.pair_layers import of_entry, of_file
 from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError
 from app.events import Event, Failed
 from app.registry import SetUp
-from app.settings.build import of_pair
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
+from app.settings.model_file import Recommended
 from app.sizes import gigabytes
 from app.source import HubModel
 from app.ui.pairs.setups import Choice
@@ -54,14 +55,14 @@ class Opener:
         Raises:
             UsageError: The settings cannot be meant with it; the pair before it stays.
         """
-        before = self._pair, self._files, self.live.pair
+        before = self._pair, self._files, self.live.pair, self.live.model
         self._pair, self._files = pair, files
         try:
-            self.live.ride(of_pair(pair.sampling, pair.drafting))
+            self.live.ride(of_entry(pair), of_file(pair, files))
             return self.again()
         except UsageError:
             self._pair, self._files = before[:2]
-            self.live.ride(before[2])
+            self.live.ride(*before[2:])
             raise
 
     def again(self) -> Choice:
@@ -71,10 +72,10 @@ class Opener:
             UsageError: The flags contradict each other.
         """
         try:
-            options = self._options(self.live.resolved(), self._pair, self._files)
+            options = self._options(self.live.resolved(), self._pair, self._files, self.live.model)
         except UsageError as error:
             self.live.leave_placement_out(error.message)
-            options = self._options(self.live.resolved(), self._pair, self._files)
+            options = self._options(self.live.resolved(), self._pair, self._files, self.live.model)
         self.live.loading()
         return Choice(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
 
@@ -85,7 +86,8 @@ class Opener:
             AppError: They cannot be meant together, or the models are not known.
         """
         layer, pair, files = self._meant(flags)
-        return self._options(self.live.given(layer, of_pair(pair.sampling, pair.drafting)), pair, files)
+        model = self.live.model if pair is self._pair else of_file(pair, files)
+        return self._options(self.live.given(layer, of_entry(pair), model), pair, files, model)
 
     def take(self, flags: Sequence[str]) -> Choice:
         """Take these flags as well, from here on; see `with_flags`."""
@@ -94,8 +96,8 @@ class Opener:
         self.live.give(layer)
         return self.open(pair, files)
 
-    def _options(self, settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
-        return replace(options_of(settings, pair, files), process=self.process)
+    def _options(self, settings: Resolved, pair: Pair, files: SetUp | None, model: Recommended) -> Options:
+        return replace(options_of(settings, pair, files, model), process=self.process)
 
     def _meant(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
         given: dict[str, Any] = vars(build_parser().parse_args(list(flags)))

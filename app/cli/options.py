@@ -11,6 +11,7 @@ from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.cli.flags import read_flags
 from app.cli.pair_choice import choose_pair
+from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
 from app.engine.text import printable
@@ -19,10 +20,11 @@ from app.errors import UsageError
 from app.hardware.cpu import default_threads
 from app.paths import settings_file
 from app.registry import SetUp
-from app.settings.build import drafting, of_pair, sampling
+from app.settings.build import drafting, sampling
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
+from app.settings.model_file import Recommended
 from app.settings.tree import MODES
 
 _LOOKS = ("appearance", "keys")
@@ -44,6 +46,7 @@ class Options:
         placement: Where the models go.
         process: Where all of that runs.
         tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
+        notices: What the user should know of it, when it is loaded.
     """
 
     pair: Pair
@@ -57,19 +60,21 @@ class Options:
     placement: Placement = field(default_factory=Placement)
     process: Process = field(default_factory=Process)
     tuned_threads: bool = True
+    notices: tuple[str, ...] = ()
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
         return ((Message(Role.SYSTEM, self.system),) if self.system else ()) + messages
 
 
-def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES) -> Options:
+def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_recommended: bool = True) -> Options:
     """Put flags, a preset and the settings file over the chosen pair.
 
     Args:
         args: The flags.
         modes: The modes of drafting that the command can work with; automatic drafting takes the place of another one
             that no flag asked for.
+        use_recommended: Whether what the target's file recommends counts, where nobody says otherwise.
 
     Raises:
         UsageError: Flags contradict each other, or something in the settings file is wrong: whoever runs a command in a
@@ -78,21 +83,22 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES) -> Opti
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)
-    live = open_settings(flags, pair)
+    model = of_file(pair, files) if use_recommended else Recommended()
+    live = open_settings(flags, pair, model)
     refuse_problems(live)
     settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
-        settings = open_settings({**flags, "draft.mode": "auto"}, pair).resolved()
-    return replace(options_of(settings, pair, files), process=read_process(args))
+        settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
+    return replace(options_of(settings, pair, files, model), process=read_process(args))
 
 
-def open_settings(flags: Layer, pair: Pair) -> LiveSettings:
+def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
     """The settings with the file of this machine's user.
 
     Raises:
         UsageError: The flags contradict each other or the pair.
     """
-    return LiveSettings(SettingsFile(settings_file()), flags, of_pair(pair.sampling, pair.drafting))
+    return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), model)
 
 
 def refuse_problems(live: LiveSettings) -> None:
@@ -109,8 +115,8 @@ def refuse_problems(live: LiveSettings) -> None:
         raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Mend it there, or with: tandem settings")
 
 
-def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
-    """Put settings over a pair.
+def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recommended) -> Options:
+    """Put settings over a pair, whose target's file is `model`.
 
     Raises:
         UsageError: Two of them contradict each other, or the pair.
@@ -132,4 +138,5 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
         placement=read_placement(settings),
         tuned_threads=settings["model.threads"] is None,
+        notices=(notice,) if (notice := model.under(settings).notice) else (),
     )

@@ -34,8 +34,12 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> lis
     lines = [model_line("target", check.target)]
     if check.draft is not None:
         lines.append(model_line("draft", check.draft))
+    # A draft draws nothing, so what its makers recommend does not matter.
+    if check.target.recommended.line:
+        lines.append(f"makers  recommend {check.target.recommended.line}")
     lines.append(f"memory  {gigabytes(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
-    lines += [f"note    {printable(warning)}" for warning in check.warnings]
+    notices = [check.target.recommended.notice] if check.target.recommended.notice else []
+    lines += [f"note    {printable(notice)}" for notice in (*check.warnings, *notices)]
     lines += [f"{PROBLEM} {printable(problem)}" for problem in check.problems]
     if check.draft is not None and not check.problems:
         lines.append("They can ride together: the vocabularies agree.")

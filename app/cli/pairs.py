@@ -195,6 +195,7 @@ def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
             "size": facts.weight_bytes,
             "vocabulary": len(facts.vocab.tokens),
             "chat_template": facts.has_chat_template,
+            "recommended": dict(facts.recommended.values),
         }
 
     return {

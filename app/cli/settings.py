@@ -8,10 +8,11 @@ import sys
 
 from app.catalog import Pair
 from app.cli.pair_choice import choose_pair
+from app.cli.pair_layers import of_entry, of_file
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.paths import settings_file
-from app.settings.build import of_pair
+from app.registry import SetUp
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
@@ -30,10 +31,12 @@ def settings(args: argparse.Namespace) -> int:
     elif args.action == "unset":
         _unset(file, args.name)
     else:
-        pair, note = _pair(args)
-        live = LiveSettings(file, pair=of_pair(pair.sampling, pair.drafting) if pair is not None else None)
+        pair, files, note = _pair(args)
+        live = LiveSettings(file)
+        if pair is not None:
+            live.ride(of_entry(pair), of_file(pair, files))
         _out(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
-        for sentence in (*note, *live.sentences()):
+        for sentence in (*note, *_sentences(live)):
             print(f"tandem: {sentence}", file=sys.stderr)
     return 0
 
@@ -82,18 +85,24 @@ def _named(name: str) -> tuple[str, Setting]:
     return preset, setting
 
 
-def _pair(args: argparse.Namespace) -> tuple[Pair | None, tuple[str, ...]]:
-    """The pair whose own settings count, and why there is none where there is none.
+def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
+    """The pair whose own settings count and where its files are, and why there is none where there is none.
 
     Raises:
         AppError: The one that was named cannot be used.
     """
     try:
-        return choose_pair(vars(args))[0], ()
+        return *choose_pair(vars(args)), ()
     except AppError as error:
         if "pair" in args:
             raise
-        return None, (f"Without the settings of the pair: {printable(error.message)}",)
+        return None, None, (f"Without the settings of the pair: {printable(error.message)}",)
+
+
+def _sentences(live: LiveSettings) -> list[str]:
+    """What does not count, of the settings and of the model file."""
+    notice = live.model.under(live.resolved()).notice
+    return [*live.sentences(), *([printable(notice)] if notice else [])]
 
 
 def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
@@ -127,7 +136,7 @@ def _as_json(live: LiveSettings, pair: Pair | None) -> dict[str, object]:
         },
         "presets": {name: dict(values) for name, values in live.presets.items()},
         "keys": dict(live.content.keys),
-        "problems": list(live.sentences()),
+        "problems": _sentences(live),
     }
 
 

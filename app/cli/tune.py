@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair; see the module."""
-    options = read_options(args, modes=("auto",))
+    options = read_options(args, modes=("auto",), use_recommended=False)
     refuse_process(options.process)
     if not isinstance(options.drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")

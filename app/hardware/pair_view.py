@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.errors import AppError
 from app.hardware.checks import Line, Section, State
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import ALL_LAYERS, Need, Placed, Plan
+from app.settings.model_file import Recommended
 from app.sizes import gigabytes
 
 TARGET, DRAFT = "target", "draft"
@@ -80,6 +81,7 @@ class PairView:
         offers: What to do where it does not fit, a line each.
         target_source: What `--target` takes for its target.
         chosen: Whether somebody chose it; nothing is broken where a stand-in is not installed.
+        recommended: The sampling values that the makers of its target recommend.
     """
 
     name: str
@@ -92,6 +94,7 @@ class PairView:
     offers: tuple[str, ...] = ()
     target_source: str = ""
     chosen: bool = True
+    recommended: Recommended = field(default_factory=Recommended)
 
     @property
     def target(self) -> ModelPlace | None:
@@ -135,6 +138,7 @@ def pair_section(view: PairView) -> Section:
         state: State = "problem" if view.chosen else "warning"
         lines.append(Line(state, "trouble", view.trouble.message, hint=_hints(view.trouble)))
     lines += [Line("ok", model.role, f"{model.name}, {_where(model)}", _takes(model)) for model in view.models]
+    lines += _recommended(view.recommended)
     lines += [_room(need, view) for need in view.needs]
     return Section("the pair", tuple(lines), other="and what it takes")
 
@@ -157,6 +161,11 @@ def _takes(model: ModelPlace) -> str:
         f"weights {gigabytes(model.weights)}, KV cache {gigabytes(model.kv)} ({model.n_ctx:,} tokens, "
         f"{model.kv_type}), buffers {gigabytes(model.compute)}"
     )
+
+
+def _recommended(found: Recommended) -> list[Line]:
+    lines = [Line("ok", "sampling", found.line, "recommended by the model file")] if found.line else []
+    return [*lines, Line("warning", "sampling", found.notice)] if found.notice else lines
 
 
 def _room(need: DeviceNeed, view: PairView) -> Line:

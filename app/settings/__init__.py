@@ -2,7 +2,8 @@
 
 kinds      what a value may be: read from TOML, from a flag, from a field; shown and written again
 tree       the list of settings
-layers     who has the say: flag, conversation, preset, file, pair, built-in default
+layers     who has the say: flag, conversation, preset, file, pair, model file, built-in default
+model_file what the makers of a model recommend in its file
 checking   a table from a file that nobody vouches for, setting by setting
 file       settings.toml: read, changed in one step, never lost
 presets    named partial settings that come with Tandem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
@@ -55,13 +56,19 @@ def contradiction(settings: Resolved) -> str:
     return ""
 
 
-def of_pair(chain: SamplingParams, fixed: DraftParams | None) -> Layer:
-    """What a pair says itself."""
+def of_pair(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str] = ()) -> Layer:
+    """What a pair says itself.
+
+    Args:
+        chain: Its sampling parameters.
+        fixed: Its drafting parameters, if it has any.
+        kept: Fields of `chain` in which it says the default itself.
+    """
     default = SamplingParams()
     layer: dict[str, Value] = {
         f"sampling.{_SAMPLING.get(field, field)}": getattr(chain, field)
         for field in SamplingParams.__dataclass_fields__
-        if getattr(chain, field) != getattr(default, field)
+        if field in kept or getattr(chain, field) != getattr(default, field)
     }
     if fixed is not None:
         layer |= {f"draft.{field}": getattr(fixed, field) for field in _DRAFT}

@@ -1,4 +1,5 @@
-"""Who has the say over a setting: the first of flag, conversation, preset, file and pair that knows it."""
+"""Who has the say over a setting: the first of flag, conversation, preset, file, pair and model file that
+knows it."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class Origin(Enum):
     PRESET = "preset"
     FILE = "settings.toml"
     PAIR = "pair"
+    MODEL = "model file"
     DEFAULT = "default"
 
 

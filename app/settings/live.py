@@ -12,9 +12,10 @@ from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved
-from app.settings.presets import BUILT_IN
+from app.settings.model_file import Recommended
+from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.shared import SharedSettings
-from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting, nearest
+from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting
 
 _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 
@@ -36,11 +37,19 @@ class LiveSettings:
         file: The settings file; None keeps changes for this program only.
         flags: What the command line says.
         pair: What the pair says; to be set anew with each pair.
+        model: What the target's file recommends; likewise.
     """
 
-    def __init__(self, file: SettingsFile | None = None, flags: Layer | None = None, pair: Layer | None = None) -> None:
+    def __init__(
+        self,
+        file: SettingsFile | None = None,
+        flags: Layer | None = None,
+        pair: Layer | None = None,
+        model: Recommended | None = None,
+    ) -> None:
         self.file = file
         self.pair: Layer = pair or {}
+        self.model = model or Recommended()
         self.problems: tuple[Problem, ...] = ()
         """What does not count of the conversation, or of the choice of a preset."""
         self._flags = dict(flags or {})
@@ -75,15 +84,14 @@ class LiveSettings:
         return self._resolve(self.presets.get(self.preset or "", {}))
 
     def _resolve(self, preset: Layer) -> Resolved:
-        return Resolved(
-            {
-                Origin.FLAG: self._flags,
-                Origin.CONVERSATION: self._counting(self._conversation),
-                Origin.PRESET: self._counting(preset),
-                Origin.FILE: self._counting(self.content.values),
-                Origin.PAIR: self.pair,
-            }
-        )
+        asked = {
+            Origin.FLAG: self._flags,
+            Origin.CONVERSATION: self._counting(self._conversation),
+            Origin.PRESET: self._counting(preset),
+            Origin.FILE: self._counting(self.content.values),
+            Origin.PAIR: self.pair,
+        }
+        return Resolved({**asked, Origin.MODEL: self.model.under(Resolved(asked)).values})
 
     def _counting(self, layer: Layer) -> Layer:
         return {name: value for name, value in layer.items() if name not in self._ignored}
@@ -104,22 +112,22 @@ class LiveSettings:
             self.problems += (Problem("draft", f"draft: {error.message}"),)
             drafting(self.resolved())
 
-    def ride(self, pair: Layer) -> None:
-        """Go on with what another pair says.
+    def ride(self, pair: Layer, model: Recommended | None = None) -> None:
+        """Go on with what another pair says, and the file of its target.
 
         Raises:
             UsageError: The flags contradict it.
         """
-        self.pair = pair
+        self.pair, self.model = pair, model or Recommended()
         self._mend()
 
-    def given(self, flags: Layer, pair: Layer) -> Resolved:
-        """What it would add up to with more flags and with this pair; nothing is changed.
+    def given(self, flags: Layer, pair: Layer, model: Recommended | None = None) -> Resolved:
+        """What it would add up to with more flags, with this pair and its target's file; nothing is changed.
 
         Raises:
             UsageError: They contradict each other.
         """
-        trial = LiveSettings(None, None, pair)
+        trial = LiveSettings(None, None, pair, model)
         trial._conversation, trial._shared = self._conversation, self._shared
         trial._flags = {**self._flags, **flags}
         trial._mend()
@@ -208,7 +216,7 @@ class LiveSettings:
             self._flags.setdefault(flag, self._overruled.pop(flag))
 
     def reset(self, name: str) -> None:
-        """Let what is under the present value count: the one of the preset, the file, the pair, or the default.
+        """Let what is under the present value count: of the preset, the file, the pair, the model file, or the default.
 
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
@@ -224,7 +232,7 @@ class LiveSettings:
         self._mend()
 
     def reset_all(self) -> None:
-        """Let nothing count but pair and defaults; presets and keys stay.
+        """Let nothing count but pair, model file and defaults; presets and keys stay.
 
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
@@ -234,7 +242,7 @@ class LiveSettings:
         self._mend()
 
     def save_preset(self, name: str) -> None:
-        """Keep what differs from pair and defaults under a name.
+        """Keep what differs from pair, model file and defaults under a name.
 
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
@@ -243,7 +251,7 @@ class LiveSettings:
         own = {
             setting.name: now[setting.name]
             for setting in SETTINGS
-            if setting.in_preset and now.origin(setting.name) not in (Origin.PAIR, Origin.DEFAULT)
+            if setting.in_preset and now.origin(setting.name) not in (Origin.PAIR, Origin.MODEL, Origin.DEFAULT)
         }
         self._shared.save_preset(name, own)
 
@@ -284,10 +292,3 @@ class LiveSettings:
 def _overruled_by(name: str) -> tuple[str, ...]:
     """The flags that give way to a setting; numbers that were given mean a mode, so they give way to one."""
     return (name, *NUMBERS) if name == "draft.mode" else (name,)
-
-
-def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
-    """There is no preset of that name; the sentence names the nearest."""
-    return UsageError(
-        f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
-    )

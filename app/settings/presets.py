@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.engine.text import printable
+from app.errors import UsageError
 from app.settings.layers import Layer
+from app.settings.tree import nearest
 
 BUILT_IN: Mapping[str, Layer] = {
     "precise": {"sampling.temp": 0.0},
@@ -25,3 +28,10 @@ BUILT_IN: Mapping[str, Layer] = {
     },
 }
 """Greedy, for what has one right answer; a wide draw held together by min-p; code with a system prompt that fits."""
+
+
+def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
+    """There is no preset of that name; the sentence names the nearest."""
+    return UsageError(
+        f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
+    )

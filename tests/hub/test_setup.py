@@ -116,6 +116,17 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
     assert "They can ride together" in capsys.readouterr().out
 
 
+def test_what_the_makers_recommend_is_known_before_anything_moves(
+    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.add(TARGET, {"big-Q4_K_M.gguf": tiny(tmp_path, general__sampling__temp=0.6)})
+
+    assert main(["pairs", "check", TARGET, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"]["recommended"] == {"sampling.temp": 0.6}
+    assert main(["pairs", "check", TARGET]) == 0
+    assert "makers  recommend temp 0.6" in capsys.readouterr().out
+
+
 def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
     capsys.readouterr()

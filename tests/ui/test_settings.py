@@ -17,6 +17,7 @@ from app.events import Event
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
+from app.settings.model_file import Recommended
 from app.ui.app import TandemApp
 from app.ui.keeping.keeper import StoreOpener
 from app.ui.pairs.setups import Choice
@@ -80,12 +81,13 @@ async def open_panel(
     *,
     flags: Layer | None = None,
     pair: Layer | None = None,
+    model: Recommended | None = None,
     size: tuple[int, int] = (100, 30),
     store: StoreOpener | None = None,
     opened: bool = True,
 ) -> AsyncIterator[Panel]:
     """Run the program, with the panel open."""
-    live = LiveSettings(SettingsFile(file), flags, pair)
+    live = LiveSettings(SettingsFile(file), flags, pair, model)
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
@@ -134,6 +136,23 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         assert "sampling.top_k in settings.toml, --top-k; from settings.toml, instead of 40" in panel.chat.text
         await panel.find("min_p")
         await panel.chat.shows("sampling.min_p in settings.toml, --min-p; the default")
+
+
+async def test_what_the_model_file_recommends_is_shown_with_its_origin_until_it_is_changed(file: Path) -> None:
+    model = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20})
+    async with open_panel(file, pair={"sampling.temp": 0.4}, model=model) as panel:
+        await panel.find("top_k")
+        assert any(" ".join(row.replace(MARK, "").split()) == "top_k 20 model file" for row in panel.chat.rows)
+        await panel.chat.shows("--top-k; from the model file, instead of 40")
+        await panel.find("temp")
+        await panel.chat.shows("from the pair, instead of 0.6 of the model file")
+
+        await panel.find("top_k")
+        await panel.press("right")
+        await panel.chat.shows("from settings.toml, instead of 20 of the model file")
+        await panel.press("ctrl+x")
+        await panel.chat.shows("--top-k; from the model file, instead of 40")
+        assert panel.live.resolved()["sampling.top_k"] == 20
 
 
 async def test_what_is_typed_first_replaces_the_value(file: Path) -> None:

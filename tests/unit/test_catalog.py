@@ -41,6 +41,17 @@ def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
         assert read_pair(pair.name, write_pair(pair), tmp_path / "models.toml") == pair
 
 
+def test_a_default_that_an_entry_gives_itself_is_known_as_given(tmp_path: Path) -> None:
+    own = "[pairs.mine]\ntarget = 'big.gguf'\nsampling = { temperature = 0.8, top_k = 20 }\n"
+    mine = catalog(tmp_path, own).get("mine")
+    written = write_pair(mine)
+
+    assert mine.kept == ("temperature",)
+    assert written["sampling"] == {"temperature": 0.8, "top_k": 20}
+    assert read_pair("mine", written, tmp_path / "models.toml") == mine
+    assert "sampling" not in write_pair(catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n").get("mine"))
+
+
 def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
     known = catalog(
         tmp_path,

@@ -62,7 +62,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     return run
 
 
-def read_options(args: argparse.Namespace, modes: object) -> Options:
+def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bool = True) -> Options:
     from app.catalog import Pair
     from app.engine.types import SamplingParams
     from app.source import parse_source

@@ -25,7 +25,9 @@ from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
+from app.settings.model_file import Recommended
 from app.source import LocalModel
+from tests.native.tiny_model import write_model
 from tests.unit.test_doctor import FACTS, line
 
 GB = 1_000_000_000
@@ -93,6 +95,25 @@ def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
     assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
     assert "5.0 GB free; 4.2 GB of it may be used" in found.text
     assert found.other.startswith("by the headers")
+
+
+def test_what_the_model_file_recommends_is_listed_and_what_does_not_count_is_a_warning() -> None:
+    found = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20}, "Something does not count.")
+    section = pair_section(replace(view(), recommended=found))
+
+    listed, wrong = (one for one in section.lines if one.label == "sampling")
+    assert (listed.state, listed.text, listed.other) == ("ok", "temp 0.6, top_k 20", "recommended by the model file")
+    assert (wrong.state, wrong.text) == ("warning", "Something does not count.")
+    assert all(one.label != "sampling" for one in pair_section(view()).lines)
+
+
+@pytest.mark.native
+def test_it_is_read_from_the_file_of_the_target(folders: Path) -> None:
+    model = write_model(folders / "m.gguf", general__sampling__temp=0.6)
+
+    found, _ = look(target=str(model))
+    assert found.recommended == Recommended({"sampling.temp": 0.6})
+    json.dumps(command.as_json(FACTS, [], "ok", found, ()))
 
 
 # What is wrong with it

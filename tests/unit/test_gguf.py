@@ -298,3 +298,27 @@ def test_an_error_while_reading_is_a_sentence(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(mmap, "mmap", fail)
     refused(write(tmp_path / "m.gguf", VALID), "cannot be read: Input/output error")
+
+
+def test_without_the_vocabulary_everything_else_is_the_same() -> None:
+    whole, short = parse_header(VALID).metadata, parse_header(VALID, vocabulary=False).metadata
+
+    dropped = {gguf.TOKENS_KEY: None, gguf.TYPES_KEY: [1, 1, 3]}
+    assert short == {**whole, **dropped}
+
+
+@pytest.mark.parametrize("vocabulary", [True, False])
+@pytest.mark.parametrize("length", [2, 1 << 40, (1 << 64) - 1])
+def test_a_text_that_ends_behind_the_file_is_cut_short(length: int, *, vocabulary: bool) -> None:
+    values = (
+        text(gguf.TOKENS_KEY)
+        + struct.pack("<IIQ", ARRAY, STRING, 2)
+        + text("longer than a length")
+        + struct.pack("<Q", length)
+    )
+    data = header(values + b"x", n_values=1)
+
+    with pytest.raises(HeaderIncompleteError):
+        parse_header(data, vocabulary=vocabulary)
+    with pytest.raises(HeaderIncompleteError):
+        parse_header(data[:-4], vocabulary=vocabulary)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.catalog import Pair
 from app.cli.loader import PairLoader
 from app.cli.opener import Opener
+from app.cli.options import Options
 from app.cli.process import Process
-from app.engine.types import DraftParams
+from app.engine.types import DraftParams, SamplingParams
 from app.errors import UsageError
+from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.source import LocalModel, parse_source
 from app.ui.pairs.setups import Choice
+from tests.native.gguf_files import header, tiny, write
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))
@@ -52,3 +57,48 @@ def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
     opener = Opener(live, PAIR, None, Process())
 
     assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"
+
+
+def model(folder: Path, name: str, **values: Any) -> LocalModel:
+    keys = {f"general__sampling__{key}": value for key, value in values.items()}
+    return LocalModel(write(folder / f"{name}.gguf", header(tiny(**keys))))
+
+
+def options(choice: Choice) -> Options:
+    assert isinstance(choice.loader, PairLoader)
+    return choice.loader.options
+
+
+def test_every_pair_comes_with_what_its_own_file_recommends(tmp_path: Path) -> None:
+    first = Pair("a", "A", model(tmp_path, "a", top_k=7, mirostat=2), None)
+    second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, kept=("temperature",))
+    opener = Opener(LiveSettings(), PAIR, None, Process())
+
+    chosen = opener.open(first, None)
+    assert (chosen.settings.sampling.top_k, options(chosen).pair.sampling.top_k) == (7, 7)
+    (notice,) = options(chosen).notices
+    assert "mirostat" in notice
+    assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
+
+    other = opener.open(second, None)
+    assert other.settings.sampling == SamplingParams()
+    assert options(other).notices == ()
+
+
+def test_a_pair_that_is_not_taken_leaves_the_file_before_it(tmp_path: Path) -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
+    opener.open(replace(PAIR, target=model(tmp_path, "a", top_k=7)), None)
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+
+    assert opener.again().settings.sampling.top_k == 7
+
+
+def test_flags_are_weighed_with_the_file_of_the_pair_that_they_name(tmp_path: Path) -> None:
+    opener = Opener(LiveSettings(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, Process())
+    named = str(model(tmp_path, "b", top_k=9))
+
+    assert opener.with_flags(("--target", named)).pair.sampling.top_k == 9
+    assert opener.take(("--target", named, "--ctx", "512")).settings.sampling.top_k == 9
+    assert opener.with_flags(("--ctx", "1024")).pair.sampling.top_k == 9
+    assert opener.with_flags(("--temp", "0")).pair.sampling == SamplingParams(temperature=0.0)

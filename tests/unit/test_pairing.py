@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.catalog import Catalog, Pair, shipped_file
+from app.cli.pair_lines import check_lines
 from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader, parse_header
 from app.pairing.check import check_pair
@@ -57,6 +58,16 @@ def test_a_hostile_header_gives_no_nonsense() -> None:
     )
 
     assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
+
+
+def test_what_the_makers_recommend_is_told_of_the_target() -> None:
+    target = of_header(general__sampling__temp=0.5, general__sampling__top_k="many")
+    draft = of_header(general__sampling__temp=0.1)
+
+    lines = check_lines(check_pair(target, draft))
+    assert [line for line in lines if "recommend " in line] == ["makers  recommend temp 0.5"]
+    assert [line for line in lines if 'sampling.top_k is "many"' in line and line.startswith("note    ")]
+    assert not any("recommend" in line for line in check_lines(check_pair(of_header(), draft)))
 
 
 def test_parameters_are_counted_from_the_list_of_tensors() -> None:

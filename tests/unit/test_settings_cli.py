@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from app.cli.bench_task import read_task
 from app.cli.flags import _help
 from app.cli.options import Options, read_options
 from app.cli.parser import build_parser
-from app.engine.types import AutoDraft, DraftParams
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
 from app.paths import settings_file
 from app.settings.tree import SETTINGS
 from app.ui.settings.line import value_text
+from tests.native.gguf_files import header, tiny, write
 
 PLAIN = "--target x.gguf "
 
@@ -228,3 +230,55 @@ def test_the_list_says_what_the_panel_says(tmp_path: Path, capsys: pytest.Captur
         value = line.removeprefix(setting.name).removesuffix("default").strip()
         assert value == value_text(setting, setting.default)
         assert f"default: {value_text(setting, setting.default)}" in _help(setting) or not setting.flags
+
+
+# What the model file recommends
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    keys = {"temp": 0.6, "top_k": 20, "penalty_repeat": 1.2, "top_p": -1.0}
+    return write(tmp_path / "m.gguf", header(tiny(**{f"general__sampling__{key}": keys[key] for key in keys})))
+
+
+def test_an_answer_takes_it_where_nobody_says_otherwise(file: Path, model: Path) -> None:
+    target = f"--target {model} "
+    found = options(target)
+    assert found.pair.sampling == SamplingParams(0.6, 20, repeat_penalty=1.2)
+    (notice,) = found.notices
+    assert 'sampling.top_p is "-1.0"' in notice
+    assert options(target + "--draft y.gguf").pair.sampling == found.pair.sampling
+
+    file.write_text("[sampling]\ntemp = 0.5")
+    assert options(target + "--top-k 3").pair.sampling == SamplingParams(0.5, 3, repeat_penalty=1.2)
+    assert options(target + "--temp 0").pair.sampling == SamplingParams(temperature=0.0)
+    assert options(target + "--temp 0").notices == ()
+
+
+def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
+    assert options(f"--target x.gguf --draft {model}").pair.sampling == SamplingParams()
+
+
+def test_a_benchmark_measures_without_it(model: Path) -> None:
+    task = read_task(build_parser().parse_args(["bench", "--target", str(model)]))
+
+    assert task.options.pair.sampling == SamplingParams()
+    assert task.options.notices == ()
+
+
+def test_the_settings_name_the_model_file_as_the_origin(
+    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text(
+        f'[pairs.own]\ntarget = "{model}"\nsampling = {{ temperature = 0.8 }}\n', encoding="utf-8"
+    )
+    assert main(["settings", "--pair", "own"]) == 0
+    told = capsys.readouterr()
+    shown = [" ".join(line.split()) for line in told.out.splitlines()]
+    assert {"sampling.temp 0.8 pair", "sampling.top_k 20 model file", "sampling.top_p 0.95 default"} <= set(shown)
+    assert told.err.count('sampling.top_p is "-1.0"') == 1
+
+    assert main(["settings", "--pair", "own", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["sampling.top_k"]["from"] == "model file"
+    assert any("sampling.top_p" in problem for problem in found["problems"])

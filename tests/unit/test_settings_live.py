@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.types import AutoDraft, DraftParams
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import SettingsError, UsageError
-from app.settings.build import drafting
+from app.settings.build import drafting, sampling
 from app.settings.file import SettingsFile
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
 
 
 @pytest.fixture
@@ -216,3 +217,51 @@ def test_a_change_for_all_takes_the_place_of_a_flag_that_gave_way_here(file: Set
     live.set("sampling.temp", 0.3)
     live.enter({})
     assert live.resolved()["sampling.temp"] == 0.3
+
+
+# What the model file recommends
+
+FILE_SAYS = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2})
+
+
+def test_the_model_file_counts_under_everything_that_anybody_says(file: SettingsFile) -> None:
+    write(file, "[sampling]\ntemp = 0.4")
+    live = LiveSettings(file, pair={"sampling.temp": 0.5}, model=FILE_SAYS)
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    live.give({"sampling.temp": 0.1})
+
+    seen = []
+    for _ in range(3):
+        seen.append((live.resolved().origin("sampling.temp"), live.resolved()["sampling.temp"]))
+        live.reset("sampling.temp")
+    assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.FILE, 0.4)]
+    assert live.resolved().origin("sampling.temp") is Origin.PAIR
+    assert live.resolved().over("sampling.temp") == (0.6, Origin.MODEL)
+    assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)
+    assert live.resolved().over("sampling.top_k") == (40, Origin.DEFAULT)
+
+
+def test_another_pair_brings_its_own_file(file: SettingsFile) -> None:
+    live = LiveSettings(file, model=FILE_SAYS)
+    assert live.given({}, {}, Recommended({"sampling.top_k": 7}))["sampling.top_k"] == 7
+    assert live.given({}, {})["sampling.top_k"] == 40
+    assert live.resolved()["sampling.top_k"] == 20
+
+    live.ride({})
+    assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
+
+
+@pytest.mark.parametrize("preset", [None, "precise"])
+def test_who_asks_for_greedy_answers_gets_them_unchanged(file: SettingsFile, preset: str | None) -> None:
+    live = LiveSettings(file, {"preset": preset} if preset else {"sampling.temp": 0.0}, model=FILE_SAYS)
+
+    assert sampling(live.resolved()) == SamplingParams(temperature=0.0)
+    live.give({"sampling.temp": 0.3})
+    assert sampling(live.resolved()) == SamplingParams(0.3, 20, repeat_penalty=1.2)
+
+
+def test_a_preset_that_is_kept_does_not_hold_what_the_model_file_says(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.top_p": 0.5}, model=FILE_SAYS)
+    live.save_preset("mine")
+
+    assert live.presets["mine"] == {"sampling.top_p": 0.5}

@@ -221,6 +221,7 @@ def test_a_pair_is_a_layer() -> None:
     settings = Resolved({Origin.PAIR: of_pair(chain, fixed)})
     assert (sampling(settings), drafting(settings)) == (chain, fixed)
     assert of_pair(SamplingParams(), None) == {}
+    assert of_pair(SamplingParams(), None, ("temperature",)) == {"sampling.temp": 0.8}
 
 
 def test_the_built_in_presets_are_settings_that_are_taken() -> None:

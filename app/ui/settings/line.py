@@ -91,7 +91,7 @@ class SettingLine(Widget):
         words += [shown.origin.value] if shown.origin is not Origin.DEFAULT else []
         whence = gap.join(words)
         value = Content(value_text(setting, shown.value))
-        if shown.origin in (Origin.DEFAULT, Origin.PAIR):
+        if shown.origin in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR):
             value = value.stylize("$quiet")
         else:
             value = value.stylize(_COLOURS.get(setting.table, "$foreground"))
