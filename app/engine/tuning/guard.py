@@ -41,7 +41,8 @@ def impossibility(costs: CostModel, n_max: int) -> str:
     return (
         f"checking two tokens at once takes {costs.target_ns(2, 0) / plain:.1f}x the time of one here and drafting "
         f"one {costs.draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
-        f"{ceiling(costs, 0, n_max, costs.draft_ns):.2f}x"
+        f"{ceiling(costs, 0, n_max, costs.draft_ns):.2f}x plain decoding, "
+        f"not the {WORTHWHILE:g}x that is worth trying"
     )
 
 
