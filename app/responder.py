@@ -78,9 +78,10 @@ def answer(
         pair.give_way()
         if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
             # A stop while measuring leaves no memory; the answer below then ends before it begins.
+            again = pair.memory is not None
             with suppress(Interrupted):
                 for share in pair.calibrate(cancelled):
-                    yield Measuring(request_id, share)
+                    yield Measuring(request_id, share, again)
         strategy = _strategy(pair, request.drafting, clock)
         stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
         collector = _Collector(pair.piece, stream, request.begun)

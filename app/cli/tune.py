@@ -87,6 +87,8 @@ def _tune(
     if learned is not None:
         # The costs are new; what was learned about the models' agreement still holds.
         pair.memory = Memory(pair.memory.costs, learned.model, learned.lookup, least_ns=learned.least_ns)
+    # Measured with care: no answer has to wait for another look soon.
+    pair.memory.idle_answers = max(Memory.SECOND_LOOKS) + 1
     pair.remember()
     heat = None
     if pair.drafter is not None and not getattr(args, "quick", False):
