@@ -153,7 +153,7 @@ def test_a_draft_model_that_is_off_does_not_speak_for_the_look_up() -> None:
     assert "off: draft model" not in shown(readouts)
 
 
-SWITCHED_OFF = "off: drafting was switched off"
+SWITCHED_OFF = "off: you switched it off"
 LOOKS_UP = DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs", "winning", 1.2)
 
 

@@ -15,7 +15,7 @@ from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
-_SWITCHED_OFF = "off: drafting was switched off"
+_SWITCHED_OFF = "off: you switched it off"
 TOLD_S = 0.5
 """Between two looks at the numbers of a running answer: nobody reads them faster, and drawing them costs."""
 
