@@ -23,6 +23,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
     gguf        the header of a model file                      model_names     what a model is called everywhere
     processors  those that may be used, and what other programs do with them
+    drafted_by  who wrote the drafts of an answer, in words
     waking_clock  time in which this process ran                paths, sizes, json_file, atomic, file_lock
     errors      every failure that a user can cause, with a sentence and a way out
 """

@@ -107,10 +107,22 @@ class PromptProgressed:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """The costs of this pair on this machine are being measured, once, before the first automatic answer."""
+    """The costs of this pair on this machine are being measured, before an automatic answer.
+
+    Attributes:
+        request: The answer that waits for it.
+        share: How far it is.
+        again: Whether they were measured before and left no hope for drafts: that verdict is checked now and then.
+    """
 
     request: int
     share: float
+    again: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is going on, in a few words."""
+        return "checking again whether drafts can pay" if self.again else "measuring this pair"
 
 
 @dataclass(frozen=True, slots=True)

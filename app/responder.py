@@ -94,9 +94,10 @@ def _must_measure(pair: LoadedPair) -> bool:
 def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterator[Event]:
     """Measure what batches cost here."""
     # A stop while measuring leaves no memory; the answer behind it then ends before it begins.
+    again = pair.memory is not None
     with suppress(Interrupted):
         for share in pair.calibrate(cancelled):
-            yield Measuring(request_id, share)
+            yield Measuring(request_id, share, again)
 
 
 class _Answering:

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from app.chat.tree import Node, State, Transcript
+from app.chat.attached import question_of
+from app.chat.message import Role
+from app.chat.titles import WHOLE, make_title
+from app.chat.tree import Node, State, Transcript, Tree
 
 FORMAT = "tandem-conversations"
 VERSION = 1
@@ -21,7 +24,7 @@ def to_json(transcripts: Iterable[Transcript]) -> str:
 def _conversation(transcript: Transcript) -> dict[str, Any]:
     conversation, summary = transcript.conversation, transcript.conversation.summary
     return {
-        "title": summary.title,
+        "title": whole_title(transcript),
         "named": summary.named,
         "pinned": summary.pinned,
         "created": summary.created,
@@ -44,6 +47,25 @@ def _message(node: Node, transcript: Transcript) -> dict[str, Any]:
         "created": node.created,
         "stats": dict(transcript.stats.get(node.id, {})),
     }
+
+
+def whole_title(transcript: Transcript) -> str:
+    """The title; whole, where it was made of the first prompt and cut to fit into a list."""
+    conversation = transcript.conversation
+    whole, cut = _made(conversation.tree)
+    return whole if conversation.summary.title == cut else conversation.summary.title
+
+
+def cut_again(title: str, tree: Tree) -> str:
+    """A title as lists have it, from one of a file; see `whole_title`."""
+    whole, cut = _made(tree)
+    return cut if title == whole else title
+
+
+def _made(tree: Tree) -> tuple[str, str]:
+    """The title that the first prompt gives, whole and cut."""
+    first = next((question_of(node.text) for node in tree.nodes.values() if node.role is Role.USER), "")
+    return make_title(first, WHOLE), make_title(first)
 
 
 def written_state(node: Node) -> State:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.chat.export import FORMAT, VERSION
+from app.chat.export import FORMAT, VERSION, cut_again
 from app.chat.markdown import from_markdown
 from app.chat.message import Role
 from app.chat.rows import LAST_SECOND, dump, storable
@@ -29,6 +29,10 @@ MAX_DOCUMENT = 64 << 10
 """Characters of one settings or numbers document."""
 _MOST_DIGITS = 40
 _MARKDOWN = (".md", ".markdown", ".txt")
+_NO_CONVERSATION = (
+    'it is no conversation: neither JSON, nor a Markdown file (.md) in which headings such as "## You" and '
+    '"## Answer" tell who speaks'
+)
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
@@ -60,7 +64,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except json.JSONDecodeError as error:
-        reason = f"it is not JSON, from line {error.lineno} on"
+        reason = f"it is not JSON, from line {error.lineno} on" if file.suffix.lower() == ".json" else _NO_CONVERSATION
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError as error:
@@ -127,6 +131,8 @@ def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
         _refuse("its active message is missing")
     active = numbers[places[_id(leaf)]] if leaf is not None else next(reversed(nodes), None)
     title = one_line(_text(raw.get("title", ""), "a title"))
+    tree = Tree(nodes, active)
+    title = cut_again(title, tree)
     first = next((node.text for node in nodes.values() if node.role is Role.USER), "")
     named = bool(title) and raw.get("named", True) is True
     created = _time(raw.get("created"), now)
@@ -135,7 +141,7 @@ def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
     )
     settings = _document(raw.get("settings"), "settings")
     draft = _text(raw.get("draft", ""), "a draft")
-    return Transcript(Conversation(summary, Tree(nodes, active), settings, draft), stats)
+    return Transcript(Conversation(summary, tree, settings, draft), stats)
 
 
 def _parents_first(parents: Sequence[int | None]) -> list[int]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from app.chat.export import written_state
+from app.chat.export import whole_title, written_state
 from app.chat.message import Role
 from app.chat.tree import Node, State, Transcript
 
@@ -38,7 +38,7 @@ def to_markdown(transcripts: Iterable[Transcript]) -> str:
 def _conversation(transcript: Transcript) -> str:
     summary = transcript.conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
-    title = re.sub(r"([\\`*_<\[#])", r"\\\1", summary.title) or "Conversation"
+    title = re.sub(r"([\\`*_<\[#])", r"\\\1", whole_title(transcript)) or "Conversation"
     return "\n".join([head, f"# {title}", "", *map(_message, transcript.conversation.tree.path)])
 
 
@@ -123,7 +123,7 @@ def _foreign(lines: Iterable[str]) -> dict[str, Any]:
             bodies[-1].append(line)
         elif not title and (first := _TITLE.match(line)):
             title = first[1]
-    if not messages:
+    if all(message["role"] != "user" for message in messages):
         raise ValueError('nobody speaks in it; headings such as "## You" and "## Answer" would tell who does')
     for message, body in zip(messages, bodies, strict=True):
         message["text"] = "\n".join(body).strip("\n")

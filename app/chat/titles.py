@@ -8,6 +8,8 @@ import unicodedata
 from app.engine.text import printable
 
 MAX_COLUMNS = 48
+WHOLE = 200
+"""Columns of a title where there is no list that it must fit into."""
 _LONGEST_PROMPT = 4000
 """Characters that are looked at; a pasted file is not read to its end for a title."""
 _ELLIPSIS = "…"
@@ -18,8 +20,8 @@ _TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
 _EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 
 
-def make_title(text: str) -> str:
-    """One line of at most `MAX_COLUMNS` columns; empty if the text holds nothing readable.
+def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
+    """One line of at most so many columns; empty if the text holds nothing readable.
 
     The first line of prose, without Markdown, cut between words; the first line of code where there is only code.
     """
@@ -34,9 +36,9 @@ def make_title(text: str) -> str:
             (code if in_code else prose).append(line)
     for line in (*map(_plain, prose), *map(_one_line, code)):
         if any(character.isalnum() for character in line):
-            return fit(line, MAX_COLUMNS)
+            return fit(line, columns)
     # Not a letter anywhere: an emoji or "???" still names the conversation better than nothing.
-    return fit(_one_line(" ".join(lines)), MAX_COLUMNS)
+    return fit(_one_line(" ".join(lines)), columns)
 
 
 def fit(text: str, columns: int) -> str:

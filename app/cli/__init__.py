@@ -49,12 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except AppError as error:
+        from textwrap import indent
+
         from app.engine.text import printable
 
         # It may tell what a file, a server or a model said.
         print(f"tandem: {printable(error.message)}", file=sys.stderr)
         if error.hint:
-            print(f"        {printable(error.hint)}", file=sys.stderr)
+            print(indent(printable(error.hint), " " * 8), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read the output has read enough.

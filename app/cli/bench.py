@@ -17,7 +17,7 @@ from app.cli.race_session import Session, against_earlier, contenders_of, out, p
 from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows
 from app.compare.card import Card
 from app.compare.history import Facts
-from app.compare.measure import measure, verdict
+from app.compare.measure import factor, measure, verdict
 from app.compare.report import how, pair_title, raced_json, table_lines
 from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
@@ -59,6 +59,8 @@ class _Benchmark:
         self._status = session.status
         self._task = task
         self._facts = facts
+        self._n_done = 0
+        self._left_s: float | None = None
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
@@ -67,6 +69,9 @@ class _Benchmark:
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
         plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle)
+        if not self._status.is_live:
+            n = len(task.prompts)
+            self._status.say(f"{n} prompt{'s' * (n != 1)}, {plan.n_runs} runs; a line for every prompt that is done")
         steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
         for at in steps:
             self._show(at)
@@ -81,6 +86,12 @@ class _Benchmark:
 
     def _keep(self, raced: Raced) -> None:
         """Print a prompt's runs at once, so that a later failure takes nothing with it."""
+        self._n_done += 1
+        if not self._status.is_live:
+            n = len(self._task.prompts)
+            left = f", {duration(self._left_s)} left" if self._left_s is not None and self._n_done < n else ""
+            done = f"{self._n_done} of {n}{left}"
+            self._status.say(f"{raced.prompt.kind}, {raced.prompt.name}: {_in_brief(raced)}  ({done})")
         lines = [json.dumps(line) for line in raced_json(raced, steps=self._task.with_steps)]
         self._task.save.add(*lines)
         if self._task.as_json:
@@ -88,6 +99,7 @@ class _Benchmark:
             out("\n".join(lines))
 
     def _show(self, at: Progress) -> None:
+        self._left_s = at.left_s
         doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
         if doing is not None:
             left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
@@ -112,6 +124,19 @@ class _Benchmark:
         if task.card is not None:
             write_card(self._session, task.card, Card(title, table, about, notes))
         task.save.close()
+
+
+def _in_brief(raced: Raced) -> str:
+    """How fast everybody was on one prompt."""
+    said = []
+    for name in raced.rounds[-1]:
+        measured = measure([raced.rounds], name, PLAIN)
+        if name == PLAIN:
+            speed = measured.tokens_per_second
+            said.append(f"{name} {speed.median:.1f} t/s" if speed is not None else f"{name} one token")
+        elif measured.ratio is not None:
+            said.append(f"{name} {factor(measured.ratio.median)}x")
+    return ", ".join(said)
 
 
 def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.engine.tuning.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import ceiling
+from app.engine.tuning.guard import WORTHWHILE, ceiling
 from app.engine.tuning.rule import LOOK_AHEAD
 from app.engine.tuning.threads import ThreadTimes
 
@@ -60,7 +60,12 @@ def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
     if has_model:
         best = ceiling(costs, 0, LOOK_AHEAD, draft)
         lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
-        if best > 1.02:
+        if 1.02 < best <= WORTHWHILE:
+            lines.append(
+                f"With the draft model, nearly perfect drafts would reach {best:.2f}x, not the {WORTHWHILE:g}x that is "
+                "worth trying: it stays off."
+            )
+        elif best > WORTHWHILE:
             lines.append(f"With the draft model, nearly perfect drafts would reach {best:.1f}x; {_start(costs)}")
         else:
             lines.append("The draft model cannot win on this machine, however good it is: it stays off.")

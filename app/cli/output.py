@@ -21,6 +21,11 @@ class StatusLine:
         self._live = stream.isatty()
         self._shown = ""
 
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches it; what takes minutes says lines that stay where nobody does."""
+        return self._live
+
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self._live and text != self._shown:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app import __version__
+from app.cli.argument_parser import SentenceParser
 from app.cli.bench_flags import BENCH_EPILOG, add_bench_arguments
 from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
@@ -61,7 +62,7 @@ _SETTINGS_EPILOG = """examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole program."""
-    parser = argparse.ArgumentParser(
+    parser = SentenceParser(
         prog="tandem",
         description="Chat with a local model that answers faster: a small draft model runs ahead, the big one checks.",
         **_style(_EPILOG),

@@ -127,8 +127,8 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
         return None
     turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
     match event.event:
-        case Measuring(share=share):
-            return f"Measuring this pair on this machine, once {share:4.0%}"
+        case Measuring() as measuring:
+            return f"{measuring.what.capitalize()} {measuring.share:4.0%}"
         case PromptProgressed(done=done, total=total):
             return f"{event.contender}, {turn}: reading the prompt {done:,} of {total:,}"
         case StepCompleted(stats=stats):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.drafted_by import drafted_by
 from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 
@@ -17,10 +18,11 @@ def summary(event: Finished, pair: PairInfo) -> str:
     if stats.predicted_n > 1:
         line += f" in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
     parts = []
-    if event.drafting is not None and event.drafting.speedup is not None:
-        parts.append(f"drafting {event.drafting.speedup:.1f}x")
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
-        parts += [f"accepted {stats.acceptance_rate:.0%}", f"{stats.mean_accepted_length:.1f} per check"]
+        speedup = event.drafting.speedup if event.drafting is not None else None
+        gain = f" {speedup:.1f}x," if speedup is not None else ""
+        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain} accepted {stats.acceptance_rate:.0%}")
+        parts.append(f"{stats.mean_accepted_length:.1f} per check")
     elif event.drafting is not None:
         said = event.drafting.reason
         parts = [said if said.startswith(MODEL_OFF) else f"drafting off: {said}"]
@@ -68,6 +70,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "verify_steps": stats.verify_steps,
             "mean_accepted_length": stats.mean_accepted_length,
             "accepted_by_position": stats.accepted_by_position,
+            "draft_n_model": stats.draft_n_model,
             "draft_ms": stats.draft_ns * _MS,
             "verify_ms": stats.verify_ns * _MS,
             "overhead_ms": stats.overhead_ns * _MS,

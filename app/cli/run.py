@@ -102,8 +102,8 @@ class _Listener:
                     self._status.show(
                         f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}"
                     )
-                case Measuring(share=share):
-                    self._status.show(f"Measuring this pair on this machine, once {share:4.0%}")
+                case Measuring():
+                    self._status.show(f"{event.what.capitalize()} {event.share:4.0%}")
                 case StepCompleted(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()

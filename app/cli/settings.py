@@ -16,9 +16,10 @@ from app.registry import SetUp
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
-from app.settings.tree import SETTINGS, Setting, find, nearest
+from app.settings.tree import SETTINGS, Setting, find, given, nearest
 
 _WIDEST = 32
+_FIXED = "Drafting is fixed now, and no longer automatic; back: tandem settings set draft-mode auto"
 
 
 def settings(args: argparse.Namespace) -> int:
@@ -52,6 +53,20 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
     if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
         raise UsageError(refusal)
     file.set(setting.name, value, preset)
+    if setting.only_fixed and (told := _of_fixed(LiveSettings(file), setting, preset)):
+        _out(told)
+
+
+def _of_fixed(live: LiveSettings, setting: Setting, preset: str) -> str:
+    """What a number of fixed drafting brings about, or why nothing; "" where it does what it says."""
+    if preset:
+        is_meant = "draft.mode" not in live.presets.get(preset, {})
+        return f"With the preset {printable(preset)} drafting is fixed, and not automatic." if is_meant else ""
+    now = live.resolved()
+    if setting.name in now.meaning_fixed:
+        return _FIXED
+    mode = now["draft.mode"]
+    return f"{setting.name} counts for fixed drafting only; draft.mode is {mode}." if mode != "fixed" else ""
 
 
 def _unset(file: SettingsFile, name: str) -> None:
@@ -62,6 +77,8 @@ def _unset(file: SettingsFile, name: str) -> None:
         file.unset_key(rest)
     elif (known := find(name)) is not None:
         file.unset(known.name)
+        if known.name == "draft.mode" and (meant := LiveSettings(file).resolved().meaning_fixed):
+            _out(f"Drafting is fixed now, because {given(meant)}.")
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
         file.unset(known.name, rest.partition(".")[0])
     elif not file.unset(name):
@@ -111,7 +128,10 @@ def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
     for setting in SETTINGS:
         shown = " ".join(printable(setting.said(now[setting.name])).split())
         shown = shown if len(shown) <= _WIDEST else shown[: _WIDEST - 1] + "…"
-        lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {now.origin(setting.name).value}")
+        whence = now.origin(setting.name).value
+        if setting.name == "draft.mode" and now.meaning_fixed:
+            whence += f", because {given(now.meaning_fixed)}"
+        lines.append(f"{setting.name:<26} {shown:<{_WIDEST}} {whence}")
     own = [name for name in live.presets if name not in BUILT_IN]
     about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
     return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]

@@ -19,6 +19,7 @@ from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
+from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
@@ -85,6 +86,8 @@ def _tune(
     assert pair.memory is not None
     if learned is not None:
         pair.memory = learned.measured_anew(pair.memory.costs)
+    # Measured with care: no answer has to wait for another look soon.
+    pair.memory.idle_answers = max(Memory.SECOND_LOOKS) + 1
     pair.remember()
     heat = None
     if pair.drafter is not None and not getattr(args, "quick", False):

@@ -112,7 +112,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         name: The contender.
         against: The one its ratio is taken against.
     """
-    runs = [round_[name] for rounds in races for round_ in rounds]
+    runs = [round_[name] for rounds in races for round_ in rounds if name in round_]
     means = _per_round(races, name, against)
     drafted = sum(run.stats.draft_n for run in runs)
     verified = sum(run.stats.verify_steps for run in runs)
@@ -146,7 +146,8 @@ def _per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> lis
     """Mean nanoseconds a token of both, round by round, over the prompts for which both have one."""
     means = []
     for index in range(min(map(len, races), default=0)):
-        times = [(rounds[index][name].ns_per_token, rounds[index][against].ns_per_token) for rounds in races]
+        both = [rounds[index] for rounds in races if name in rounds[index]]
+        times = [(round_[name].ns_per_token, round_[against].ns_per_token) for round_ in both]
         known = [(mine, other) for mine, other in times if mine is not None and other is not None]
         if known:
             means.append((statistics.fmean(mine for mine, _ in known), statistics.fmean(other for _, other in known)))

@@ -46,8 +46,9 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines.append(f"- {escaped(warning)}")
     lines.append(f"- {escaped(how(request))}; {n} alternating round{'s' * (n != 1)}, each side alone")
     lines.append(f"- {escaped(start(comparison.rounds))}")
-    for name, run in comparison.rounds[0].items():
-        lines += ["", f"#### {escaped(name)}", "", fenced(run.text)]
+    for m in comparison.measured:
+        first = next(round_[m.name] for round_ in comparison.rounds if m.name in round_)
+        lines += ["", f"#### {escaped(m.name)}", "", fenced(first.text)]
     return "\n".join(lines) + "\n"
 
 

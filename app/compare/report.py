@@ -37,8 +37,12 @@ class Comparison:
 
 
 def compared(rounds: Sequence[Round], differences: Mapping[str, Difference | None]) -> Comparison:
-    """Put the figures of a race together; the first contender is the one that the others are measured against."""
-    names = list(rounds[0])
+    """Put the figures of a race together; the first contender is the one that the others are measured against.
+
+    A contender that came later is measured in the rounds that it took part in.
+    """
+    everybody = max(rounds, key=len)
+    names = list(everybody)
     measured = tuple(measure([rounds], name, names[0]) for name in names)
     return Comparison(measured, tuple(rounds), differences)
 
@@ -65,11 +69,13 @@ def comparison_lines(comparison: Comparison) -> list[str]:
 
 def remarks(comparison: Comparison, measured: Measured) -> list[str]:
     """What there is to say about one side besides its figures: why it did not draft, and whether its text differs."""
-    name, run = measured.name, comparison.rounds[-1][measured.name]
+    name = measured.name
+    runs = [round_[name] for round_ in comparison.rounds if name in round_]
+    run = runs[-1]
     lines = [f"nothing was drafted: {run.why}"] if measured.acceptance is None and run.why else []
     lines += run.notices
     if name in comparison.differences:
-        lines += difference_lines(comparison.differences[name], comparison.rounds[0][name])
+        lines += difference_lines(comparison.differences[name], runs[0])
     return lines
 
 
@@ -106,7 +112,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """Every figure, every run and the texts."""
     out: dict[str, Any] = {}
     for m in comparison.measured:
-        runs = [round_[m.name] for round_ in comparison.rounds]
+        runs = [round_[m.name] for round_ in comparison.rounds if m.name in round_]
         difference = comparison.differences.get(m.name)
         out[m.name] = {
             **m.as_json(),

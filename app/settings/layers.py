@@ -33,6 +33,7 @@ class Resolved:
     """
 
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
+        self._given = layers
         self._layers = {origin: _with_mode(layers.get(origin, {})) for origin in Origin}
 
     def __getitem__(self, name: str) -> Value:
@@ -48,6 +49,15 @@ class Resolved:
         later = list(Origin)[list(Origin).index(self.origin(name)) + 1 :]
         origin = next((origin for origin in later if name in self._layers[origin]), Origin.DEFAULT)
         return self._layers[origin].get(name, BY_NAME[name].default), origin
+
+    @property
+    def meaning_fixed(self) -> tuple[str, ...]:
+        """The numbers that somebody gave without a mode, and that mean fixed drafting; () where a pair itself does."""
+        origin = self.origin("draft.mode")
+        layer = self._given.get(origin, {})
+        if "draft.mode" in layer or origin is Origin.PAIR:
+            return ()
+        return tuple(name for name in NUMBERS if name in layer)
 
 
 def _with_mode(layer: Layer) -> Layer:

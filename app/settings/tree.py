@@ -7,7 +7,7 @@ with dashes, `--top-k`; flags of the table `[draft]` begin with draft, so that `
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -257,6 +257,11 @@ def find(name: str) -> Setting | None:
         return BY_NAME.get(word) or BY_DEST[word]
     found = [setting for setting in SETTINGS if setting.key == word]
     return found[0] if len(found) == 1 else None
+
+
+def given(names: Sequence[str]) -> str:
+    """That these were given, as a clause."""
+    return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} given"
 
 
 def nearest(name: str, among: Iterable[str] | None = None) -> str:

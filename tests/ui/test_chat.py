@@ -9,7 +9,7 @@ import pytest
 from app.chat.message import Message, Role
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
-from app.events import Measuring, Notice
+from app.events import AnswerPlan, Finished, Measuring, Notice
 from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
 from app.ui.readouts.status_line import StatusLine
@@ -300,6 +300,20 @@ async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that
         assert len(chat.status) <= 78
         assert "5.9 per check" in chat.status
         assert 0 < chat.status.count("█") < 8
+
+
+@pytest.mark.parametrize(("n_model", "word"), [(0, "look-up"), (500, "model"), (200, "both")])
+async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, word: str) -> None:
+    async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
+        await chat.send("go")
+        status = DraftingStatus("off", "a plain step was worth more here", "winning", 1.2)
+        stats = replace(STATS, draft_n_model=n_model)
+        chat.engine.says("word", stats=stats, drafting=status)
+        await chat.shows("plain")
+        plan = AnswerPlan("auto", "model+look-up", None, None)
+        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
+        await chat.ready()
+        assert f"per check  {word} " in chat.status
 
 
 async def test_look_up_alone_can_be_turned_off() -> None:

@@ -293,11 +293,14 @@ async def test_three_ways_and_two_again() -> None:
         job = compare.job
         assert [side.name for side in job.sides] == [PLAIN, FIXED, AUTOMATIC]
         assert job.sides[1].drafting == DraftParams()
-        assert (job.first, job.explains) == (1, True)
-        runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1)]
+        assert (job.first, job.explains) == (2, True)
+        await compare.chat.shows("waits for its turn")
+        assert "2.0x faster (1 run each" in compare.chat.text, "what was measured stays"
+        assert compare.chat.text.count(TEXT[:20]) == 2
+        runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1.9)]
         compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
-        await compare.chat.shows("fixed 7/0.6: slower, 0.50x the speed")
-        await compare.chat.shows("automatic: 4.0x faster")
+        await compare.chat.shows("fixed 7/0.6: slower, 0.50x the speed (1 run each")
+        await compare.chat.shows("automatic: 2.1x faster (2 runs each, alternating: 2.0 to 2.1")
         order = [row.strip() for row in compare.chat.rows if "t/s" in row]
         assert [title.split("  ")[0] for title in order] == [
             "Without draft",
@@ -308,7 +311,18 @@ async def test_three_ways_and_two_again() -> None:
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: "fixed 7/0.6" not in compare.chat.text)
         assert len(compare.engine.jobs) == 2, "what the others have done stays"
-        assert "4.0x faster" in compare.chat.text
+        assert "2.0 to 2.1" in compare.chat.text
+
+
+async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x faster")
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        compare.finishes([], stopped=True)
+        await compare.chat.shows("stopped; 1 whole round counts")
+        assert "2.0x faster (1 run each" in compare.chat.text
 
 
 async def test_fixed_parameters_of_the_chat_take_part_at_once() -> None:

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from app.chat.store import Store
 from app.chat.tree import Summary
 from app.engine.types import DraftingStatus
+from app.events import DeviceMemory
 from app.ui.chat.token_mode import TokenMode
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.keys.bar import KeyBar
@@ -137,7 +138,7 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await exchange(chat, "one", "an answer")
         await chat.shows("an answer")
         await click(chat, "answer")
-        await chat.shows("448 tokens, 106.7 t/s, accepted 78%, 5.9 per check")
+        await chat.shows("448 tokens, 106.7 t/s, draft model accepted 78%, 5.9 per check")
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
@@ -455,6 +456,24 @@ async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: 
         await chat.until(lambda: chat.screen.header.pair == PAIR)
         await chat.pilot.pause()
         assert " ".join(chat.rows[0].split()).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("counted", "said"),
+    [
+        ((DeviceMemory("cpu", 700_000_000),), "CPU · memory 0.7 GB"),
+        ((DeviceMemory("CUDA0", 21_300_000_000), DeviceMemory("cpu", 400_000_000)), "CPU · memory 21.3 GB"),
+        ((), "CPU · 20.4 GB"),
+    ],
+    ids=["main", "card", "not counted"],
+)
+async def test_the_header_says_the_memory_that_the_panel_says(counted: tuple[DeviceMemory, ...], said: str) -> None:
+    async with open_chat(loaded=False, size=WIDE) as chat:
+        chat.engine.loaded(replace(PAIR, memory=counted))
+        await chat.until(lambda: chat.rows[0].endswith(said))
+        if counted:
+            number = said.partition("memory ")[2]
+            assert re.search(rf"memory +{number}", "\n".join(chat.rows[1:]))
 
 
 @pytest.mark.parametrize(

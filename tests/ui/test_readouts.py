@@ -153,6 +153,44 @@ def test_a_draft_model_that_is_off_does_not_speak_for_the_look_up() -> None:
     assert "off: draft model" not in shown(readouts)
 
 
+SWITCHED_OFF = "off: you switched it off"
+LOOKS_UP = DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs", "winning", 1.2)
+
+
+def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    assert "look-up still runs" in shown(readouts)
+
+    readouts.source("draft off", drafting=False)
+    assert SWITCHED_OFF in shown(readouts)
+    # A round that was on its way still has the old status.
+    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.follow(StepCompleted(1, (), STATS))
+    assert SWITCHED_OFF in shown(readouts)
+    assert "look-up still runs" not in shown(readouts)
+
+    readouts.source("automatic", drafting=True)
+    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    assert SWITCHED_OFF not in shown(readouts)
+
+
+def test_a_switch_between_two_answers_says_nothing_of_the_last_one() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.measured(STATS, LOOKS_UP, live=True)
+    readouts.measured(STATS, LOOKS_UP, live=False)
+    readouts.source("draft off", drafting=False)
+    assert "look-up still runs" in shown(readouts)
+
+    readouts.begin()
+    readouts.measured(replace(STATS, draft_n=0), None, live=True)
+    assert SWITCHED_OFF not in shown(readouts), "it was never on"
+
+
 @pytest.mark.parametrize("forget", [Readouts.reading_models, lambda readouts: readouts.ready(8192)])
 def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
     readouts = Readouts()
@@ -197,6 +235,16 @@ def test_kept_numbers_are_what_they_were() -> None:
     )
     assert numbers == Numbers(tokens=412, speed=106.7, acceptance=0.78, first_s=0.21)
     assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78%"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0, "look-up "), (1, "draft model "), (0.5, "draft model and look-up "), (None, "")]
+)
+def test_kept_numbers_name_whose_drafts_were_accepted(share: float | None, said: str) -> None:
+    numbers = of_document({"predicted_n": 9, "draft_n": 9, "acceptance": 0, "model_share": share})
+
+    assert numbers.acceptance == 0
+    assert in_a_line(numbers) == f"9 tokens, {said}accepted 0%"
 
 
 @pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])

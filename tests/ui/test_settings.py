@@ -219,6 +219,18 @@ async def test_drafting_acts_on_the_next_answer_without_loading(file: Path) -> N
         assert panel.chat.engine.loads == 1
 
 
+async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("n_max")
+        await panel.press("right")
+        await panel.chat.shows("Drafting is fixed now, and no longer automatic; mode auto turns it back.")
+        await panel.find("draft.mode")
+        await panel.chat.shows("It is fixed, because draft.n_max is given; auto turns that back.")
+        await panel.press("left")
+        await panel.chat.until(lambda: "because" not in panel.chat.text)
+        assert panel.live.resolved()["draft.mode"] == "auto"
+
+
 async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conversation_stays(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await panel.exchange("one", "first")

@@ -45,6 +45,14 @@ def test_a_hopeless_machine_is_told_plainly() -> None:
     assert "never" in cost_lines(LINE, has_model=True)[2]
 
 
+def test_a_gain_that_is_not_worth_trying_is_no_promise() -> None:
+    barely = CostModel(CostProfile({1: 1e6, 2: 1.05e6, 4: 3e6, 8: 6e6, 16: 12e6}, draft_ns=0.7e6))
+    text = " ".join(verdict(barely, has_model=True))
+
+    assert "nearly perfect drafts would reach 1.13x, not the 1.2x that is worth trying: it stays off." in text
+    assert "starts to pay" not in text
+
+
 def test_a_good_machine_says_where_it_starts() -> None:
     text = " ".join(verdict(CPU, has_model=True))
 

@@ -301,7 +301,14 @@ def test_too_many_of_anything_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     "text",
-    ["", "just text", "# A title only", '<!-- tandem:message {"role": "user"} -->\n## You\nHi', "<!-- tandem:text -->"],
+    [
+        "",
+        "just text",
+        "# A title only",
+        "# Tandem\n\nA readme.",
+        '<!-- tandem:message {"role": "user"} -->\n## You\nHi',
+        "<!-- tandem:text -->",
+    ],
 )
 def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.md"
@@ -309,6 +316,25 @@ def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -
 
     with pytest.raises(AppError, match="was not imported"):
         read_file(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (
+            "LICENSE",
+            'it is no conversation: neither JSON, nor a Markdown file (.md) in which headings such as "## You"',
+        ),
+        ("broken.json", "it is not JSON, from line 1 on."),
+    ],
+)
+def test_what_is_no_conversation_is_told_by_what_it_was_taken_for(tmp_path: Path, name: str, why: str) -> None:
+    file = tmp_path / name
+    file.write_text("MIT License", encoding="utf-8")
+
+    with pytest.raises(AppError) as caught:
+        read_file(file)
+    assert f"{name} was not imported: {why}" in caught.value.message
 
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -224,6 +225,19 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["notes"] == ["stopped early: 1 of 3 prompts"]
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
+
+
+def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
+    begun, first, last = capsys.readouterr().err.splitlines()
+
+    assert begun == "2 prompts, 6 runs; a line for every prompt that is done"
+    assert re.fullmatch(r"yours, 1: plain [\d.]+ t/s, automatic [\d.]+x  \(1 of 2, .* left\)", first)
+    assert last.endswith("(2 of 2)")
 
 
 def test_the_lossless_check(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -257,3 +257,40 @@ def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.Capt
     filled.write_bytes(b"no database at all, and longer than a header" * 20)
     assert run("--list") == 0
     assert "The conversations were damaged. They are kept in " in capsys.readouterr().err
+
+
+LONG = "Explain how a suspension bridge carries its load, and why the cables hang in a parabola."
+CUT = "Explain how a suspension bridge carries its…"
+
+
+@pytest.mark.parametrize("form", ["markdown", "json"])
+def test_a_title_that_was_cut_for_the_list_is_whole_in_the_export(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    store = Store.open(file)
+    conversation = store.create()
+    store.add(conversation, Role.USER, LONG, parent=None)
+    assert [summary.title for summary in store.summaries()] == [CUT]
+    store.close()
+
+    saved = tmp_path / f"saved.{'md' if form == 'markdown' else 'json'}"
+    assert run("--output", str(saved)) == 0
+    text = saved.read_text()
+    assert (f"\n# {LONG}\n" if form == "markdown" else f'"title": "{LONG}"') in text
+
+    file.unlink()
+    assert import_(arguments("import", str(saved))) == 0
+    store = Store.open(file)
+    assert [summary.title for summary in store.summaries()] == [CUT], "in the list it is as it was"
+    store.close()
+
+
+def test_a_title_that_somebody_gave_is_exported_as_it_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.open(file)
+    conversation = store.create()
+    store.add(conversation, Role.USER, LONG, parent=None)
+    store.rename(conversation, "Bridges")
+    store.close()
+
+    assert run() == 0
+    assert "\n# Bridges\n" in capsys.readouterr().out

@@ -109,6 +109,19 @@ def test_an_answer_begins_with_the_check_that_is_due(idle: int, expected: bool) 
     assert measures(new_pair(known)) is expected
 
 
+def test_a_check_is_told_apart_from_the_first_measurement() -> None:
+    known = memory(HOPELESS)
+    known.idle_answers = 1
+    request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
+
+    for pair, words in (
+        (new_pair(), "measuring this pair"),
+        (new_pair(known), "checking again whether drafts can pay"),
+    ):
+        told = {e.what for e in answer(pair, 0, request, lambda: False) if isinstance(e, Measuring)}
+        assert told == {words}
+
+
 def test_a_long_conversation_is_not_read_again_for_a_check() -> None:
     known = memory(HOPELESS)
     known.idle_answers = 1

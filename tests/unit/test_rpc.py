@@ -265,7 +265,7 @@ def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
 
 @pytest.mark.parametrize("command", [["tune"], ["bench"], ["compare", "x"]])
 def test_commands_that_run_in_this_process_do_not_take_it(command: list[str]) -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(UsageError, match="has no option --rpc"):
         build_parser().parse_args([*command, "--rpc", "a:5"])
 
 

@@ -282,3 +282,33 @@ def test_the_settings_name_the_model_file_as_the_origin(
     found = json.loads(capsys.readouterr().out)
     assert found["settings"]["sampling.top_k"]["from"] == "model file"
     assert any("sampling.top_p" in problem for problem in found["problems"])
+
+
+def test_a_number_of_fixed_drafting_says_that_it_turns_automatic_off(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*command: str) -> str:
+        assert main(["settings", *command]) == 0
+        return capsys.readouterr().out
+
+    back = "back: tandem settings set draft-mode auto"
+    assert told("set", "draft-n-max", "4") == f"Drafting is fixed now, and no longer automatic; {back}\n"
+    mode = next(line for line in told().splitlines() if line.startswith("draft.mode"))
+    assert " ".join(mode.split()) == "draft.mode fixed settings.toml, because draft.n_max is given"
+
+    assert told("set", "draft-mode", "auto") == ""
+    assert options(PLAIN + "--draft y.gguf").drafting == AutoDraft()
+    assert told("set", "p_min", "0.5") == "draft.p_min counts for fixed drafting only; draft.mode is auto.\n"
+    assert "because" not in told()
+
+    given = "draft.n_max and draft.p_min are given"
+    assert told("unset", "draft-mode") == f"Drafting is fixed now, because {given}.\n"
+    assert told("set", "draft-mode", "fixed") == told("set", "n_min", "1") == ""
+
+
+def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "set", "presets.fast.draft.n_max", "3"]) == 0
+    assert capsys.readouterr().out == "With the preset fast drafting is fixed, and not automatic.\n"
+    assert main(["settings", "set", "presets.fast.draft.mode", "auto"]) == 0
+    assert main(["settings", "set", "presets.fast.draft.n_max", "4"]) == 0
+    assert capsys.readouterr().out == ""

@@ -41,7 +41,7 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
     return (
         f"checking two tokens at once takes {two / plain:.1f}x the time of one here and drafting "
         f"one {draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
-        f"{ceiling(costs, n_past, n_max, draft_ns):.2f}x"
+        f"{ceiling(costs, n_past, n_max, draft_ns):.2f}x plain decoding, not the {WORTHWHILE:g}x that is worth trying"
     )
 
 

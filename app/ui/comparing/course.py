@@ -100,7 +100,7 @@ class Comparing:
         self._engine.cancel()
 
     def add_fixed(self) -> None:
-        """Let fixed parameters take part; everybody begins anew.
+        """Let fixed parameters take part from the next round on; what the others have done stays.
 
         Raises:
             UsageError: There is no draft model.
@@ -108,7 +108,6 @@ class Comparing:
         if self._what.pair.draft is None:
             raise UsageError("Fixed parameters need a draft model, and this pair has none.")
         self.sides = sides_of(self._what.drafting, DraftParams())
-        self._rounds, self._differences = [], {}
 
     def drop_fixed(self) -> None:
         """Let fixed parameters no longer take part; what the others have done stays."""
@@ -130,8 +129,8 @@ class Comparing:
         turn = "warming up" if self._turn.round == WARM_UP else f"round {self._turn.round} of {self._goal}"
         doing = f"{turn}, {self._turn.side}"
         match batch.latest:
-            case Measuring(share=share):
-                doing = f"measuring this pair: {percent(share)}"
+            case Measuring() as measuring:
+                doing = f"{measuring.what}: {percent(measuring.share)}"
             case PromptProgressed(drafting=drafting, done=done, total=total):
                 doing += f": reading the prompt {done:,} / {total:,}{', draft' if drafting else ''}"
         if self._turn.round != WARM_UP:
@@ -163,6 +162,7 @@ class Comparing:
     def _end(self, raced: Raced) -> None:
         self._number = None
         self._rounds += raced.rounds
-        self._differences |= raced.differences
+        # Of the first round that a side took part in, whose text the sentence is about.
+        self._differences = {**raced.differences, **self._differences}
         self._warm = self._warm or bool(raced.rounds)
         self._stage.show_result(stopped=raced.stopped)

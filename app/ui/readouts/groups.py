@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
+from app.drafted_by import drafted_by
 from app.engine.text import printable
 from app.events import PairInfo
 from app.sizes import gigabytes
@@ -75,10 +76,15 @@ def in_a_line(numbers: Numbers) -> str:
         f"{numbers.tokens:,} tokens" if numbers.tokens is not None else "",
         f"{numbers.speed:.1f} t/s" if numbers.speed is not None else "",
         f"{numbers.ratio} {printable(numbers.verdict)}" if numbers.ratio else "",
-        f"accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",
+        f"{_whose(numbers)}accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",
         f"{numbers.per_check:.1f} per check" if numbers.per_check is not None else "",
     )
     return ", ".join(part for part in parts if part) or _NOTHING_KEPT
+
+
+def _whose(numbers: Numbers) -> str:
+    """Whose drafts were accepted, where that is known."""
+    return f"{drafted_by(numbers.model_share)} " if numbers.model_share is not None else ""
 
 
 def _doing(shown: Readouts, width: int) -> Iterator[Content]:

@@ -83,6 +83,11 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
             return None
         return float(value) if 0 < value < _TOO_MUCH else None
 
+    def share(name: str) -> float | None:
+        """None of the drafts is a measurement too, where there were any."""
+        value = document.get(name)
+        return 0.0 if drafted and value == 0 and not isinstance(value, bool) else number(name)
+
     tokens, first_ms, verdict = number("predicted_n"), number("first_token_ms"), document.get("verdict")
     drafted = number("draft_n")
     return Numbers(
@@ -90,10 +95,10 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         speed=number("predicted_per_second"),
         speedup=number("speedup"),
         verdict=verdict if isinstance(verdict, str) else "",
-        acceptance=number("acceptance") if drafted else None,
+        acceptance=share("acceptance") if drafted else None,
         per_check=number("mean_accepted_length") if drafted else None,
         draft_length=number("draft_length"),
-        model_share=number("model_share"),
+        model_share=share("model_share"),
         first_s=first_ms / 1e3 if first_ms is not None else None,
         prompt_speed=number("prompt_per_second"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
@@ -14,6 +15,7 @@ from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
+_SWITCHED_OFF = "off: you switched it off"
 TOLD_S = 0.5
 """Between two looks at the numbers of a running answer: nobody reads them faster, and drawing them costs."""
 
@@ -53,6 +55,9 @@ class Readouts:
         self.live = False
         self.recent = Recent()
         self._steady = Steady()
+        self._drafted = False
+        """Whether the answer was drafted at some time."""
+        self._switched_off = False
         self._watchers: list[Callable[[], object]] = []
 
     def watch(self, changed: Callable[[], object]) -> None:
@@ -62,7 +67,10 @@ class Readouts:
     @property
     def numbers(self) -> Numbers | None:
         """The numbers of the answer; None before the first."""
-        return of_counters(self.stats, self.drafting) if self.stats is not None else None
+        if self.stats is None:
+            return None
+        numbers = of_counters(self.stats, self.drafting)
+        return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers
 
     def follow(self, event: Paced) -> None:
         """Take the latest of what comes many times a second."""
@@ -71,8 +79,8 @@ class Readouts:
                 self.reading_models(event)
             case PromptProgressed():
                 self.reading(event)
-            case Measuring(share=share):
-                self.measuring(share)
+            case Measuring():
+                self.measuring(event)
             case StepCompleted(stats=stats, drafting=drafting):
                 self.measured(stats, drafting, live=True)
 
@@ -98,17 +106,20 @@ class Readouts:
     def source(self, name: str, *, drafting: bool, n_max: int = 0) -> None:
         """Where the next answer's drafts come from, and how long they may be if that is fixed."""
         self.source_name, self.is_drafting, self.n_max = name, drafting, n_max
+        if self.live:
+            self._switched_off = self._drafted and not drafting
         self._tell()
 
     def begin(self) -> None:
         """An answer was asked for."""
         self.recent.begin()
         self._steady.begin()
+        self._drafted = self._switched_off = False
         self._do("reading prompt")
 
-    def measuring(self, share: float) -> None:
-        """Automatic drafting learns what the pair costs, before its first answer."""
-        self._do(f"measuring this pair: {percent(share)}", share)
+    def measuring(self, progress: Measuring) -> None:
+        """Automatic drafting learns what the pair costs, before an answer."""
+        self._do(f"{progress.what}: {percent(progress.share)}", progress.share)
 
     def reading(self, progress: PromptProgressed) -> None:
         """The prompt is being evaluated."""
@@ -131,6 +142,9 @@ class Readouts:
         self.recent.observe(stats)
         steady = self._steady.take(drafting, stats.predicted_ns) if live else drafting
         self.stats, self.drafting, self.live = stats, steady, live
+        self._drafted = self._drafted or drafting is not None or stats.draft_n > 0
+        if drafting is None or self._switched_off:
+            self._switched_off = self._drafted and not self.is_drafting
         self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
         self._waits = live and not self.doing
         self.doing, self.share = "", None
@@ -147,6 +161,7 @@ class Readouts:
     def _forget(self) -> None:
         """The last answer is another pair's, or no longer the last."""
         self.stats, self.drafting, self.used = None, None, 0
+        self._drafted = self._switched_off = False
         self.recent.begin()
 
     def _do(self, doing: str, share: float | None = None) -> None:

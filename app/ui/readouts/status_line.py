@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 from textual.widget import Widget
 
+from app.ui.readouts.numbers import Numbers
 from app.ui.readouts.state import Readouts
 from app.ui.text import percent, tokens
 
@@ -16,6 +17,7 @@ _ALWAYS = 0
 _SPEED, _PERCENT, _PER_CHECK, _SOURCE = 9, 3, 3, 7
 """Cells that these keep while their digits or words change, so that what is behind them stays where it is."""
 
+_PLAIN = "plain"
 _WHOLE_NAMES = {"automatic": "automatic drafting", "model": "draft model"}
 SOURCE_STYLES = ("$draft", "$quiet")
 """While drafting, and while not."""
@@ -63,9 +65,10 @@ class StatusLine(Widget):
         else:
             yield from self._numbers()
         if shown.drafting is not None and not shown.doing:
-            source = shown.drafting.source
-            name = "plain" if source == "off" else source
-            yield 2, Content.styled(f"{name:<{_SOURCE}}", SOURCE_STYLES[source == "off"])
+            name = _PLAIN if shown.drafting.source == "off" else shown.drafting.source
+            # Of an answer that has ended it is not the last round that counts.
+            name = name if shown.live else _drafters(shown.numbers)
+            yield 2, Content.styled(f"{name:<{_SOURCE}}", SOURCE_STYLES[name == _PLAIN])
         elif shown.source_name:
             # A word alone says enough among the numbers of an answer only.
             name = shown.source_name
@@ -87,6 +90,14 @@ class StatusLine(Widget):
             yield 3, Content.styled(f"accepted {percent(numbers.acceptance):>{_PERCENT}}", "$draft")
         if numbers.per_check is not None:
             yield 5, Content(f"{numbers.per_check:>{_PER_CHECK}.1f} per check")
+
+
+def _drafters(numbers: Numbers | None) -> str:
+    """Who drafted in an answer, in one word."""
+    share = numbers.model_share if numbers is not None else None
+    if share is None:
+        return _PLAIN
+    return {0.0: "look-up", 1.0: "model"}.get(share, "both")
 
 
 def _spared(parts: Sequence[tuple[int, Content]], width: int) -> list[Content]:

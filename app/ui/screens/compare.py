@@ -140,7 +140,6 @@ class CompareScreen(Overlay[None]):
             self.hint.say(error.message)
             return
         await self._change_panes()
-        self.outcome.show_result(None)
         await self.action_more(1)
 
     def action_scroll(self, lines: int) -> None:

@@ -53,8 +53,11 @@ class Changing:
 
     def set(self, setting: Setting, value: Value) -> str:
         """Give a setting a value that is not refused."""
+        was_fixed = bool(self._live.resolved().meaning_fixed)
         told = self._try(lambda: self._live.set(setting.name, value, self.scope))
         now = self._live.resolved()
+        if not told and not was_fixed and setting.name in now.meaning_fixed:
+            return "Drafting is fixed now, and no longer automatic; mode auto turns it back."
         if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"It is kept; the preset {self._live.preset} goes before it."
         return told

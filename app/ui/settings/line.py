@@ -14,7 +14,7 @@ from textual.widget import Widget
 from app.engine.text import printable
 from app.settings.kinds import Value
 from app.settings.layers import Origin
-from app.settings.tree import Setting
+from app.settings.tree import Setting, given
 from app.ui.text import MARK
 
 _MARGIN = 3
@@ -41,6 +41,7 @@ class Shown:
         idle: Whether it does not matter at the moment, or cannot be changed here.
         waits: Whether it counts only when the models are loaded anew.
         options: What can be chosen; empty for what is typed.
+        because: The settings that mean this value, where it was not chosen itself.
     """
 
     setting: Setting
@@ -50,6 +51,7 @@ class Shown:
     idle: bool = False
     waits: bool = False
     options: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
 
 
 class SettingLine(Widget):
@@ -124,6 +126,9 @@ def details(shown: Shown, measured: Sequence[str]) -> Content:
         lines.append(Content("  ").join(_option(option, shown, default) for option in shown.options))
     else:
         lines.append(Content.styled(f"{_capital(setting.kind.allowed)}. Default: {setting.shown_default}.", "$quiet"))
+    if shown.because:
+        why = f"{value_text(setting, shown.value)}, because {given(shown.because)}"
+        lines.append(Content(f"It is {why}; auto turns that back."))
     flag = f", {setting.flags[-1]}" if setting.flags else ""
     lines.append(Content.styled(f"{setting.name} in settings.toml{flag}{_whence(shown)}", "$quiet"))
     if setting.needs_reload:

@@ -39,6 +39,7 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]
                 idle=(idle and setting.key != "mode") or bool(not_here(setting, scope)),
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
+                because=now.meaning_fixed if setting.name == "draft.mode" else (),
             )
         )
     return found

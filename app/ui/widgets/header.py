@@ -13,6 +13,7 @@ from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "
 _GAP = 2
+_MAIN = "cpu"
 
 
 class HeaderLine(Widget):
@@ -41,7 +42,7 @@ class HeaderLine(Widget):
         left = left.truncate(width - 1, ellipsis=True)
         device = printable(self.pair.device)
         # The two names come first; what does not fit beside them whole is left out.
-        for more in (f"{device} · {gigabytes(_weights(self.pair))} ", f"{device} ", ""):
+        for more in (f"{device} · {_memory(self.pair)} ", f"{device} ", ""):
             right = Content.styled(more, "$quiet")
             gap = width - left.cell_length - right.cell_length
             if gap >= _GAP:
@@ -49,9 +50,12 @@ class HeaderLine(Widget):
         return Content.assemble(left, " " * gap, right)
 
 
-def _weights(pair: PairInfo) -> int:
-    """Bytes of both models."""
-    return pair.target.size_bytes + (pair.draft.size_bytes if pair.draft is not None else 0)
+def _memory(pair: PairInfo) -> str:
+    """What is taken of the devices that are named, as it was counted; where it was not, how large the models are."""
+    fast = sum(taken.n_bytes for taken in pair.memory if taken.device != _MAIN)
+    if counted := fast or sum(taken.n_bytes for taken in pair.memory):
+        return f"memory {gigabytes(counted)}"
+    return gigabytes(pair.target.size_bytes + (pair.draft.size_bytes if pair.draft is not None else 0))
 
 
 def _pair(pair: PairInfo, *, brief: bool = False) -> Content:

@@ -1,0 +1,54 @@
+"""The line and the object that `tandem run` ends with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.cli.report import as_json, summary
+from app.engine.stats import GenerationStats
+from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.events import AnswerPlan, Finished
+from tests.ui.fakes import PAIR
+
+STATS = GenerationStats(
+    predicted_n=101,
+    predicted_ns=2_000_000_000,
+    draft_n=40,
+    draft_n_accepted=18,
+    draft_n_model=0,
+    drafted_steps=10,
+    verify_steps=80,
+)
+STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", "break-even", 1.01)
+
+
+def ended(stats: GenerationStats, drafting: DraftingStatus | None, mode: str = "auto") -> Finished:
+    plan = AnswerPlan(mode, "model+look-up", None, None)
+    return Finished(1, FinishReason.STOP, "Hi.", "", stats, plan, drafting)
+
+
+@pytest.mark.parametrize(("n_model", "source"), [(0, "look-up"), (40, "draft model"), (13, "draft model and look-up")])
+def test_the_line_names_whose_drafts_were_accepted(n_model: int, source: str) -> None:
+    line = summary(ended(replace(STATS, draft_n_model=n_model), STATUS), PAIR)
+
+    assert line == f"101 tokens in 2.0 s, 50.0 t/s; {source} 1.0x, accepted 45%, 1.2 per check"
+
+
+def test_without_a_measured_gain_none_is_said() -> None:
+    line = summary(ended(replace(STATS, draft_n_model=40), None, "fixed"), PAIR)
+
+    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model accepted 45%, 1.2 per check"
+
+
+def test_where_nothing_was_drafted_it_says_why() -> None:
+    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), STATUS), PAIR)
+
+    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model off: it cannot pay; look-up still runs"
+
+
+def test_scripts_get_the_share_of_the_draft_model() -> None:
+    told = as_json(ended(replace(STATS, draft_n_model=13), STATUS), PAIR, [])
+
+    assert (told["timings"]["draft_n"], told["speculation"]["draft_n_model"]) == (40, 13)

@@ -1,0 +1,48 @@
+"""What is said of a command line that cannot be meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.cli import main
+
+EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] [CONVERSATION]"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["setings"], ['There is no command "setings". Did you mean "settings"?', "tandem --help lists all commands."]),
+        (
+            ["Why is it blue?"],
+            ['There is no command "Why is it blue?".', 'For a prompt: tandem run "..."; tandem --help'],
+        ),
+        (["it's"], ['There is no command "it\'s".']),
+        (["pairs", "lst"], ['tandem pairs has no action "lst". Did you mean "list"?', "tandem pairs --help"]),
+        (["export", "--json"], ["tandem export has no option --json.", f"Usage: tandem export {EXPORT}"]),
+        (["export", "a", "b"], ['"b" is more than tandem export takes.', "tandem export --help tells more."]),
+        (["export", "--output"], ["--output needs a value.", "Usage: tandem export"]),
+        (["export", "--format", "x"], ['--format is "x"; it must be one of markdown, json.']),
+        (["import"], ["tandem import needs FILE.", "Usage: tandem import FILE"]),
+        (["settings", "set", "temp"], ["tandem settings set needs VALUE."]),
+        (["bench", "--repeat", "x"], ['--repeat is "x"; it must be a number.', "Usage: tandem bench [OPTIONS]"]),
+        (["run", "--tmp=3", "hi"], ['tandem run has no option --tmp. Did you mean "--temp"?', "[OPTIONS] [PROMPT]"]),
+        (["--tmp", "3"], ['tandem has no option --tmp. Did you mean "--temp"?']),
+        (["--bogus", "run", "hi"], ["tandem has no option --bogus."]),
+    ],
+    ids=" ".join,
+)
+def test_it_is_a_sentence_and_a_way_on(given: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(given) == 2
+
+    told = capsys.readouterr().err
+    assert all(sentence in told for sentence in said), told
+    assert len(told.splitlines()) <= 3
+
+
+def test_the_process_own_arguments_are_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tandem", "--tmp", "3"])
+    assert main() == 2
+    assert "has no option --tmp" in capsys.readouterr().err
