@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from app.engine.tuning.guard import Trial
 from app.engine.tuning.memory import Memory
 
 FORMAT = 1
+_LONGEST_NS = 1e13
+"""Nearly three hours: nobody measures a batch that takes longer."""
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
@@ -67,8 +68,8 @@ def _memory(raw: dict[str, Any]) -> Memory:
     profile = CostProfile(
         rows,
         draft_ns=_number(raw["draft_ns"]),
-        switch_ns=_number(raw["switch_ns"]),
-        cells=_cells(raw.get("cells", {})),
+        switch_ns=min(_number(raw["switch_ns"]), rows[1]),
+        cells=_cells(raw.get("cells", {}), rows[1]),
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
     )
     return Memory(
@@ -82,10 +83,12 @@ def _memory(raw: dict[str, Any]) -> Memory:
     )
 
 
-def _cells(raw: dict[str, Any]) -> dict[int, float]:
+def _cells(raw: dict[str, Any], plain_ns: float) -> dict[int, float]:
     cells = {int(width): _number(ns) for width, ns in raw.items()}
-    if cells and set(cells) != set(CONTEXT_WIDTHS):
+    if cells and not set(CONTEXT_WIDTHS[:-1]) <= set(cells) <= set(CONTEXT_WIDTHS):
         raise ValueError("its costs of context are not told at the usual widths")
+    if any(ns > width * plain_ns for width, ns in cells.items()):
+        raise ValueError("no cached token costs as much as a row")
     return cells
 
 
@@ -101,13 +104,13 @@ def _table(make: Any, counts: Any) -> AcceptanceTable:
 
 def _number(value: Any) -> float:
     number = float(value)
-    if not math.isfinite(number) or number < 0:
+    if not 0 <= number <= _LONGEST_NS:
         raise ValueError(f"{value} is no measurement")
     return number
 
 
 def _positive(value: Any) -> float:
     number = _number(value)
-    if number == 0:
+    if number < 1.0:
         raise ValueError("a batch cannot cost nothing")
     return number

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.engine.tuning.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.guard import WORTHWHILE, ceiling
-from app.engine.tuning.rule import LOOK_AHEAD
 from app.engine.tuning.threads import ThreadTimes
+from app.engine.types import MAX_DRAFT
 
 _BAR = 34
 _SHADES = " ░▒▓█"
@@ -58,7 +58,7 @@ def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if has_model:
-        best = ceiling(costs, 0, LOOK_AHEAD, draft)
+        best = ceiling(costs, 0, MAX_DRAFT, draft)
         lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
         if 1.02 < best <= WORTHWHILE:
             lines.append(
@@ -69,7 +69,7 @@ def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
             lines.append(f"With the draft model, nearly perfect drafts would reach {best:.1f}x; {_start(costs)}")
         else:
             lines.append("The draft model cannot win on this machine, however good it is: it stays off.")
-    best = ceiling(costs, 0, LOOK_AHEAD, 0.0)
+    best = ceiling(costs, 0, MAX_DRAFT, 0.0)
     if best > 1.02:
         lines.append(f"Look-up in what was already said costs nothing and could reach {best:.1f}x.")
     else:
@@ -82,17 +82,18 @@ def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
 def _behind_context(costs: CostModel, *, has_model: bool) -> str:
     """What a long conversation changes."""
     slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
-    best = ceiling(costs, _LONG, LOOK_AHEAD, costs.draft_ns(_LONG) if has_model else 0.0)
+    best = ceiling(costs, _LONG, MAX_DRAFT, costs.draft_ns(_LONG) if has_model else 0.0)
     what = "drafts" if has_model else "look-up"
     return f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and {what} could reach {best:.1f}x."
 
 
 def _start(costs: CostModel) -> str:
     plain = costs.target_ns(1, 0)
+    # A batch may be filled up to a wider one that costs less, as for the bound before.
     options = [
         (share, n)
-        for n in range(1, LOOK_AHEAD + 1)
-        if (share := break_even(plain, costs.target_ns(n + 1, 0), n, costs.draft_ns(0))) is not None
+        for n in range(1, MAX_DRAFT + 1)
+        if (share := break_even(plain, costs.padded_ns(n + 1, 0), n, costs.draft_ns(0))) is not None
     ]
     share, n = min(options)
     return f"it starts to pay at {share:.0%} accepted, drafting {n} token{'s' if n > 1 else ''} a round."
@@ -109,10 +110,19 @@ def heat_map_lines(heat: HeatMap) -> list[str]:
             shade = _SHADES[round((speedup - low) / (high - low) * (len(_SHADES) - 1))] if high > low else " "
             cells.append(f"{shade}{speedup:5.2f}x")
         lines.append(f"{n:>6}  " + " ".join(cells))
-    params, best = heat.best
-    lines.append("")
-    lines.append(
-        f"Best fixed setting on this text: n_max {params.n_max}, p_min {params.p_min:g}, {best:.2f}x. "
-        f"Automatic: {heat.automatic:.2f}x. Bound for these drafts: {heat.oracle:.2f}x."
-    )
     return lines
+
+
+def best_setting(heat: HeatMap, text: str) -> str:
+    """The fixed setting that comes closest, as a sentence.
+
+    Args:
+        heat: What was reckoned.
+        text: What the text is called, such as "this answer".
+    """
+    params, best = heat.best
+    return (
+        f"By these costs, the best fixed setting on {text} of {heat.n_tokens} tokens is n_max {params.n_max}, "
+        f"p_min {params.p_min:g}: {best:.2f}x. Automatic: {heat.automatic:.2f}x. "
+        f"Bound for these drafts: {heat.oracle:.2f}x."
+    )

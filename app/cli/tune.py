@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli import INTERRUPTED
-from app.cli.charts import cost_lines, heat_map_lines, thread_lines, verdict
+from app.cli.charts import best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
+from app.cli.result_file import check_writable
 from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
@@ -44,6 +45,7 @@ def tune(args: argparse.Namespace) -> int:
     refuse_process(options.process)
     if not isinstance(options.drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
+    _refuse_idle(args, options)
     status, cancel = StatusLine(sys.stderr), CancelFlag()
     try:
         with cancel_on_interrupt(cancel.set):
@@ -56,6 +58,21 @@ def tune(args: argparse.Namespace) -> int:
     except Interrupted:
         status.say("Stopped.")
         return INTERRUPTED
+
+
+def _refuse_idle(args: argparse.Namespace, options: Options) -> None:
+    """Refuse before anything is loaded what could only be ignored, or fail when everything was measured."""
+    following = [flag for flag in ("heat_map", "save_trace") if flag in args]
+    if following and "quick" in args:
+        raise UsageError("--quick follows no answer; leave it out for a heat map or a trace.")
+    if following and options.pair.draft is None:
+        raise UsageError(
+            "A heat map or a trace needs a draft model.", "Name one with --draft, or choose a pair that has one."
+        )
+    if "heat_map" in args and not args.heat_map.strip():
+        raise UsageError("The prompt is empty.")
+    if "save_trace" in args:
+        check_writable(args.save_trace)
 
 
 def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePair:
@@ -137,8 +154,10 @@ def _report(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None, *
     lines += cost_lines(pair.memory.costs, has_model=has_model)
     lines += ["", *verdict(pair.memory.costs, has_model=has_model)]
     if heat is not None:
-        shown = heat_map_lines(heat)
-        lines += ["", *shown] if whole else [shown[-1]]
+        lines += ["", *heat_map_lines(heat), ""] if whole else []
+        lines.append(best_setting(heat, "this answer" if whole else "a sample answer"))
+    elif whole and has_model:
+        lines.append("The answer is a single token, so there was nothing to draft.")
     return lines
 
 
@@ -166,5 +185,10 @@ def _as_json(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None) 
         out["best_fixed"] = {"n_max": params.n_max, "p_min": params.p_min, "speedup": best}
         out["automatic_speedup"] = heat.automatic
         out["oracle_speedup"] = heat.oracle
-        out["heat_map"] = {"n_max": heat.n_max, "p_min": heat.p_min, "speedups": heat.speedups}
+        out["heat_map"] = {
+            "n_tokens": heat.n_tokens,
+            "n_max": heat.n_max,
+            "p_min": heat.p_min,
+            "speedups": heat.speedups,
+        }
     return out

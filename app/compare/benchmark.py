@@ -190,7 +190,7 @@ def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Ca
                     return None
                 views.append(view)
         except (Interrupted, DecodeError):
-            # Near the end of the context there is no room to look ahead.
+            # A draft model that fails takes the bound with it, and not the race.
             return None
         matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)

@@ -49,6 +49,43 @@ def test_the_heat_map_follows_one_answer(tmp_path: Path) -> None:
     assert sum(followed.matches) > 0
 
 
+def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    prompt = "Write a story about a fox. " * 29
+    done = tune(tmp_path, "--ctx", "256", "--heat-map", prompt, "--save-trace", str(trace))
+
+    assert done.returncode == 0, done.stderr
+    (followed,) = load_traces(trace)
+    assert len(followed.prompt) + len(followed.text) == 257
+    assert len(followed.confidences[0]) == 12
+    # In front of the last token one cell is left, and the last drafted token needs none.
+    assert len(followed.confidences[-1]) == 1
+    assert f"on this answer of {len(followed.text)} tokens" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--quick", "--heat-map", "Hi"), "--quick follows no answer"),
+        (("--heat-map", " "), "The prompt is empty."),
+        (("--save-trace", "/nowhere/trace.jsonl"), "there is no folder"),
+    ],
+)
+def test_what_could_only_be_ignored_is_refused_first(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = tune(tmp_path, *arguments)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "tandem" / "drafting").exists()
+
+
+def test_a_heat_map_without_a_draft_is_refused_first(tmp_path: Path, demo_target: Path) -> None:
+    done = tune(tmp_path, "--target", str(demo_target), "--heat-map", "Hi")
+
+    assert done.returncode == 2
+    assert "needs a draft model" in done.stderr
+
+
 def test_a_model_alone_has_no_draft_to_follow(tmp_path: Path, demo_target: Path) -> None:
     done = tune(tmp_path, "--target", str(demo_target))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from app.cli.charts import cost_lines, heat_map_lines, verdict
+from app.cli.charts import best_setting, cost_lines, heat_map_lines, verdict
 from app.engine.tuning.advice import break_even, heat_map
 from app.engine.tuning.curve import CostModel, CostProfile
 from tests.replays import curves, traces
@@ -59,18 +61,49 @@ def test_a_good_machine_says_where_it_starts() -> None:
     assert "it starts to pay at 73% accepted, drafting 3 tokens a round." in text
 
 
+def test_a_width_that_is_filled_up_to_a_cheaper_one_pays() -> None:
+    dear_before = CostModel(CostProfile({1: 10e6, 13: 200e6, 16: 20e6}, draft_ns=1e5))
+
+    assert "it starts to pay at" in " ".join(verdict(dear_before, has_model=True))
+
+
+def test_look_up_is_judged_by_the_longest_drafts_it_makes() -> None:
+    flat_far_out = CostModel(CostProfile({1: 10e6, 12: 130e6, 33: 140e6, 64: 150e6}))
+
+    (line,) = verdict(flat_far_out, has_model=False)
+    assert line == "Look-up in what was already said costs nothing and could reach 1.9x."
+
+
+def test_of_equal_settings_the_one_that_drafts_least_is_the_best() -> None:
+    curve = curves()["ada"]
+    text = replace(traces()[0], text=traces()[0].text[:2], matches=traces()[0].matches[:1], confidences=((0.9,) * 12,))
+    heat = heat_map(text, CostProfile(dict(curve.rows), curve.draft))
+
+    assert heat is not None
+    assert heat.best[0].n_max == 1
+    assert " of 2 tokens is n_max 1, " in best_setting(heat, "this answer")
+
+
+def test_an_answer_of_one_token_has_no_heat_map() -> None:
+    curve = curves()["ada"]
+    text = replace(traces()[0], text=traces()[0].text[:1], matches=(), confidences=())
+
+    assert heat_map(text, CostProfile(dict(curve.rows), curve.draft)) is None
+
+
 def test_the_heat_map_holds_every_setting_and_names_the_best() -> None:
     curve = curves()["ada"]
     heat = heat_map(traces()[0], CostProfile(dict(curve.rows), curve.draft), n_max=(1, 4, 12, 99), p_min=(0.0, 0.5))
 
+    assert heat is not None
     assert heat.n_max == (1, 4, 12)
     params, best = heat.best
     assert best == max(s for row in heat.speedups for s in row)
     assert (params.n_max, params.p_min) == (12, 0.5)
     assert heat.oracle >= heat.automatic
     lines = heat_map_lines(heat)
-    assert len(lines) == 1 + 3 + 2
-    assert lines[-1].startswith("Best fixed setting on this text: n_max 12, p_min 0.5,")
+    assert len(lines) == 1 + 3
+    assert f"on this answer of {heat.n_tokens} tokens is n_max 12, p_min 0.5:" in best_setting(heat, "this answer")
 
 
 def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:

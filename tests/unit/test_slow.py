@@ -168,6 +168,16 @@ def test_batches_that_cost_as_much_as_their_tokens() -> None:
     assert "2 tokens takes 2.00x" in cause.text
 
 
+def test_a_draft_that_is_left_out_on_these_costs_is_said_to_be() -> None:
+    rows = {1: 10e6, 2: 20e6, 4: 27e6, 8: 55e6, 16: 77e6}
+    cause = only(measured(rows=rows, draft_ns=2.9e6))
+
+    assert cause.text == (
+        "The draft model stays off: at 97% accepted it would bring 1.07x, for a batch of 2 tokens takes 2.00x the time "
+        "of one, measured, and a drafted token 0.29x. From 1.2x on it is tried."
+    )
+
+
 def test_a_dear_draft_on_the_processor_outweighs_the_rule() -> None:
     on_main = with_models(BIG, replace(SMALL, device="cpu", layers_offloaded=0), of=measured(draft_ns=8e6))
 

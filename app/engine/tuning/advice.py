@@ -57,6 +57,7 @@ class HeatMap:
     """Speed-up over plain decoding of every fixed setting on one text, and of what needs no setting.
 
     Attributes:
+        n_tokens: Length of the text.
         n_max: The rows' settings.
         p_min: The columns' settings.
         speedups: One row per n_max, one column per p_min.
@@ -64,6 +65,7 @@ class HeatMap:
         oracle: The bound for these drafts, acceptance known in advance.
     """
 
+    n_tokens: int
     n_max: tuple[int, ...]
     p_min: tuple[float, ...]
     speedups: tuple[tuple[float, ...], ...]
@@ -72,13 +74,13 @@ class HeatMap:
 
     @property
     def best(self) -> tuple[DraftParams, float]:
-        """The best fixed setting, and its speed-up."""
-        speedup, n, p = max(
-            (speedup, n, p)
+        """The best fixed setting, of equal ones the one that drafts least, and its speed-up."""
+        speedup, shorter, p = max(
+            (speedup, -n, p)
             for n, row in zip(self.n_max, self.speedups, strict=True)
             for p, speedup in zip(self.p_min, row, strict=True)
         )
-        return DraftParams(n, 0, p), speedup
+        return DraftParams(-shorter, 0, p), speedup
 
 
 def heat_map(
@@ -86,8 +88,10 @@ def heat_map(
     profile: CostProfile,
     n_max: Sequence[int] = GRID_N_MAX,
     p_min: Sequence[float] = GRID_P_MIN,
-) -> HeatMap:
-    """Play every fixed setting over one trace on a measured curve."""
+) -> HeatMap | None:
+    """Play every fixed setting over one trace on a measured curve; None where there is no second token to draft."""
+    if len(trace.text) < 2:
+        return None
     curve = Curve.of(profile)
     plain = plain_cost(trace, curve)
     depth = max(map(len, trace.confidences), default=0)
@@ -101,6 +105,7 @@ def heat_map(
         return AutomaticDrafting(memory, drafter, LookupIndex(), clock)
 
     return HeatMap(
+        len(trace.text),
         n_max,
         tuple(p_min),
         speedups,

@@ -59,8 +59,8 @@ class CostProfile:
         rows: Nanoseconds of a target batch by width, at an empty cache, with the width of the batch before.
         draft_ns: Nanoseconds of one drafted token.
         switch_ns: What a change of width adds.
-        cells: Nanoseconds that each token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; empty while
-            nobody knows.
+        cells: Nanoseconds that each token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; without the
+            widest where none was seen behind a context, and empty while nobody knows.
         draft_prompt_ns: Nanoseconds of one prompt token in the draft model.
     """
 
@@ -89,13 +89,16 @@ class CostModel:
     _cells: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
     _padded_for: int = -1
+    _hopes: bool = field(init=False)
     _wide_behind: int = 0
     _attribution: Attribution = field(init=False)
 
     def __post_init__(self) -> None:
-        known = [self.profile.cells[width] for width in CONTEXT_WIDTHS] if self.profile.cells else None
-        self._attribution = Attribution(self.profile.rows[1], known)
-        self._cells = known or guess(self.profile.rows[1])
+        known, plain_ns = self.profile.cells, self.profile.rows[1]
+        line = expand(known, CONTEXT_WIDTHS[-1]) if known else []
+        self._cells = [line[width] for width in CONTEXT_WIDTHS] if known else guess(plain_ns)
+        self._attribution = Attribution(plain_ns, self._cells if known else None)
+        self._hopes = CONTEXT_WIDTHS[-1] not in known
         self._rebuild()
 
     def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
@@ -123,6 +126,8 @@ class CostModel:
         """What is known now, as a profile that was measured at the present speed of the machine."""
         old, scale = self.profile, self.scale
         cells = dict(zip(CONTEXT_WIDTHS, self._cells, strict=True)) if self._attribution.knows_context else {}
+        if cells and self._hopes and not self._wide_behind:
+            del cells[CONTEXT_WIDTHS[-1]]
         return CostProfile(
             {width: ns * scale for width, ns in old.rows.items()},
             draft_ns=old.draft_ns * scale,
@@ -202,7 +207,7 @@ class CostModel:
 
     def _context_ns(self, rows: int, n_past: int) -> float:
         ns = n_past * sum(weight * ns for weight, ns in zip(_WEIGHTS[rows], self._cells, strict=True))
-        return _HOPE * ns if rows > _WIDE and n_past > 2 * self._wide_behind else ns
+        return _HOPE * ns if rows > _WIDE and self._hopes and n_past > 2 * self._wide_behind else ns
 
     def _rebuild(self) -> None:
         self._table = expand(self.profile.rows, MAX_ROWS)

@@ -89,7 +89,7 @@ def teacher_forced(
         n_vocab: Ids that draft and target share.
         prompt: Token ids before the answer.
         text: The answer.
-        depth: How far to draft at each place.
+        depth: How far to draft at each place; less where the draft model's context ends before.
 
     Yields:
         Per place of `text` but the first: how many drafted tokens equal the answer, and each one's probability.
@@ -101,13 +101,15 @@ def teacher_forced(
         draft.rollback(min(len(draft), place - 1))
         for _ in draft.process(sequence[len(draft) : place], cancelled=lambda: False):
             pass
+        # The last drafted token is never evaluated, so it needs no cell.
+        reach = min(depth, draft.n_ctx - place + 1)
         drafted: list[int] = []
         confidences: list[float] = []
         while True:
             token, probability = most_probable(draft.logits(0)[:n_vocab])
             drafted.append(token)
             confidences.append(probability)
-            if len(drafted) == depth:
+            if len(drafted) == reach:
                 break
             draft.evaluate((token,), n_outputs=1)
         yield common_prefix(drafted, sequence[place : place + depth]), tuple(confidences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
 from app.hardware.slow.situation import Cause, Situation
 
 _GOOD = 0.8
@@ -47,6 +48,23 @@ def _dear_batches(s: Situation) -> Cause | None:
     return Cause("batches", text, _NOTICEABLE, measured=False, hint=hint)
 
 
+def _idle_draft(s: Situation) -> Cause | None:
+    """Whether automatic drafting leaves the draft model out on these costs, and nothing above says why."""
+    m = s.measured
+    if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _dear_batches(s):
+        return None
+    best = m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns)
+    if best > WORTHWHILE:
+        return None
+    text = (
+        f"The draft model stays off: at {PLAUSIBLE_ACCEPTANCE:.0%} accepted it would bring {best:.2f}x, for a batch of "
+        f"2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}x the time of one, measured, and a drafted token "
+        f"{m.draft_ns / m.plain_ns:.2f}x. From {WORTHWHILE:g}x on it is tried."
+    )
+    hint = ("A smaller draft changes that, more cores, a card, or a target of more bits (BF16, Q8_0).",)
+    return Cause("draft off", text, _NOTICEABLE, measured=False, hint=hint)
+
+
 def _rejected(s: Situation) -> Cause | None:
     m = s.measured
     if m is None or m.acceptance is None or m.acceptance >= _LOW or len(m.rows) < 2:
@@ -73,4 +91,4 @@ def _grown(s: Situation) -> Cause | None:
     return Cause("slower now", text, factor, measured=True, hint=hint)
 
 
-LOOKS = (_big_draft, _dear_batches, _rejected, _grown)
+LOOKS = (_big_draft, _dear_batches, _idle_draft, _rejected, _grown)

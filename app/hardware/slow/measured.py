@@ -38,6 +38,10 @@ class Measured:
         """Share of drafted tokens that were accepted; None before enough were judged."""
         return self.accepted / self.judged if self.judged >= _SEEN else None
 
+    def batch_ns(self, width: int) -> float:
+        """Nanoseconds of a batch; between two measured widths on the line."""
+        return expand(self.rows, MAX_ROWS)[width]
+
     def best_speed(self, acceptance: float, draft_ns: float) -> float:
         """Speed against plain decoding with the best draft length, each token accepted with the same probability.
 
