@@ -65,6 +65,7 @@ class Whereabouts:
         screen.messages.mark(self._keeper.tree)
         await screen.own_settings.enter(opened.settings)
         screen.hint.unseen(False)
+        screen.hint.repeating(0)
         await screen.pair_loading.load_next()
         if session.phase is Phase.READY:
             screen.show_ready()
