@@ -81,7 +81,9 @@ class AnswerPrinter:
 
     def break_line(self) -> None:
         """Let what is said about the answer stand in a line of its own, where both are on one terminal."""
-        if self._safe and self._last not in ("", "\n"):
+        if self._was_thinking and not self._began:
+            self._thinking.write("\n")
+        elif self._safe and self._last not in ("", "\n"):
             self._answer.write("\n")
             self._answer.flush()
 

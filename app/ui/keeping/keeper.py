@@ -236,14 +236,13 @@ class Keeper(Conversation):
 
     def _note(self, place: Place, prompt: int | None, why: Document) -> None:
         """Keep with a prompt why nothing came of it, unless it has an earlier answer."""
-        asked = place.tree.nodes.get(prompt or 0)
-        if asked is None or place.tree.has_replies(asked.id):
+        if prompt is None or prompt not in place.tree.nodes or place.tree.has_replies(prompt):
             return
-        self._do(lambda store: store.set_stats(asked.id, why))
-        asked = replace(asked, ending=ending_in(why))
-        place.tree = place.tree.with_node(asked)
-        if place.asked is not None and place.asked.id == asked.id:
-            place.asked = asked
+        self._do(lambda store: store.set_stats(prompt, why))
+        told = replace(place.tree.nodes[prompt], ending=ending_in(why))
+        place.tree = place.tree.with_node(told)
+        if place.asked is not None and place.asked.id == prompt:
+            place.asked = told
 
     def _return_to(self, place: Place, before: Place) -> Tree:
         """Stand where the chat stood before another answer was asked for."""
