@@ -13,7 +13,7 @@ AppError                 message for people, hint what to do, exit code
 ├── ModelLoadError       llama.cpp refused a model or a context
 │   └── NoMemoryError    memory ran out while it was loaded
 ├── TemplateError        the chat template of a model cannot be rendered
-├── ContextOverflowError the prompt alone is longer than the context
+├── ContextOverflowError what is to be read is longer than the context
 ├── DecodeError          llama.cpp refused or failed a batch
 ├── RemoteError          a server of remote devices is not there, or not what it should be
 ├── EngineLostError      the process that runs the models has ended
@@ -110,7 +110,17 @@ class TemplateError(AppError):
 
 
 class ContextOverflowError(AppError):
-    """The prompt alone does not fit into the context."""
+    """What the target is to read does not fit into the context.
+
+    Args:
+        message: What happened.
+        hint: What the user can do.
+        is_prompt: Whether the prompt would not fit into an empty conversation either.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, is_prompt: bool = False) -> None:
+        super().__init__(message, hint)
+        self.is_prompt = is_prompt
 
 
 class DecodeError(AppError):

@@ -164,6 +164,7 @@ class StepCompleted:
         stats: The counters after this round.
         drafting: What automatic drafting is doing and whether it pays; None without.
         details: What the two models thought; only while somebody looks.
+        repeating: Tokens at the end that only repeat a piece of text; see `app.engine.repetition`.
     """
 
     request: int
@@ -171,6 +172,7 @@ class StepCompleted:
     stats: GenerationStats
     drafting: DraftingStatus | None = None
     details: RoundDetails | None = None
+    repeating: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ class Finished:
         stats: Final counters.
         plan: How it was made.
         drafting: What automatic drafting made of it in the end; None without.
+        repeating: Tokens of its longest stretch that only repeats a piece of text.
     """
 
     request: int
@@ -194,6 +197,7 @@ class Finished:
     stats: GenerationStats
     plan: AnswerPlan
     drafting: DraftingStatus | None = None
+    repeating: int = 0
 
 
 @dataclass(frozen=True, slots=True)

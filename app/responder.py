@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from app.chat.message import Begun
+from app.chat.message import Begun, Role
 from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Clock, Strategy
+from app.engine.repetition import RepetitionWatch
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
 from app.engine.types import (
@@ -22,7 +23,7 @@ from app.engine.types import (
     PromptProgress,
     Step,
 )
-from app.errors import Interrupted
+from app.errors import ContextOverflowError, Interrupted
 from app.events import (
     AnswerPlan,
     Event,
@@ -40,6 +41,8 @@ __all__ = ["AnswerRequest", "BuiltPrompt", "LoadedPair", "SeededSampler", "answe
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
+_SHORTER = "Shorten it, or ask for a longer context (--ctx)."
+_ANEW = "Start a new conversation, or ask for a longer context (--ctx)."
 
 
 def answer(
@@ -73,6 +76,7 @@ def answer(
             yield from answer(pair, request_id, request, cancelled, inspected, waking, drafts)
         return
     prompt = pair.build_prompt(request.messages, request.begun)
+    _refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)
     try:
         pair.give_way()
@@ -151,7 +155,8 @@ class _Answering:
                 case PromptProgress(drafting, done, total):
                     yield PromptProgressed(self._id, drafting, done, total)
                 case Step(stats=stats, status=status):
-                    yield StepCompleted(self._id, self._collector.take(), stats, status, _details(self._pair, event))
+                    details, repeating = _details(self._pair, event), self._collector.repetition.length
+                    yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
                     yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
 
@@ -174,10 +179,36 @@ class _Answering:
             stats=generator.stats.snapshot(),
             plan=_plan(strategy, self._request, self._sampler),
             drafting=self._status(strategy),
+            repeating=collector.repetition.longest,
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:
         return strategy.status if self._drafts() else None
+
+
+def _refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
+    """Refuse what does not fit, and say whose length it is: nobody is to shorten a prompt of one word.
+
+    Args:
+        pair: Who is to answer.
+        request: What was asked.
+        n_tokens: Tokens of all that the target would read.
+
+    Raises:
+        ContextOverflowError: They are more than the context holds.
+    """
+    n_ctx = pair.target.n_ctx
+    if n_tokens <= n_ctx:
+        return
+    held = f"tokens and the context holds {n_ctx:,}."
+    if request.begun is not None:
+        raise ContextOverflowError(f"With the answer so far there are {n_tokens:,} {held}", _ANEW)
+    *before, last = request.messages
+    system = [message for message in before if message.role is Role.SYSTEM]
+    n_alone = len(pair.build_prompt((*system, last)).tokens) if len(before) > len(system) else n_tokens
+    if n_alone > n_ctx:
+        raise ContextOverflowError(f"The prompt has {n_alone:,} {held}", _SHORTER, is_prompt=True)
+    raise ContextOverflowError(f"With this prompt the conversation has {n_tokens:,} {held}", _ANEW)
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
@@ -228,10 +259,12 @@ class _Collector:
         self._piece = piece
         self._stream = stream
         self._begun = begun or Begun("")
+        self.repetition = RepetitionWatch()
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
     def observe(self, token: int, origin: Origin) -> FinishReason | None:
+        self.repetition.push(token)
         self._fresh += self._stream.push(self._piece(token), origin)
         return FinishReason.STOP if self._stream.stopped else None
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from app.chat.tree import Document, Node, State
+from app.chat.ending import UNKNOWN, Ending, ending_in
+from app.chat.tree import TELLING, Document, Node, State
 from app.errors import StoreError
 
 WAIT_S = 0.8
@@ -78,7 +79,8 @@ class Journal:
     @property
     def node(self) -> Node:
         """The message as it is by now."""
-        return replace(self.start, state=State.WRITING, text="".join(self._text), reasoning="".join(self._reasoning))
+        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        return replace(self.start, state=State.WRITING, text=text, reasoning=reasoning, ending=UNKNOWN)
 
     def add(self, text: str, *, reasoning: bool = False) -> None:
         """Take what the answer grew by."""
@@ -130,6 +132,7 @@ class Journal:
         node = replace(
             node,
             state=state,
+            ending=self._ending(state, stats),
             text=node.text if text is None else text,
             reasoning=node.reasoning if reasoning is None else reasoning,
         )
@@ -138,6 +141,12 @@ class Journal:
         self._pending.clear()
         self.trouble = None
         return node
+
+    def _ending(self, state: State, stats: Document | None) -> Ending:
+        """Why it is not whole, as it will be read from the disk."""
+        if state not in TELLING:
+            return UNKNOWN
+        return self.start.ending if stats is None else ending_in(stats)
 
     def discard(self) -> int | None:
         """Nothing came of it: take a new message out of the conversation, leave a continued one as it was.

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.chat.database import Database, sentences
+from app.chat.ending import without_ending
 from app.chat.process_lock import ProcessLock, is_held
-from app.chat.rows import NODE, to_node
+from app.chat.rows import NODE, dump, to_document, to_node
 from app.chat.tree import Node, State
 
 
@@ -64,12 +65,14 @@ class Writers:
         """Fold their pieces and mark their answers as cut; returns how many. The caller holds the transaction."""
         count = 0
         for writer in dead:
-            rows = db.execute(f"SELECT {NODE} FROM messages WHERE state = 'writing' AND writer = ?", (writer,))
-            for row in rows.fetchall():
+            rows = db.execute(f"SELECT stats, {NODE} FROM messages WHERE state = 'writing' AND writer = ?", (writer,))
+            for stats, *row in rows.fetchall():
                 node = replace(pieces_of(db, to_node(row)), state=State.CUT)
+                # How the part that it was continued from ended is no longer how it ends.
+                numbers = _without_ending(stats)
                 db.execute(
-                    "UPDATE messages SET text = ?, reasoning = ?, state = ?, writer = '' WHERE id = ?",
-                    (node.text, node.reasoning, node.state.value, node.id),
+                    "UPDATE messages SET text = ?, reasoning = ?, state = ?, stats = ?, writer = '' WHERE id = ?",
+                    (node.text, node.reasoning, node.state.value, numbers, node.id),
                 )
                 db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
                 count += 1
@@ -88,6 +91,14 @@ def pieces_of(db: sqlite3.Connection, node: Node) -> Node:
     for piece, thinking in db.execute("SELECT text, reasoning FROM journal WHERE message = ? ORDER BY seq", (node.id,)):
         (reasoning if thinking else text).append(piece)
     return replace(node, text="".join(text), reasoning="".join(reasoning))
+
+
+def _without_ending(stats: str) -> str:
+    try:
+        return dump(without_ending(to_document(stats)))
+    except ValueError:
+        # A damage has put something there that JSON does not have.
+        return dump(None)
 
 
 def _sign(file: Path, writer: str) -> Path:

@@ -9,18 +9,23 @@ from dataclasses import replace
 from typing import Any
 
 from app.chat.attached import question_of
+from app.chat.ending import UNKNOWN, ending_in
 from app.chat.message import Role
 from app.chat.titles import make_title
-from app.chat.tree import Document, Node, State, Summary, Transcript
+from app.chat.tree import TELLING, Document, Node, State, Summary, Transcript
 from app.errors import StoreError
 
 SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
-NODE = "id, parent, role, text, reasoning, state, created"
+NODE = (
+    "id, parent, role, text, reasoning, state, created, "
+    f"CASE WHEN role = 'user' OR state IN {tuple(state.value for state in TELLING)} THEN stats ELSE '{{}}' END"
+)
 """The columns that `to_node` takes."""
 LAST_SECOND = 253_402_300_799.0
 """The end of the year 9999."""
 _NUMBERS = int | float
+_NOTHING = "{}"
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
@@ -33,7 +38,7 @@ def to_summary(row: Sequence[Any]) -> Summary:
 
 def to_node(row: Sequence[Any]) -> Node:
     """A message, as well as it can be read: one that is broken must not take the others with it."""
-    number, parent, role, text, reasoning, state, created = row
+    number, parent, role, text, reasoning, state, created, numbers = row
     return Node(
         number,
         parent,
@@ -42,6 +47,7 @@ def to_node(row: Sequence[Any]) -> Node:
         to_text(reasoning),
         _STATES.get(state, State.CUT),
         _seconds(created),
+        UNKNOWN if numbers == _NOTHING else ending_in(to_document(numbers)),
     )
 
 

@@ -235,6 +235,11 @@ class Store:
         rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
         return to_document(rows[0][0]) if rows else {}
 
+    def set_stats(self, message: int, stats: Document) -> None:
+        """Put something in the place of the numbers of a message: of a prompt, why nothing came of it."""
+        with self._database.write() as db:
+            db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
+
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
         """Conversations that hold every word of the query; cheap enough for every key."""
         return self._search.conversations(query, limit)

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from app.chat.ending import UNKNOWN, Ending
 from app.chat.message import Message, Role
 
 Document = Mapping[str, Any]
@@ -32,6 +33,10 @@ class State(Enum):
         return self in (State.STOPPED, State.CUT, State.FAILED)
 
 
+TELLING = (State.CUT, State.FAILED)
+"""The answers that are asked why they are not whole; the others' states say everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One message in its place.
@@ -44,6 +49,7 @@ class Node:
         reasoning: The model's thinking.
         state: How far it got.
         created: Seconds since 1970.
+        ending: Why an answer is not whole, or why a prompt has none, as far as that is known.
     """
 
     id: int
@@ -53,6 +59,7 @@ class Node:
     reasoning: str = ""
     state: State = State.COMPLETE
     created: float = 0.0
+    ending: Ending = UNKNOWN
 
 
 @dataclass(frozen=True)

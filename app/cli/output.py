@@ -84,6 +84,14 @@ class AnswerPrinter:
         self._answer.write(printable(text) if self._safe else text)
         self._last = text[-1:]
 
+    def break_line(self) -> None:
+        """Let what is said about the answer stand in a line of its own, where both are on one terminal."""
+        if self._was_thinking and not self._began:
+            self._thinking.write("\n")
+        elif self._safe and self._last not in ("", "\n"):
+            self._answer.write("\n")
+            self._answer.flush()
+
     def end(self) -> None:
         """Finish the last line."""
         if self._last != "\n":

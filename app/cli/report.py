@@ -34,7 +34,10 @@ def summary(event: Finished, pair: PairInfo) -> str:
         FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full (--ctx)",
         FinishReason.CANCELLED: "; stopped",
     }
-    return line + endings.get(event.reason, "")
+    line += endings.get(event.reason, "")
+    if event.repeating:
+        line += f"; {event.repeating:,} tokens in a row repeat themselves (--repeat-penalty)"
+    return line
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:

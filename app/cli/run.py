@@ -82,6 +82,7 @@ class _Listener:
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
+        self._told_repeating = False
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
         """Read events until the answer has ended; returns the exit code."""
@@ -104,13 +105,15 @@ class _Listener:
                     )
                 case Measuring():
                     self._status.show(f"{event.what.capitalize()} {event.share:4.0%}")
-                case StepCompleted(segments=segments):
+                case StepCompleted(segments=segments, repeating=repeating):
                     if not self._as_one_object:
                         self._status.clear()
                         if self._prefill:
                             self._printer.print([Segment(self._prefill, Origin.TARGET)])
                             self._prefill = ""
                         self._printer.print(segments)
+                    if repeating and not self._told_repeating:
+                        self._tell_repeating(repeating)
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):
@@ -118,6 +121,13 @@ class _Listener:
                     if isinstance(error, StoppedError):
                         return error.exit_code
                     raise error
+
+    def _tell_repeating(self, tokens: int) -> None:
+        """Say once, to whoever watches, that the answer goes round in circles; it is theirs to stop."""
+        self._told_repeating = True
+        if sys.stderr.isatty():
+            self._printer.break_line()
+            self._status.say(f"(It has been repeating itself for {tokens:,} tokens; ctrl+c stops it.)")
 
     def _finish(self, event: Finished) -> int:
         self._status.clear()

@@ -98,7 +98,7 @@ class Generator:
         if len(sequence) > self._target.n_ctx:
             raise ContextOverflowError(
                 f"The prompt has {len(sequence):,} tokens and the context holds {self._target.n_ctx:,}.",
-                "Shorten it, start a new conversation, or ask for a longer context (--ctx).",
+                "Shorten it, or ask for a longer context (--ctx).",
             )
         try:
             yield from self._first_token(sequence, request)

@@ -241,7 +241,9 @@ class TestWrongInput:
         assert 'Did you mean "demo"' in self.fails(capsys, 1, "run", "--pair", "demmo", "Hi")
 
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "the context holds 256" in self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
+        said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
+        assert "tokens and the context holds 256" in said
+        assert "Shorten it, or ask for a longer context (--ctx)." in said
 
     def test_a_prompt_file_that_is_not_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         binary = tmp_path / "b"

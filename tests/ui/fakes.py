@@ -113,17 +113,23 @@ class FakeEngine:
         stats: GenerationStats = STATS,
         drafting: DraftingStatus | None = None,
         request: int | None = None,
+        repeating: int = 0,
     ) -> None:
         if not thinking:
             self._text += text
         segments = (Segment(text, Origin.DRAFT, reasoning=thinking),)
-        self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting))
+        self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting, repeating=repeating))
 
     def finishes(
-        self, reason: FinishReason = FinishReason.STOP, stats: GenerationStats = STATS, request: int | None = None
+        self,
+        reason: FinishReason = FinishReason.STOP,
+        stats: GenerationStats = STATS,
+        request: int | None = None,
+        repeating: int = 0,
     ) -> None:
         plan = AnswerPlan("fixed", "model", DraftParams(), None)
-        self.emit(Finished(request or len(self.requests), reason, self._text, "", stats, plan))
+        number = request or len(self.requests)
+        self.emit(Finished(number, reason, self._text, "", stats, plan, repeating=repeating))
 
     def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
         """Says the rest of an answer and ends it."""

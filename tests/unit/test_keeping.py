@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.ending import UNKNOWN, Ending, Failure
 from app.chat.message import Message, Role
 from app.chat.store import Store
-from app.chat.tree import State
+from app.chat.tree import Node, State
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
-from app.errors import StoreError
+from app.errors import AppError, StoreError
 from app.events import AnswerPlan, Finished
 from app.ui.keeping.keeper import Keeper
 from app.ui.text import age
 
 STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)
+BROKEN = AppError("It broke.", "Mend it.")
 
 
 class Kept:
@@ -151,7 +153,7 @@ def test_a_failed_answer_is_marked_and_not_gone_on_from(kept: Kept) -> None:
     kept.exchange("a", "b")
     kept.keeper.ask("c")
     kept.hear("half")
-    kept.keeper.fail()
+    kept.keeper.fail(BROKEN)
     assert kept.path()[-1] == ("half", "", State.FAILED)
     kept.exchange("d", "e")
     assert kept.texts() == ["a", "b", "d", "e"]
@@ -161,7 +163,7 @@ def test_a_failed_second_answer_leaves_the_first_active(kept: Kept) -> None:
     kept.exchange("a", "b")
     kept.keeper.again()
     kept.hear("half")
-    kept.keeper.fail()
+    kept.keeper.fail(BROKEN)
     assert kept.texts() == ["a", "b"]
     kept.exchange("c", "d")
     assert kept.texts() == ["a", "b", "c", "d"]
@@ -190,7 +192,7 @@ def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
     assert kept.other.load(1).tree == before == kept.keeper.tree
     assert kept.other.stats(2) == numbers
     kept.keeper.go_on(2)
-    assert kept.keeper.fail() == "b"
+    assert kept.keeper.fail(BROKEN) == "b"
     assert kept.other.load(1).tree == before
     kept.exchange("c", "d")
     assert kept.texts() == ["a", "b", "c", "d"]
@@ -199,10 +201,10 @@ def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
 def test_more_of_a_failed_answer_counts_once_it_ends_well(kept: Kept) -> None:
     kept.keeper.ask("a")
     kept.hear("half")
-    assert kept.keeper.fail() == ""
+    assert kept.keeper.fail(BROKEN) == ""
     kept.keeper.go_on(2)
     kept.hear(" and")
-    assert kept.keeper.fail() == ""
+    assert kept.keeper.fail(BROKEN) == ""
     assert kept.path()[-1] == ("half and", "", State.FAILED)
     kept.keeper.go_on(2)
     kept.hear(" more")
@@ -227,7 +229,7 @@ def test_an_earlier_prompt_is_answered_again_and_the_branch_comes_back_if_that_f
     opened = kept.keeper.again(1)
     assert opened is not None
     assert (opened.said, opened.asked) == ((), "a")
-    kept.keeper.fail()
+    kept.keeper.fail(BROKEN)
     assert kept.texts() == ["a", "b", "c", "d"]
     assert kept.keeper.tree == kept.other.load(1).tree
     kept.keeper.again(1)
@@ -419,7 +421,7 @@ def test_without_a_store_nothing_is_kept() -> None:
     keeper.ask("a")
     keeper.add([Segment("b", Origin.TARGET)])
     keeper.tick(1.0)
-    keeper.fail()
+    keeper.fail(BROKEN)
     assert keeper.leave("typed").draft == "typed"
     assert (keeper.keeps, keeper.conversation, keeper.summaries(), keeper.search("a")) == (False, None, (), ())
     keeper.close()
@@ -435,3 +437,99 @@ def test_ages_are_short() -> None:
         "1 wk",
         "2 y",
     ]
+
+
+def last(kept: Kept) -> Node:
+    """The last message, as somebody who comes later finds it; the chat itself knows the same."""
+    node = kept.other.load(1).tree.path[-1]
+    assert kept.keeper.tree.path[-1] == node
+    return node
+
+
+@pytest.mark.parametrize("reason", [FinishReason.CONTEXT, FinishReason.LENGTH])
+def test_why_an_answer_was_cut_is_kept(kept: Kept, reason: FinishReason) -> None:
+    kept.keeper.ask("Why?")
+    kept.hear("Bec")
+    kept.keeper.finish(Finished(1, reason, "Bec", "", STATS, AnswerPlan("off", "none", None, None), repeating=700))
+    assert last(kept).ending == Ending(reason, 700)
+
+
+def test_a_file_of_before_says_it_too_and_one_of_now_can_be_read_as_before(kept: Kept) -> None:
+    """The reason always stood among the numbers; tables and states are what they were."""
+    kept.exchange("Why?", "Bec", FinishReason.CONTEXT)
+    kept.keeper.ask("And?")
+    kept.keeper.fail(BROKEN)
+    db = sqlite3.connect(kept.file)
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    states = [state for (state,) in db.execute("SELECT state FROM messages ORDER BY id")]
+    (stats,) = db.execute("SELECT stats FROM messages WHERE id = 2").fetchone()
+    db.close()
+    assert (version, states) == (1, ["complete", "cut", "complete"])
+    assert '"reason":"context"' in stats
+
+
+def test_why_nothing_came_of_a_prompt_is_kept_until_it_has_an_answer(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    kept.keeper.ask("c")
+    kept.keeper.fail(BROKEN)
+    assert (last(kept).text, last(kept).ending) == ("c", Ending(failure=Failure("It broke.", "Mend it.")))
+    kept.keeper.ask("c")
+    kept.end("")
+    assert (last(kept).text, last(kept).ending) == ("c", Ending(FinishReason.STOP))
+    kept.keeper.ask("c")
+    kept.keeper.leave()
+    assert kept.other.load(1).tree.path[-1].ending == Ending(FinishReason.CANCELLED)
+    kept.keeper.open(1)
+    kept.exchange("c", "d")
+    kept.keeper.again()
+    kept.keeper.fail(BROKEN)
+    assert (last(kept).text, last(kept).ending) == ("d", UNKNOWN)
+    assert kept.other.load(1).tree.path[-2].ending == Ending(FinishReason.CANCELLED)
+
+
+def test_why_an_answer_failed_is_kept(kept: Kept) -> None:
+    kept.keeper.ask("a")
+    kept.hear("half")
+    kept.keeper.fail(BROKEN)
+    assert last(kept).ending == Ending(failure=Failure("It broke.", "Mend it."))
+
+
+def test_what_was_continued_and_then_killed_no_longer_ends_as_its_first_part_did(kept: Kept) -> None:
+    kept.exchange("a", "one ", FinishReason.CONTEXT)
+    assert kept.keeper.go_on(2) is not None
+    kept.hear("two")
+    kept.keeper.close()
+    node = kept.other.load(1).tree.path[-1]
+    assert (node.text, node.state, node.ending) == ("one two", State.CUT, UNKNOWN)
+    assert kept.other.stats(2)["target"] == "Big"
+
+
+def test_what_was_continued_in_vain_ends_as_it_did(kept: Kept) -> None:
+    kept.exchange("a", "one ", FinishReason.CONTEXT)
+    assert kept.keeper.go_on(2) is not None
+    kept.keeper.fail(BROKEN)
+    assert last(kept).ending == Ending(FinishReason.CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "stats",
+    [
+        '{"reason":"?","repeating":-1,"error":[]}',
+        '{"reason":[],"repeating":true,"error":{"message":7}}',
+        '{"error":{"message":" "}}',
+        "[1]",
+        "{",
+        '{"reason":Infinity}',
+        b"\xff",
+    ],
+)
+def test_numbers_from_anywhere_say_nothing_that_cannot_be_meant(kept: Kept, stats: object) -> None:
+    kept.exchange("a", "half", FinishReason.CONTEXT)
+    kept.keeper.close()
+    db = sqlite3.connect(kept.file)
+    with db:
+        db.execute("UPDATE messages SET stats = ?", (stats,))
+        db.execute("UPDATE messages SET state = 'writing', writer = 'nobody' WHERE id = 2")
+    db.close()
+    path = kept.other.load(1).tree.path
+    assert [(node.text, node.ending) for node in path] == [("a", UNKNOWN), ("half", UNKNOWN)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.engine.types import FinishReason
-from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo
+from app.chat.ending import Ending
+from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
@@ -11,16 +11,12 @@ from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.token_mode import TokenMode
+from app.ui.chat.ways_out import with_keys
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
+from app.ui.messages.ended import in_words, is_final
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
-
-_ENDINGS = {
-    FinishReason.CANCELLED: "stopped",
-    FinishReason.LENGTH: "cut at the token limit",
-    FinishReason.CONTEXT: "cut: the context is full; ctrl+n begins a new conversation",
-}
 
 
 class Hearing:
@@ -72,6 +68,8 @@ class Hearing:
         screen = self._screen
         screen.status.follow(batch.latest)
         self._keeper.add(batch.segments)
+        if isinstance(batch.latest, StepCompleted):
+            screen.hint.repeating(batch.latest.repeating)
         answer = screen.messages.answer
         if batch.segments and answer is not None:
             screen.hint.unseen(not screen.messages.following)
@@ -118,15 +116,16 @@ class Hearing:
         screen.status.measured(event.stats, event.drafting, live=False)
         screen.sidebar.look_again()
         if screen.messages.answer is not None:
-            empty = "" if event.text.strip() or event.reason in _ENDINGS else "the model said nothing"
-            is_final = event.reason is FinishReason.CONTEXT
-            screen.messages.answer.note(_ENDINGS.get(event.reason, empty), is_final=is_final)
+            ending = Ending(event.reason, event.repeating)
+            remark = in_words(ending, empty=not event.text.strip())
+            screen.messages.answer.note(remark, is_final=is_final(ending))
         await self._end(event.text)
 
     async def _on_failed(self, event: Failed) -> None:
-        text = self._keeper.fail()
+        error = with_keys(event.error)
+        text = self._keeper.fail(error)
         if self._screen.messages.answer is not None:
-            await self._screen.messages.answer.fail(event.error)
+            await self._screen.messages.answer.fail(error)
         await self._end(text)
         self._screen.show_ready()
 
@@ -146,6 +145,7 @@ class Hearing:
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text)
         screen.hint.forget()
+        screen.hint.repeating(0)
         restored = await screen.messages.settle(counts=counts)
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if asked is not None and not counts and not restored:

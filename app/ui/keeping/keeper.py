@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.chat.ending import ending_in, numbers_of, numbers_of_failure
 from app.chat.message import Begun, Message, Role
-from app.chat.tree import State, Tree
+from app.chat.tree import Document, State, Tree
 from app.engine.text import Segment
 from app.engine.types import FinishReason
+from app.errors import AppError
 from app.events import Finished
 from app.ui.keeping.conversation import Conversation
 from app.ui.keeping.disk import StoreOpener
@@ -131,20 +133,25 @@ class Keeper(Conversation):
         stats = {**numbers(event), **more}
         if self._journal is not None and self._journal.continues:
             stats |= self._earlier(self._journal.node.id)
-        self._end(_STATES[event.reason], text=event.text or None, reasoning=event.reasoning or None, stats=stats)
+        why = numbers_of(event.reason, event.repeating)
+        self._end(_STATES[event.reason], why, text=event.text or None, reasoning=event.reasoning or None, stats=stats)
 
-    def fail(self) -> str:
-        """The answer has failed; what was shown of it stays in the store.
+    def fail(self, error: AppError) -> str:
+        """The answer has failed; what was shown of it stays in the store, and why.
+
+        Args:
+            error: Why.
 
         Returns:
             The text that the conversation goes on from: that of an answer which counted before it was continued.
         """
         journal = self._journal
         if journal is None or not journal.continues:
-            self._end(State.FAILED)
+            why = numbers_of_failure(error)
+            self._end(State.FAILED, why, stats=why)
             return ""
         state = journal.start.state
-        self._end(state)
+        self._end(state, {})
         return journal.node.text if state in COUNTS else ""
 
     # Behind it
@@ -190,7 +197,8 @@ class Keeper(Conversation):
         place.tree = place.tree.with_node(self._journal.node)
         return replace(place.opened(), begun=Begun(now.text, now.reasoning))
 
-    def _end(self, state: State, **what: Any) -> None:
+    def _end(self, state: State, why: Document, **what: Any) -> None:
+        """The answer on its way ends; if nothing is to be kept of it, its prompt is told why."""
         journal, self._journal = self._journal, None
         if journal is None:
             return
@@ -200,6 +208,8 @@ class Keeper(Conversation):
         if idle or not shown.strip():
             self._do(lambda store: journal.discard())
             self._step_back(place, journal)
+            if not journal.continues:
+                self._note(place, journal.start.parent, why)
             return
         node = self._do(lambda store: journal.finish(state, **what))
         if node is None:
@@ -224,6 +234,16 @@ class Keeper(Conversation):
         if before is not None:
             self._return_to(place, before)
 
+    def _note(self, place: Place, prompt: int | None, why: Document) -> None:
+        """Keep with a prompt why nothing came of it, unless it has an earlier answer."""
+        if prompt is None or prompt not in place.tree.nodes or place.tree.has_replies(prompt):
+            return
+        self._do(lambda store: store.set_stats(prompt, why))
+        told = replace(place.tree.nodes[prompt], ending=ending_in(why))
+        place.tree = place.tree.with_node(told)
+        if place.asked is not None and place.asked.id == prompt:
+            place.asked = told
+
     def _return_to(self, place: Place, before: Place) -> Tree:
         """Stand where the chat stood before another answer was asked for."""
         place.tree = replace(place.tree, leaf=before.tree.leaf)
@@ -237,4 +257,4 @@ class Keeper(Conversation):
         return {"earlier": parts} if parts else {}
 
     def _stop(self) -> None:
-        self._end(State.STOPPED)
+        self._end(State.STOPPED, numbers_of(FinishReason.CANCELLED))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.chat.ending import numbers_of
 from app.chat.message import Begun, Message, Role
 from app.chat.tree import Document, Node, State, Tree, said
 from app.events import Finished
@@ -92,7 +93,7 @@ def numbers(event: Finished) -> dict[str, Any]:
     """The numbers of an answer, as JSON has them; what was not measured is left out."""
     stats, drafting = event.stats, event.drafting
     found = {
-        "reason": event.reason.value,
+        **numbers_of(event.reason, event.repeating),
         "prompt_n": stats.prompt_n,
         "cache_n": stats.cache_n,
         "predicted_n": stats.predicted_n,

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.chat.message import Role
-from app.chat.tree import Node, State
+from app.chat.tree import Node
 from app.errors import AppError
+from app.ui.messages.ended import in_words, is_final, kept_in_words
 
 if TYPE_CHECKING:
     from app.ui.reading.document import MarkdownDocument
     from app.ui.reading.origins import Writers
 
-_REMARKS = {
-    State.STOPPED: "stopped",
-    State.CUT: "cut before its end",
-    State.FAILED: "failed before its end",
-    State.WRITING: "another Tandem is writing it",
-}
 _FRAME = 2
 """Rows of any message besides its text: who speaks, and a blank one."""
 
@@ -82,11 +77,33 @@ class AbsentAnswer:
 Absent = AbsentPrompt | AbsentAnswer
 
 
-def absent(node: Node) -> Absent:
-    """What stands for a message that was kept."""
+def absents(path: Sequence[Node]) -> Iterator[Absent]:
+    """What stands for messages that were kept, to the end of their branch; a prompt there has no answer."""
+    for node in path:
+        yield _absent(node)
+    if path and path[-1].role is Role.USER:
+        ending = path[-1].ending
+        remark, error = in_words(ending, empty=True), _error(path[-1])
+        if remark or error is not None:
+            yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error)
+
+
+def _absent(node: Node) -> Absent:
     if node.role is not Role.ASSISTANT:
         return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node.id)
-    return AbsentAnswer(node.text, node.reasoning, remark=_REMARKS.get(node.state, ""), node=node.id)
+    return AbsentAnswer(
+        node.text,
+        node.reasoning,
+        remark=kept_in_words(node.state, node.ending),
+        is_final=is_final(node.ending),
+        error=_error(node),
+        node=node.id,
+    )
+
+
+def _error(node: Node) -> AppError | None:
+    failure = node.ending.failure
+    return AppError(failure.message, failure.hint) if failure is not None else None
 
 
 def _rows(text: str, width: int) -> int:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 from app.chat.tree import Node, Tree
 from app.engine.text import printable
 from app.errors import AppError
-from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absent
+from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absents
 from app.ui.messages.column import Entry
 from app.ui.messages.message import AnswerMessage, Problem, UserMessage
 from app.ui.messages.reasoning import Reasoning
@@ -141,7 +141,7 @@ class MessageList(View, can_focus=False):
 
     async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
         leaving, self._replaced = tuple(last), ()
-        self.said.put([Entry(absent(node)) for node in nodes])
+        self.said.put([Entry(absent) for absent in absents(nodes)])
         await self._take_out(leaving)
 
     def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:

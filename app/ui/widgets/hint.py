@@ -13,7 +13,10 @@ _SECONDS = 4.0
 
 
 class Hint(Static):
-    """Says one short thing for a moment; below it, for as long as it is so, that there is text out of sight."""
+    """Says one short thing for a moment; for as long as it is so, what is odd about the answer that is being written.
+
+    That is text out of sight, and text that repeats itself.
+    """
 
     @dataclass
     class Wanted(Message):
@@ -29,6 +32,7 @@ class Hint(Static):
         self._said = ""
         self._kept = ""
         self._unseen = False
+        self._repeating = 0
         self._timer: Timer | None = None
 
     def say(self, text: str) -> None:
@@ -57,6 +61,13 @@ class Hint(Static):
             self._unseen = unseen
             self._draw()
 
+    def repeating(self, tokens: int) -> None:
+        """How many tokens of the running answer only repeat what was before them."""
+        hundreds = tokens - tokens % 100
+        if hundreds != self._repeating:
+            self._repeating = hundreds
+            self._draw()
+
     def on_click(self) -> None:
         if self._unseen:
             self.post_message(self.Followed())
@@ -67,4 +78,6 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        self.update(Content(self._said or self._kept or ("↓ new text below" if self._unseen else "")))
+        odd = [f"It has been repeating itself for {self._repeating:,} tokens; esc stops it."] if self._repeating else []
+        odd += ["↓ new text below"] if self._unseen else []
+        self.update(Content(self._said or self._kept or "  ".join(odd)))

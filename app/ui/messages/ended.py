@@ -1,0 +1,52 @@
+"""How an answer ended, in words: the same ones when it happens and when the conversation is opened again."""
+
+from __future__ import annotations
+
+from app.chat.ending import Ending
+from app.chat.tree import State
+from app.engine.types import FinishReason
+
+_WORDS = {
+    FinishReason.CANCELLED: "stopped",
+    FinishReason.LENGTH: "cut at the token limit",
+    FinishReason.CONTEXT: "cut: the context is full",
+}
+_STATES = {
+    State.STOPPED: "stopped",
+    State.CUT: "cut before its end",
+    State.FAILED: "failed before its end",
+    State.WRITING: "another Tandem is writing it",
+}
+_NO_ROOM = "ctrl+n begins a new conversation, f4 sets a longer context"
+_CIRCLES = "a repeat_penalty (f4) works against that"
+_NOTHING = "the model said nothing"
+
+
+def in_words(ending: Ending, *, empty: bool) -> str:
+    """Why the model stopped writing.
+
+    Args:
+        ending: How it ended.
+        empty: Whether nothing was said.
+
+    Returns:
+        One line, with the ways out; empty if there is nothing to remark.
+    """
+    if ending.reason is None:
+        return ""
+    said = _WORDS.get(ending.reason, _NOTHING if empty else "")
+    if ending.repeating and ending.reason in (FinishReason.LENGTH, FinishReason.CONTEXT):
+        return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {_CIRCLES}"
+    return f"{said}; {_NO_ROOM}" if ending.reason is FinishReason.CONTEXT else said
+
+
+def kept_in_words(state: State, ending: Ending) -> str:
+    """How an answer that was kept ended; what went wrong with a failed one is told elsewhere."""
+    if ending.failure is not None:
+        return ""
+    return (in_words(ending, empty=False) if state is State.CUT else "") or _STATES.get(state, "")
+
+
+def is_final(ending: Ending) -> bool:
+    """Whether nothing can come after it, even if the answer is not at its end."""
+    return ending.reason is FinishReason.CONTEXT

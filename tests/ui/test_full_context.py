@@ -1,0 +1,166 @@
+"""A context that is full, a prompt that no longer fits, an answer that repeats itself: told, and told again later."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.chat.store import Store
+from app.engine.types import FinishReason
+from app.errors import AppError, ContextOverflowError
+from tests.ui.chat_driver import Chat, open_chat
+
+FULL = ContextOverflowError(
+    "With this prompt the conversation has 272 tokens and the context holds 256.",
+    "Start a new conversation, or ask for a longer context (--ctx).",
+)
+TOO_LONG = ContextOverflowError(
+    "The prompt has 300 tokens and the context holds 256.", "Shorten it, or --ctx.", is_prompt=True
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "conversations.db"
+
+
+@asynccontextmanager
+async def kept_chat(file: Path, *, again: bool = False) -> AsyncIterator[Chat]:
+    """A chat; in the conversation that an earlier one had, if it is to go on."""
+    async with open_chat(store=lambda: Store.open(file), size=(90, 30)) as chat:
+        if again:
+            await chat.screen.open_conversation(1)
+        yield chat
+
+
+def said(chat: Chat) -> list[str]:
+    """The rows of the conversation, without what is beside it and without empty ones."""
+    left, top, width, height = chat.screen.messages.region
+    rows = [row[left : left + width - 1].strip() for row in chat.rows[top : top + height]]
+    return [row for row in rows if row]
+
+
+async def is_told_again(file: Path, before: list[str]) -> None:
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: said(chat) == before)
+
+
+@pytest.mark.parametrize(
+    ("reason", "repeating", "words"),
+    [
+        (FinishReason.CONTEXT, 0, "cut: the context is full; ctrl+n begins a new conversation, f4 sets a longer"),
+        (FinishReason.CONTEXT, 3400, "cut: the context is full, 3,400 tokens in a row repeat themselves; a repeat"),
+        (FinishReason.LENGTH, 0, "cut at the token limit; ctrl+g continues"),
+        (FinishReason.CANCELLED, 700, "stopped; ctrl+g continues"),
+    ],
+)
+async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReason, repeating: int, words: str) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Tell me a story.")
+        chat.engine.says("Once upon a time")
+        chat.engine.finishes(reason, repeating=repeating)
+        await chat.ready()
+        await chat.shows(words)
+        before = said(chat)
+    await is_told_again(file, before)
+
+
+@pytest.mark.parametrize(
+    ("error", "way_out"),
+    [
+        (FULL, "ctrl+n begins a new conversation, f4 sets a longer context (ctx),"),
+        (TOO_LONG, "Shorten it, or set a longer context (ctx) with f4."),
+        (AppError("llama.cpp failed.", "Load a smaller pair."), "Load a smaller pair."),
+    ],
+)
+async def test_why_a_prompt_has_no_answer_is_told_again(file: Path, error: AppError, way_out: str) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        chat.engine.says("first")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.send("and then?")
+        chat.engine.fails(error)
+        await chat.shows(error.message)
+        await chat.shows(way_out)
+        assert "--ctx" not in chat.text
+        assert chat.prompt == "and then?"
+        before = said(chat)
+    await is_told_again(file, before)
+
+
+async def test_a_prompt_that_comes_to_nothing_once_more_has_the_newer_reason_and_an_answer_takes_its_place(
+    file: Path,
+) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("and then?")
+        chat.engine.fails(FULL)
+        await chat.shows(FULL.message)
+        # Another conversation and back tells it as another start does.
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: FULL.message not in chat.text)
+        await chat.screen.open_conversation(1)
+        await chat.shows(FULL.message)
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.shows("the model said nothing")
+    async with kept_chat(file, again=True) as chat:
+        await chat.shows("the model said nothing")
+        assert FULL.message not in chat.text
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: chat.engine.requests)
+        chat.engine.says("nothing more")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.until(lambda: said(chat) == ["You", "and then?", "Answer", "nothing more"])
+        before = said(chat)
+    await is_told_again(file, before)
+
+
+async def test_why_an_answer_failed_on_its_way_is_told_again_and_it_can_go_on(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Tell me a story.")
+        chat.engine.says("Once upon a time")
+        chat.engine.fails(AppError("llama.cpp failed.", "Load a smaller pair."))
+        await chat.shows("Load a smaller pair.")
+        await chat.shows("ctrl+g continues")
+        before = said(chat)
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: said(chat) == before)
+        await chat.pilot.press("ctrl+g")
+        await chat.until(lambda: chat.engine.requests)
+        await chat.until(lambda: "llama.cpp failed." not in chat.text)
+
+
+async def test_an_answer_that_repeats_itself_is_hinted_at_while_it_does(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Count.")
+        chat.engine.says("one, one, ", repeating=0)
+        await chat.shows("one, one,")
+        assert "repeating" not in chat.text
+        chat.engine.says("one, ", repeating=643)
+        await chat.shows("It has been repeating itself for 600 tokens; esc stops it.")
+        assert chat.engine.cancelled == 0
+        chat.engine.says("two, ", repeating=0)
+        await chat.until(lambda: "repeating" not in chat.text)
+        chat.engine.says("two, ", repeating=400)
+        await chat.shows("It has been repeating itself for 400 tokens; esc stops it.")
+        await chat.pilot.press("escape")
+        assert chat.engine.cancelled == 1
+        chat.engine.finishes(FinishReason.CANCELLED, repeating=643)
+        await chat.ready()
+        await chat.until(lambda: "repeating" not in chat.text)
+
+
+async def test_the_hint_stays_behind_with_the_conversation(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Count.")
+        chat.engine.says("one, ", repeating=400)
+        await chat.shows("repeating itself")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: "repeating itself" not in chat.text)
