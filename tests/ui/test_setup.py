@@ -226,7 +226,7 @@ async def test_esc_takes_a_question_back() -> None:
 
 
 async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() -> None:
-    async with open_setup(FakePairs(replace(CODER, size=None, to_come=None))) as window:
+    async with open_setup(FakePairs(replace(CODER, size="?", to_come=None))) as window:
         await window.shows("enter asks the hub how large it is")
         await window.press("enter")
         assert window.pairs.names("start") == [["coder-32b"]]

@@ -15,7 +15,6 @@ from textual.widgets import Static
 from app.engine.text import printable
 from app.errors import HubError
 from app.pairing.propose import Fit
-from app.sizes import gigabytes
 from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
 from app.ui.text import percent
@@ -85,7 +84,7 @@ class PairLine(Widget):
         if card is None:
             return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))
         name = _cell(Content.styled(printable(card.name), "bold" if self.chosen else ""), self._columns.name)
-        size = f"{gigabytes(card.size) if card.size else '?':>{_SIZE}}"
+        size = f"{card.size:>{_SIZE}}"
         gap = " " * _GAP
         rest = width - len(mark) - self._columns.name - 3 * _GAP - _SIZE - 1
         room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
@@ -174,6 +173,8 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
         yield from _news(card, job)
     elif card.why and not card.set_up:
         yield Content(printable(card.why))
+    if card.gain:
+        yield Content(printable(card.gain))
     fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
     if full and not card.here and len(fit) <= _REASON:
         fit = ""  # the line above says it already

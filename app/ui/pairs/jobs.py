@@ -16,7 +16,8 @@ from app.catalog import Pair
 from app.errors import AppError, Interrupted
 from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
-from app.source import HubModel, ModelSource, parse_source
+from app.pairing.weight import with_size
+from app.source import parse_source
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 
 if TYPE_CHECKING:
@@ -210,8 +211,3 @@ def sized(prepared: Prepared) -> Pair:
         target=with_size(prepared.pair.target, prepared.target.size),
         draft=with_size(draft, prepared.draft.size) if draft is not None and prepared.draft is not None else None,
     )
-
-
-def with_size(source: ModelSource, size: int) -> ModelSource:
-    """The source with the bytes that its files have; those of this machine tell it themselves."""
-    return replace(source, size=size) if isinstance(source, HubModel) else source

@@ -37,6 +37,7 @@ class PairList(VerticalScroll, can_focus=False):
         self._words: list[str] = []
         self._chosen: str | None = None
         self._moved = False
+        self._looking = False
 
     @property
     def card(self) -> Card | None:
@@ -49,12 +50,16 @@ class PairList(VerticalScroll, can_focus=False):
         return self._chosen == ADD
 
     async def show(self, state: State) -> None:
-        """Show these pairs and how it stands with them; the chosen one stays so if it was chosen by the user."""
+        """Show these pairs and how it stands with them; the chosen one stays so.
+
+        Which pairs are the best to download depends on the machine. Until that is known they are left out: a line that
+        moves while somebody is about to press enter is worse than one that comes late.
+        """
         self._jobs = state.jobs
-        if state.cards is not self._seen:
-            self._seen = state.cards
-            in_order = sorted(state.cards, key=lambda card: not is_here(card))
-            await self._arrange({card.name: card for card in in_order})
+        if state.cards is not self._seen or self._looking != (not state.machine):
+            self._seen, self._looking = state.cards, not state.machine
+            shown = [card for card in state.cards if is_here(card) or not self._looking]
+            await self._arrange({card.name: card for card in sorted(shown, key=lambda card: not is_here(card))})
         self._draw()
 
     def ask(self, question: str) -> None:
@@ -74,8 +79,8 @@ class PairList(VerticalScroll, can_focus=False):
         for name, line in self._lines.items():
             line.display = self._matches(name)
         self._head()
-        self._moved = bool(self._words)
-        if self._chosen not in self._visible or not self._words:
+        if self._chosen not in self._visible or self.adds or not self._words:
+            self._moved = False
             self._choose(next(iter(self._visible), ADD))
 
     def move(self, by: int) -> None:
@@ -133,13 +138,19 @@ class PairList(VerticalScroll, can_focus=False):
         visible = self._visible
         if not visible:
             return  # the screen is going
-        self._choose(self._chosen if self._moved and self._chosen in visible else visible[0])
+        self._choose(self._chosen if self._stays(before) and self._chosen in visible else visible[0])
+
+    def _stays(self, before: Mapping[str, Card]) -> bool:
+        """Whether the chosen line is still meant: taken by the user, or a pair that is as near as it was."""
+        was, now = before.get(self._chosen or ADD), self.card
+        return self._moved or (was is not None and now is not None and is_here(now) >= is_here(was))
 
     def _head(self) -> None:
         """Say what is below only where there is something."""
         here = [is_here(self._cards[name]) for name in self._visible if name != ADD]
         for section in self._sections:
-            section.display = section.here in here
+            section.show(looking=self._looking)
+            section.display = section.here in here or (self._looking and not section.here)
 
     def _choose(self, name: str | None) -> None:
         if name != self._chosen:
@@ -159,7 +170,8 @@ class PairList(VerticalScroll, can_focus=False):
             self.scroll_to_widget(self._lines[self._chosen], animate=False, immediate=True)
 
     def _draw(self) -> None:
-        cards = self._cards.values()
+        # Of those too that are not shown yet, so that nothing moves to the right when they are.
+        cards = self._seen or ()
         columns = Columns(
             name=min(_LONGEST_NAME, max((len(card.name) for card in cards), default=0)),
             models=max((models_text(card, coloured=False).cell_length for card in cards), default=0),

@@ -12,6 +12,8 @@ from app.pairing.propose import Fit
 from app.sizes import gigabytes
 from app.ui.pairs.setups import Card, Job, Stage
 
+_LOOKING = "To download: seeing what this machine can run …"
+
 
 class PairSection(Static):
     """The line above pairs that are here, or above those that are not.
@@ -21,9 +23,14 @@ class PairSection(Static):
     """
 
     def __init__(self, here: bool) -> None:
-        super().__init__("On this machine" if here else "To download, the best for this machine first")
+        super().__init__("On this machine")
         self.here = here
         self.set_class(not here, "-to-come")
+
+    def show(self, *, looking: bool) -> None:
+        """Say what is below, or that nobody knows yet what will be."""
+        if not self.here:
+            self.update(_LOOKING if looking else "To download, the best for this machine first")
 
 
 def question(card: Card, job: Job | None) -> str:
