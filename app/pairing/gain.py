@@ -26,7 +26,7 @@ class Seen:
     Attributes:
         quant: Of the target's weights.
         is_off: Whether drafts of the model cost more than they bring, so that there are none.
-        speedup: Against plain decoding, where the draft model drafts; None before enough was drafted.
+        speedup: Against plain decoding, of what the draft model drafted last; None before that was enough.
         is_typical: Whether the draft is so much smaller than its target that other pairs may be judged by this one.
     """
 
@@ -37,12 +37,14 @@ class Seen:
 
     @property
     def brings(self) -> str:
-        """What the draft model brings, as the end of a sentence; "" where that is not known yet."""
+        """What the draft model brings, as a clause; "" where that is not known yet."""
         if self.is_off:
-            return "costs more than it brings, so it is off"
+            return "its draft model costs more than it brings, so it is off"
         if self.speedup is None:
             return ""
-        return f"brings {self.speedup:.1f}x" if self.speedup >= _NOTICEABLE else "brings next to nothing"
+        if self.speedup < _NOTICEABLE:
+            return "its draft model brings next to nothing"
+        return f"lately {self.speedup:.1f}x where its draft model drafted"
 
 
 def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> str:
@@ -61,14 +63,14 @@ def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> st
         return ""
     own = seen.get(pair.name)
     if own is not None and own.brings:
-        return f"Measured here: its draft model {own.brings}."
+        return f"Measured here: {own.brings}."
     quant = own.quant if own is not None else quantisation(pair.target)
     kind = weights_kind(quant)
     if room is None or room.device or not kind:
         return ""
     for name, other in seen.items():
         if other.brings and other.is_typical and weights_kind(other.quant) == kind:
-            return f"Measured here with {name}, whose target is {kind} too: the draft model {other.brings}."
+            return f"Measured here with {name}, whose target is {kind} too: {other.brings}."
     if kind in _LITTLE:
         return "Drafting usually gains little with Q4 weights on a processor; look-up still speeds up repeated text."
     if kind == _MUCH:

@@ -142,7 +142,7 @@ def why(proposals: Sequence[Proposal]) -> str:
     if best.slow:
         return f"Nothing that fits should answer as fast as people read; {name} comes nearest{at}."
     if any(p.slow and p.pair.memory_gb > best.pair.memory_gb for p in proposals):
-        return f"{name} is the largest that should answer as fast as people read{at}; larger ones fit, and are slower."
+        return f"{name} is the largest that should answer as fast as people read{at}; larger ones are slower."
     how = ", though only just" if best.fit is Fit.TIGHT else " with room to spare"
     return f"{name} is the largest that fits{how}{at}."
 

@@ -13,6 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.errors import CatalogError, ModelLoadError, PairError
+from app.pairing.gain import Seen
 from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
@@ -138,6 +139,22 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     assert setting.service.look().cards is now.cards
 
 
+def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
+    seen = {"mine": Seen("Q4_K_M", is_off=False, speedup=1.5)}
+    found = [seen, {"mine": replace(seen["mine"], speedup=1.7)}]
+    service = Pairs(replace(setting.surroundings, seen=lambda: found.pop(0)))
+
+    def gain() -> str:
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        return next(card.gain for card in service.look().cards if card.name == "mine")
+
+    assert gain() == "Measured here: lately 1.5x where its draft model drafted."
+    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    # What cannot be read any more is as it was.
+    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+
+
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     def broken() -> tuple[str, Room]:
         raise OSError
@@ -181,6 +198,7 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert job.stage is Stage.ASKING
     assert job.to_come > len(PADDING)
     assert job.free > 0
+    assert setting.card("mine").size == "3 MB"
     assert not list(tmp_path.rglob("blobs/*"))
 
     assert setting.set_up("mine").stage is Stage.READY

@@ -58,7 +58,7 @@ DEMO = Card(
     title="SmolLM2 135M, for trying Tandem without a download",
     target="SmolLM2-135M",
     draft="a smaller copy of it",
-    size="0.1 GB",
+    size="98 MB",
     fit=Fit.FITS,
     reason=f"22.2 GB {ON_CARD}",
     good_at="trying the program",
@@ -167,7 +167,7 @@ class FakePairs:
     def add(self) -> str:
         self._refuse()
         self.calls.append(("add",))
-        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size=2 * GB)
+        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
         self.state = replace(self.state, cards=(added, *self.state.cards))
         self.goes("added", Job(Stage.DOWNLOADING))
         return "added"

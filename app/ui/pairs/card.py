@@ -27,8 +27,8 @@ _SIZE = 8
 _WIDE = 110
 """From this width on there is room for reasons."""
 _STATE, _REASON = 9, 50
-_MODELS, _FEWEST_MODELS = 30, 8
-"""Cells that the models keep where reasons are long, and with fewer of which they say nothing."""
+_MODELS, _FEWEST_MODELS, _FEWEST_NAME = 30, 8, 14
+"""Cells that the models keep where reasons are long, with fewer of which they say nothing, and a name is no name."""
 _TOGETHER = " + "
 
 
@@ -90,7 +90,8 @@ class PairLine(Widget):
         room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
         columns: list[Content | str] = [mark, name, gap]
         if room >= _FEWEST_MODELS:
-            columns += [_cell(models_text(card, coloured=self.chosen), min(self._columns.models, room)), gap]
+            models = min(self._columns.models, room)
+            columns += [_cell(models_text(card, coloured=self.chosen, room=models), models), gap]
         if rest + _GAP >= 0:
             columns += [size, gap]
         state, comma, reason = state_text(card, self._job, full=width >= _WIDE).partition(",")
@@ -122,13 +123,21 @@ class PairDetails(Static):
 _ADDING = [Content.styled("Any two GGUF models of one family, from the hub or from this machine.", "$quiet")]
 
 
-def models_text(card: Card, *, coloured: bool) -> Content:
-    """Both models; in their two colours, or quiet."""
-    target = Content.styled(printable(card.target), "$target" if coloured else "$quiet")
-    if not card.draft:
-        return target
-    draft = Content.styled(printable(card.draft), "$draft" if coloured else "$quiet")
-    return Content.assemble(target, (_TOGETHER, "$quiet"), draft)
+def models_text(card: Card, *, coloured: bool, room: int | None = None) -> Content:
+    """Both models; in their two colours, or quiet.
+
+    Args:
+        card: The pair.
+        coloured: Whether in colours.
+        room: Cells there are; where both need more, the target's name is cut before its quantisation and the draft.
+    """
+    target, draft = printable(card.target), printable(card.draft)
+    rest = Content.assemble((_TOGETHER, "$quiet"), (draft, "$draft" if coloured else "$quiet")) if draft else Content()
+    name, space, quant = target.rpartition(" ")
+    for_name = room - rest.cell_length - Content(space + quant).cell_length if room is not None else 0
+    if for_name >= _FEWEST_NAME:
+        target = Content(name).truncate(for_name, ellipsis=True).plain + space + quant
+    return Content.styled(target, "$target" if coloured else "$quiet") + rest
 
 
 def state_text(card: Card, job: Job | None, *, full: bool) -> str:
@@ -165,6 +174,8 @@ def default_text(cards: Sequence[Card], name: str) -> str:
 
 def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
     yield Content(printable(card.title))
+    # What is asked stands out from what speaks for it.
+    asked = question or (job is not None and job.stage is Stage.ASKING)
     if question:
         yield Content.styled(printable(question), "bold")
     elif not card.set_up:
@@ -172,11 +183,11 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
     if job is not None:
         yield from _news(card, job)
     elif card.why and not card.set_up:
-        yield Content(printable(card.why))
+        yield Content.styled(printable(card.why), "$quiet" if asked else "")
     if card.gain:
-        yield Content(printable(card.gain))
+        yield Content.styled(printable(card.gain), "$quiet" if asked else "")
     fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
-    if full and not card.here and len(fit) <= _REASON:
+    if (full and not card.here and len(fit) <= _REASON) or (card.reason and card.reason in question):
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
     licence = f"licence {card.licence}" if card.licence else ""

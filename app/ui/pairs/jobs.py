@@ -83,7 +83,7 @@ class SetupJob(_Task):
     Args:
         pair: The pair.
         make_setup: Gives the steps.
-        ended: Called on the thread when the pair is set up.
+        changed: Called on the thread when more is known of the pair, and when it is set up.
         prepared: What `Setup.prepare` made of the pair, where that was done already.
         agreed: Whether models may be downloaded without asking.
     """
@@ -92,14 +92,14 @@ class SetupJob(_Task):
         self,
         pair: Pair,
         make_setup: MakeSetup,
-        ended: Callable[[], None],
+        changed: Callable[[], None],
         prepared: Prepared | None = None,
         *,
         agreed: bool = False,
     ) -> None:
         super().__init__(make_setup)
         self._pair = pair
-        self._ended = ended
+        self._changed = changed
         self.prepared = prepared
         self.agreed = agreed
         self.files: SetUp | None = None
@@ -119,6 +119,7 @@ class SetupJob(_Task):
         job = replace(self.job, warnings=prepared.check.warnings)
         if prepared.download_bytes and not prepared.check.problems and not self.agreed:
             self.prepared = prepared
+            self._changed()
             self._tell(replace(job, stage=Stage.ASKING, to_come=prepared.download_bytes, free=prepared.free_bytes))
             return
         self._tell(replace(job, stage=Stage.DOWNLOADING))
@@ -131,7 +132,7 @@ class SetupJob(_Task):
                     self._tell(replace(self.job, stage=Stage.TRYING))
                 case Ready(files, line, unkept):
                     self.files = files
-                    self._ended()
+                    self._changed()
                     note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
                     self.job = replace(self.job, stage=Stage.READY, line=line, note=note)
 

@@ -149,8 +149,8 @@ class PairList(VerticalScroll, can_focus=False):
         """Say what is below only where there is something."""
         here = [is_here(self._cards[name]) for name in self._visible if name != ADD]
         for section in self._sections:
-            section.show(looking=self._looking)
-            section.display = section.here in here or (self._looking and not section.here)
+            first = section.here or True not in here
+            section.show(below=section.here in here, looking=self._looking, first=first)
 
     def _choose(self, name: str | None) -> None:
         if name != self._chosen:

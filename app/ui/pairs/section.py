@@ -23,14 +23,21 @@ class PairSection(Static):
     """
 
     def __init__(self, here: bool) -> None:
-        super().__init__("On this machine")
+        super().__init__()
         self.here = here
-        self.set_class(not here, "-to-come")
 
-    def show(self, *, looking: bool) -> None:
-        """Say what is below, or that nobody knows yet what will be."""
-        if not self.here:
-            self.update(_LOOKING if looking else "To download, the best for this machine first")
+    def show(self, *, below: bool, looking: bool, first: bool) -> None:
+        """Say what is below.
+
+        Args:
+            below: Whether there is anything.
+            looking: Whether nobody knows yet what there will be to download.
+            first: Whether nothing is above.
+        """
+        self.display = below or (looking and not self.here)
+        self.set_class(not first, "-below-others")
+        to_come = _LOOKING if looking else "To download, the best for this machine first"
+        self.update("On this machine" if self.here else to_come)
 
 
 def question(card: Card, job: Job | None) -> str:
@@ -47,7 +54,7 @@ def before_start(card: Card, job: Job | None) -> Iterator[Content]:
     """What enter would do with a pair that is not set up yet."""
     if job is not None and job.stage is Stage.ASKING:
         to_come, free = gigabytes(job.to_come), gigabytes(job.free)
-        yield Content.styled(f"{to_come} to download, {free} of disk free. Enter downloads it.", "bold")
+        yield Content.styled(f"Enter again downloads {to_come}; {free} of disk are free.", "bold")
     elif job is not None:
         return
     elif card.here:

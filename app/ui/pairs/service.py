@@ -234,8 +234,10 @@ class Pairs:
                 return source in self._known.cached
 
     def _size(self, pair: Pair, files: SetUp | None) -> str:
-        if files is None and pair.name in self._added:
-            return gigabytes(sum(model.size for _, model in self._added[pair.name].models))
+        job = self._jobs.get(pair.name)
+        prepared = self._added.get(pair.name) or (job.prepared if job is not None else None)
+        if files is None and prepared is not None:
+            return gigabytes(sum(model.size for _, model in prepared.models))
         return size_text(pair, files)
 
     def _to_come(self, pair: Pair) -> int | None:

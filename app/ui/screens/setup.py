@@ -48,7 +48,7 @@ class SetupScreen(Overlay[Choice | None]):
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
-        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop it; what came stays", priority=True),
+        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop its download", priority=True),
         Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Always open with it", priority=True),
         Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository or file", priority=True),
     ]
