@@ -14,7 +14,6 @@ from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
-from app.cli.measured_pairs import seen_here
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import check_lines, parameters
@@ -58,6 +57,8 @@ def pairs(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, _: threading.Event) -> int:
+    from app.cli.measured_pairs import seen_here
+
     known, here, space = catalog().pairs, registry().read(), place().room
     pairs = every_pair(known, here)
     seen = seen_here()
@@ -125,6 +126,8 @@ def _exists(source: ModelSource) -> bool:
 
 
 def _show(args: argparse.Namespace, _: threading.Event) -> int:
+    from app.cli.measured_pairs import seen_here
+
     pair, here = _known(args.pair)
     space = place().room
     proposal = weigh(pair, space)

@@ -11,7 +11,6 @@ from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
-from app.cli.measured_pairs import seen_here
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
@@ -102,6 +101,8 @@ def _of_models(given: dict[str, str]) -> Pair:
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
+    from app.cli.measured_pairs import seen_here
+
     here, seen = place(), seen_here()
     proposals = propose(list(catalog().pairs.values()), here.room)
     if not proposals:

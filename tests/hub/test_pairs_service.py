@@ -142,7 +142,13 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
     seen = {"mine": Seen("Q4_K_M", is_off=False, speedup=1.5)}
     found = [seen, {"mine": replace(seen["mine"], speedup=1.7)}]
-    service = Pairs(replace(setting.surroundings, seen=lambda: found.pop(0)))
+    looks: list[str] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append("machine")
+        return "An abacus", Room(2_000_000_000)
+
+    service = Pairs(replace(setting.surroundings, machine=machine, seen=lambda: found.pop(0)))
 
     def gain() -> str:
         service.begin()
@@ -153,6 +159,7 @@ def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting:
     assert gain() == "Measured here: lately 1.7x where its draft model drafted."
     # What cannot be read any more is as it was.
     assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    assert looks == ["machine"]
 
 
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:

@@ -141,6 +141,17 @@ async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> No
         await window.until(lambda: window.in_chat)
 
 
+async def test_esc_waits_for_what_was_typed_before_it() -> None:
+    async with open_setup(first_run=False) as window:
+        setup, values = window.setup, list[str]()
+        setup.watch(setup.filter_input, "value", lambda value: values.append(value), init=False)
+        for character in "llama":
+            setup.filter_input.post_message(events.Key(character, character))
+        setup.action_leave()
+        await window.until(lambda: values[-2:] == ["llama", ""])
+        assert not window.in_chat
+
+
 async def test_f1_shows_the_keys_of_the_list() -> None:
     async with open_setup() as window:
         await window.press("f1")
@@ -176,7 +187,9 @@ async def test_typing_filters() -> None:
         assert "Another repository" in window.text
         window.type("", "down", "down", "down")
         await window.until(lambda: window.setup.pairs.adds)
-        await window.press(*["backspace"] * 8)
+        await window.press("backspace")
+        await window.until(lambda: window.chosen == "coder-32b")
+        await window.press(*["backspace"] * 7)
         await window.shows("llama-8b")
         assert window.chosen == "demo"
 

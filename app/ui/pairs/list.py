@@ -29,6 +29,7 @@ class PairList(VerticalScroll, can_focus=False):
         super().__init__()
         self._cards: dict[str, Card] = {}
         self._seen: Sequence[Card] | None = None
+        self._looking = False
         self._jobs: Mapping[str, Job] = {}
         self._lines: dict[str, PairLine] = {}
         self._sections: list[PairSection] = []
@@ -37,7 +38,6 @@ class PairList(VerticalScroll, can_focus=False):
         self._words: list[str] = []
         self._chosen: str | None = None
         self._moved = False
-        self._looking = False
 
     @property
     def card(self) -> Card | None:
