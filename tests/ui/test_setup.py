@@ -137,6 +137,7 @@ async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> No
         window.type("llama", "escape")
         await window.until(lambda: window.setup.filter_input.value == "" and "coder-32b" in window.text)
         assert not window.in_chat
+        assert window.chosen == "llama-8b"
         window.type("", "escape")
         await window.until(lambda: window.in_chat)
 
@@ -191,7 +192,7 @@ async def test_typing_filters() -> None:
         await window.until(lambda: window.chosen == "coder-32b")
         await window.press(*["backspace"] * 7)
         await window.shows("llama-8b")
-        assert window.chosen == "demo"
+        assert window.chosen == "coder-32b"
 
 
 async def test_enter_means_what_was_typed_before_it() -> None:

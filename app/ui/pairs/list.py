@@ -74,14 +74,16 @@ class PairList(VerticalScroll, can_focus=False):
         self._choose(name)
 
     def filter(self, text: str) -> None:
-        """Show only the pairs in which every word occurs."""
+        """Show only the pairs in which every word occurs; the chosen one stays so where it is among them."""
         self._words = text.lower().split()
         for name, line in self._lines.items():
             line.display = self._matches(name)
         self._head()
-        if self._chosen not in self._visible or self.adds or not self._words:
+        if self._chosen not in self._visible or self.adds:
             self._moved = False
             self._choose(next(iter(self._visible), ADD))
+        else:
+            self.call_after_refresh(self._bring_into_view)
 
     def move(self, by: int) -> None:
         """Choose the pair so many lines below."""
