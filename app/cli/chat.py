@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from app.cli.engine import make_engine
@@ -16,6 +17,7 @@ from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
 from app.errors import UsageError
+from app.pairing.gain import Seen
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.source import HubModel
@@ -81,7 +83,8 @@ def chat(args: argparse.Namespace) -> int:
 
 def _pairs(opener: Opener) -> PairService:
     """The pairs to choose from."""
-    from app.ui.pairs.service import Pairs, Surroundings
+    from app.ui.pairs.lookout import Surroundings
+    from app.ui.pairs.service import Pairs
 
     def machine() -> tuple[str, Room]:
         from app.fitting.place import place
@@ -94,6 +97,11 @@ def _pairs(opener: Opener) -> PairService:
 
         return cached_file(source) is not None
 
+    def seen() -> Mapping[str, Seen]:
+        from app.cli.measured_pairs import seen_here
+
+        return seen_here()
+
     return Pairs(
         Surroundings(
             catalog=lambda: list(catalog().pairs.values()),
@@ -103,5 +111,6 @@ def _pairs(opener: Opener) -> PairService:
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
             is_cached=is_cached,
+            seen=seen,
         )
     )

@@ -24,17 +24,17 @@ from app.hub import store
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
-from app.pairing.propose import USUAL_CONTEXT, weigh
+from app.pairing.gain import expected_gain
+from app.pairing.order import Standing, every_pair, in_order
+from app.pairing.propose import USUAL_CONTEXT, Room, propose, weigh
 from app.pairing.remove import Removal, plan_removal, remove_files
-from app.pairing.resolve import facts_of, resolve
-from app.pairing.weight import model_bytes, pair_bytes
+from app.pairing.resolve import cached_file, facts_of, resolve
+from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.registry import Registered, SetUp
 from app.sizes import gigabytes
-from app.source import DemoModel, LocalModel, ModelSource, parse_source
+from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 
 Say = Callable[[str], None]
-_UNKNOWN, _OVER = "?", ">"
-"""In place of a size, or before what is known of it."""
 
 
 def pairs(args: argparse.Namespace) -> int:
@@ -57,30 +57,33 @@ def pairs(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, _: threading.Event) -> int:
+    from app.cli.measured_pairs import seen_here
+
     known, here, space = catalog().pairs, registry().read(), place().room
-    everything = dict(known) | {name: one.pair for name, one in here.pairs.items() if name not in known}
+    pairs = every_pair(known, here)
+    seen = seen_here()
     rows: list[dict[str, Any]] = []
     shown: list[str] = []
-    for name, pair in everything.items():
-        one = here.pairs.get(name)
-        is_here = one.is_here if one is not None else all(map(_exists, pair.sources))
-        proposal = weigh(pair, space)
-        size = pair_bytes(pair, one if one is not None and one.is_here else None)
+    standings = [_standing(pair, here, space) for pair in pairs.values()]
+    for one in in_order(standings, propose(list(pairs.values()), space)):
+        pair, files, proposal = one.pair, _files(here, one.pair), one.proposal
+        assert proposal is not None
         rows.append(
             {
-                "name": name,
+                "name": pair.name,
                 "title": pair.title,
-                "here": is_here,
-                "default": name == (here.default or DEFAULT_PAIR),
-                "disk": sum(m.size for m in one.models) if one is not None and one.is_here else 0,
+                "here": one.here,
+                "default": pair.name == (here.default or DEFAULT_PAIR),
+                "disk": sum(m.size for m in files.models) if files is not None else 0,
                 "download": proposal.download_bytes,
-                "size": size,
+                "size": pair_bytes(pair, files),
                 "fit": proposal.word,
                 "reason": proposal.reason,
                 "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
+                "drafting": expected_gain(pair, space, seen),
             }
         )
-        shown.append(gigabytes(size) if size is not None else _known_size(pair))
+        shown.append(size_text(pair, files))
     if hasattr(args, "json"):
         print(json.dumps(rows, ensure_ascii=False))
         return 0
@@ -90,17 +93,26 @@ def _list(args: argparse.Namespace, _: threading.Event) -> int:
         mark = "*" if row["default"] else "+" if row["here"] else " "
         print(f"{mark} {row['name']:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
     print(f"\n* default  + on this machine  in {store.folder()}")
-    if any(text.startswith((_UNKNOWN, _OVER)) for text in shown):
-        print(f"{_UNKNOWN} {_OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
+    if any(text.startswith((UNKNOWN, OVER)) for text in shown):
+        print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     return 0
 
 
-def _known_size(pair: Pair) -> str:
-    """What is known of a pair whose bytes are not all known."""
-    if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
-        return "no file"
-    target = model_bytes(pair.target)
-    return f"{_OVER}{gigabytes(target)}" if target is not None else _UNKNOWN
+def _standing(pair: Pair, here: Registered, space: Room) -> Standing:
+    files = _files(here, pair)
+    return Standing(
+        pair,
+        weigh(pair if files is None else with_files(pair, files), space),
+        set_up=files is not None,
+        here=files is not None or all(map(_exists, pair.sources)),
+        is_default=pair.name == here.default,
+    )
+
+
+def _files(here: Registered, pair: Pair) -> SetUp | None:
+    """The files of a pair that can be opened; an entry that was changed since it was set up means other files."""
+    one = here.pairs.get(pair.name)
+    return one if one is not None and one.is_here and one.pair.sources == pair.sources else None
 
 
 def _exists(source: ModelSource) -> bool:
@@ -109,12 +121,16 @@ def _exists(source: ModelSource) -> bool:
             return path.is_file()
         case DemoModel():
             return demo_is_installed()
-    return False
+        case HubModel():
+            return cached_file(source) is not None
 
 
 def _show(args: argparse.Namespace, _: threading.Event) -> int:
+    from app.cli.measured_pairs import seen_here
+
     pair, here = _known(args.pair)
-    proposal = weigh(pair, place().room)
+    space = place().room
+    proposal = weigh(pair, space)
     facts: dict[str, Any] = {
         "name": pair.name,
         "title": pair.title,
@@ -126,6 +142,7 @@ def _show(args: argparse.Namespace, _: threading.Event) -> int:
         "context": pair.context,
         "tested_with": pair.tested_with,
         "fit": f"{proposal.word}: {proposal.reason}",
+        "drafting": expected_gain(pair, space, seen_here()),
         "download": gigabytes(proposal.download_bytes) if proposal.download_bytes else "",
         "files": [str(model.path) for model in here.models] if here is not None else [],
         "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",

@@ -19,10 +19,12 @@ from app.engine.text import printable
 from app.errors import AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
+from app.pairing.gain import expected_gain
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
 from app.pairing.setup import Prepared, Ready, Setup, Trying
 from app.pairing.texts import pair_name, title_of
+from app.pairing.weight import UNKNOWN, size_text
 from app.paths import memory_dir
 from app.registry import SetUp
 from app.sizes import gigabytes
@@ -99,13 +101,19 @@ def _of_models(given: dict[str, str]) -> Pair:
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
-    here = place()
+    from app.cli.measured_pairs import seen_here
+
+    here, seen = place(), seen_here()
     proposals = propose(list(catalog().pairs.values()), here.room)
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
+    gains = {one.pair.name: expected_gain(one.pair, here.room, seen) for one in proposals}
+    alike = len(set(gains.values())) == 1
     for number, proposal in enumerate(proposals, start=1):
-        status.say(_card(number, proposal))
+        status.say(_card(number, proposal, "" if alike else gains[proposal.pair.name]))
+    if alike and (gain := gains[proposals[0].pair.name]):
+        status.say(f"{printable(gain)}\n")
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download(registry().read().default)}\n".lstrip())
     if hasattr(args, "yes"):
@@ -115,12 +123,14 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     return _ask_which(proposals)
 
 
-def _card(number: int, proposal: Proposal) -> str:
-    size = gigabytes(proposal.download_bytes) if proposal.download_bytes else "size not known yet"
+def _card(number: int, proposal: Proposal, gain: str) -> str:
     pair = proposal.pair
+    size = size_text(pair) if size_text(pair) != UNKNOWN else "size not known yet"
     lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.word}: {proposal.reason}"]
     if pair.good_at:
         lines.append(f"   good at {pair.good_at}")
+    if gain:
+        lines.append(f"   {printable(gain)}")
     return "\n".join(lines) + "\n"
 
 

@@ -94,12 +94,13 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     if not weights:
         return Proposal(pair, Fit.UNKNOWN, 0, 0, "its files are not here to be measured")
     need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
+    rough = "" if model_bytes(pair.target) is not None else "about "
     if need > room.free_bytes:
-        reason = f"needs {gigabytes(need)} of memory, {gigabytes(room.free_bytes)} are free"
+        reason = f"needs {rough}{gigabytes(need)} of memory, {gigabytes(room.free_bytes)} are free"
         return Proposal(pair, Fit.TOO_BIG, need, _download(pair), reason)
     speed, slow = _speed(pair, room)
     tight = need > _TIGHT * room.free_bytes
-    spare = f"{'only ' if tight else ''}{gigabytes(room.free_bytes - need)} to spare"
+    spare = f"{'only ' if tight else ''}{rough}{gigabytes(room.free_bytes - need)} to spare"
     if speed is not None and speed < _FAST:
         reason = f"{about(speed)}; {spare}"
     elif slow:
@@ -119,7 +120,7 @@ def propose(pairs: Sequence[Pair], room: Room) -> list[Proposal]:
     weighed = [found for found in (weigh(pair, room) for pair in pairs) if not _is_demo(found.pair)]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
     pleasant = sorted((p for p in fits if not p.slow), key=lambda p: -p.pair.memory_gb)
-    slow = sorted((p for p in fits if p.slow), key=_bytes_per_token)
+    slow = sorted((p for p in fits if p.slow), key=lambda p: bytes_per_token(p.pair))
     if not pleasant:
         return slow[:N_PROPOSED] or [weigh(pair, room) for pair in pairs if _is_demo(pair)]
     best = pleasant[0]
@@ -141,7 +142,7 @@ def why(proposals: Sequence[Proposal]) -> str:
     if best.slow:
         return f"Nothing that fits should answer as fast as people read; {name} comes nearest{at}."
     if any(p.slow and p.pair.memory_gb > best.pair.memory_gb for p in proposals):
-        return f"{name} is the largest that should answer as fast as people read{at}; larger ones fit, and are slower."
+        return f"{name} is the largest that should answer as fast as people read{at}; larger ones are slower."
     how = ", though only just" if best.fit is Fit.TIGHT else " with room to spare"
     return f"{name} is the largest that fits{how}{at}."
 
@@ -156,9 +157,9 @@ def about(speed: float) -> str:
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
     """Tokens per second to expect, where that was measured, and whether they come slowly."""
     if room.bytes_per_s is not None:
-        speed = _guess(room.bytes_per_s / _bytes(pair))
+        speed = _guess(room.bytes_per_s / bytes_per_token(pair))
         return speed, speed < PLEASANT
-    return None, not room.device and _USUAL_BYTES_PER_S / _bytes(pair) < PLEASANT
+    return None, not room.device and _USUAL_BYTES_PER_S / bytes_per_token(pair) < PLEASANT
 
 
 def _guess(speed: float) -> float:
@@ -168,13 +169,9 @@ def _guess(speed: float) -> float:
     return float(min(_STEPS, key=lambda step: abs(math.log(speed / step))))
 
 
-def _bytes(pair: Pair) -> int:
+def bytes_per_token(pair: Pair) -> int:
     """What the target reads for one token: all of its weights, or what the pair says."""
     return pair.bytes_per_token or model_bytes(pair.target) or _weights(pair)
-
-
-def _bytes_per_token(proposal: Proposal) -> int:
-    return _bytes(proposal.pair)
 
 
 def _weights(pair: Pair) -> int:

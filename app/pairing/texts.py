@@ -46,6 +46,11 @@ def source_texts(
     return text, f"{apart(name, draft_name)} {draft_quant}".strip()
 
 
+def quantisation(source: ModelSource) -> str:
+    """How a source's weights are quantised, by what was asked for or the file's name; "" where neither tells."""
+    return _named(source, "")[1].upper()
+
+
 def title_of(target: ModelSource, draft: ModelSource | None) -> str:
     """Both models in one line, called what they are called everywhere, before either has been looked at."""
     return " + ".join(text for text in source_texts(target, draft) if text)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.catalog import Pair
 from app.gguf import split_parts
 from app.registry import SetUp
+from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
+UNKNOWN, OVER = "?", ">"
+"""In place of a size, or before what is known of it."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
 """What the demo extra brings, and what is made of it."""
 
@@ -36,3 +41,29 @@ def pair_bytes(pair: Pair, files: SetUp | None = None) -> int | None:
         return sum(model.size for model in files.models)
     sizes = [model_bytes(source) for source in pair.sources]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def size_text(pair: Pair, files: SetUp | None = None) -> str:
+    """Bytes of both models for people: ">14.3 GB" where only the target's are known, "?" where not even these are.
+
+    Args:
+        pair: The pair.
+        files: What was set up for it, if that is still here.
+    """
+    if (size := pair_bytes(pair, files)) is not None:
+        return gigabytes(size)
+    if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
+        return "no file"
+    target = model_bytes(pair.target)
+    return f"{OVER}{gigabytes(target)}" if target is not None else UNKNOWN
+
+
+def with_files(pair: Pair, files: SetUp) -> Pair:
+    """The pair with the sizes of the files that were set up for it."""
+    draft = with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
+    return replace(pair, target=with_size(pair.target, files.target.size), draft=draft)
+
+
+def with_size(source: ModelSource, size: int) -> ModelSource:
+    """The source with the bytes that its files have; those of this machine tell it themselves."""
+    return replace(source, size=size) if isinstance(source, HubModel) else source

@@ -95,7 +95,7 @@ def test_in_the_list_a_download_says_its_size_and_waits_for_a_yes(hub: LoopbackH
     terminal.type("mine")
     terminal.until(lambda screen: "enter asks the hub how large it is" in screen)
     terminal.press("Enter")
-    terminal.until(lambda screen: "3 MB to download" in screen and "Enter downloads it." in screen)
+    terminal.until(lambda screen: "Enter again downloads 3 MB" in screen)
     assert all("range" in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))
     terminal.press("Escape", "Enter")
     terminal.until(lambda screen: "Choose a pair" not in screen)

@@ -13,11 +13,13 @@ import pytest
 
 from app.catalog import Pair
 from app.errors import CatalogError, ModelLoadError, PairError
+from app.pairing.gain import Seen
 from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel
-from app.ui.pairs.service import Pairs, Surroundings
+from app.ui.pairs.lookout import Surroundings
+from app.ui.pairs.service import Pairs
 from app.ui.pairs.setups import Card, Choice, Inquiry, Job, Stage
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
@@ -137,6 +139,29 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     assert setting.service.look().cards is now.cards
 
 
+def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
+    seen = {"mine": Seen("Q4_K_M", is_off=False, speedup=1.5)}
+    found = [seen, {"mine": replace(seen["mine"], speedup=1.7)}]
+    looks: list[str] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append("machine")
+        return "An abacus", Room(2_000_000_000)
+
+    service = Pairs(replace(setting.surroundings, machine=machine, seen=lambda: found.pop(0)))
+
+    def gain() -> str:
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        return next(card.gain for card in service.look().cards if card.name == "mine")
+
+    assert gain() == "Measured here: lately 1.5x where its draft model drafted."
+    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    # What cannot be read any more is as it was.
+    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    assert looks == ["machine"]
+
+
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     def broken() -> tuple[str, Room]:
         raise OSError
@@ -150,7 +175,13 @@ def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     card = setting.card("mine")
-    assert (card.target, card.draft, card.here, card.set_up, card.size) == ("big Q4_K_M", "small", False, False, None)
+    assert (card.target, card.draft, card.here, card.set_up, card.size) == (
+        "big Q4_K_M",
+        "small",
+        False,
+        False,
+        ">3 MB",
+    )
 
     job = setting.set_up("mine")
 
@@ -159,8 +190,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     assert {one.role for one in job.downloads} == {"target", "draft"}
     card = setting.card("mine")
     assert (card.here, card.set_up, card.is_default) == (True, True, True)
-    assert card.size is not None
-    assert card.size > len(PADDING)
+    assert card.size == "3 MB"
     assert setting.registry.read().pairs["mine"].pair.licence == "mit"
     assert setting.service.look().cards[0].name == "mine"
 
@@ -175,6 +205,7 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert job.stage is Stage.ASKING
     assert job.to_come > len(PADDING)
     assert job.free > 0
+    assert setting.card("mine").size == "3 MB"
     assert not list(tmp_path.rglob("blobs/*"))
 
     assert setting.set_up("mine").stage is Stage.READY

@@ -21,7 +21,7 @@ CODER = Card(
     title="Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
     target="Qwen2.5-Coder-32B Q4_K_M",
     draft="0.5B Q8_0",
-    size=20_527_000_000,
+    size="20.5 GB",
     to_come=20_527_000_000,
     fit=Fit.FITS,
     reason=f"1.9 GB {ON_CARD}",
@@ -34,7 +34,7 @@ GENERAL = Card(
     title="Qwen3 32B with 0.6B, thinks before it answers",
     target="Qwen3-32B Q4_K_M",
     draft="0.6B Q8_0",
-    size=20_401_000_000,
+    size="20.4 GB",
     to_come=20_401_000_000,
     fit=Fit.TIGHT,
     reason=f"only 0.6 GB {ON_CARD}",
@@ -46,7 +46,7 @@ SMALL = Card(
     title="Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
     target="Meta-Llama-3.1-8B Q4_K_M",
     draft="Llama-3.2-1B Q4_K_M",
-    size=5_728_000_000,
+    size="5.7 GB",
     to_come=5_728_000_000,
     fit=Fit.FITS,
     reason=f"16.1 GB {ON_CARD}",
@@ -58,7 +58,7 @@ DEMO = Card(
     title="SmolLM2 135M, for trying Tandem without a download",
     target="SmolLM2-135M",
     draft="a smaller copy of it",
-    size=98_000_000,
+    size="98 MB",
     fit=Fit.FITS,
     reason=f"22.2 GB {ON_CARD}",
     good_at="trying the program",
@@ -69,7 +69,7 @@ ALONE = Card(
     name="nemo-12b",
     title="Mistral Nemo 12B alone, drafts by looking up",
     target="Mistral-Nemo-2407 Q4_K_M",
-    size=7_477_000_000,
+    size="7.5 GB",
     to_come=7_477_000_000,
     fit=Fit.FITS,
     reason=f"14.2 GB {ON_CARD}",
@@ -81,7 +81,7 @@ HUGE = Card(
     title="Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
     target="Llama-3.3-70B Q4_K_M",
     draft="3.2-1B Q8_0",
-    size=43_841_000_000,
+    size="43.8 GB",
     to_come=43_841_000_000,
     fit=Fit.TOO_BIG,
     reason="needs 47.8 GB of memory, 22.8 GB are free",
@@ -167,7 +167,7 @@ class FakePairs:
     def add(self) -> str:
         self._refuse()
         self.calls.append(("add",))
-        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size=2 * GB)
+        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
         self.state = replace(self.state, cards=(added, *self.state.cards))
         self.goes("added", Job(Stage.DOWNLOADING))
         return "added"

@@ -16,7 +16,7 @@ from app.ui.pairs.downloads import line_text
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 from app.ui.screens.setup import SetupScreen
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, GENERAL, HUGE, MACHINE, SMALL, FakePairs
+from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, GENERAL, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
@@ -74,14 +74,101 @@ async def test_only_the_chosen_pair_tells_more() -> None:
         assert "1.9x on an RTX 3090" not in window.text
 
 
-async def test_a_machine_that_is_still_being_looked_at() -> None:
-    async with open_setup(FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")) as window:
+async def test_while_the_machine_is_being_looked_at_only_what_no_look_changes_is_listed() -> None:
+    pairs = FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")
+    async with open_setup(pairs) as window:
         assert "Looking at this machine" in window.text
-        found = tuple(replace(card, here=card is HUGE) for card in reversed(CARDS))
-        window.pairs.state = replace(window.pairs.state, machine="An abacus", cards=found)
+        assert "To download: seeing what this machine can run" in window.text
+        assert "coder-32b" not in window.text
+        before = window.rows
+        at = next(i for i, row in enumerate(before) if row[3:].startswith("demo"))
+        pairs.state = replace(pairs.state, machine="An abacus", cards=tuple(reversed(CARDS)))
         await window.shows("This machine: An abacus")
-        # Nobody has moved yet: what is on top is the chosen one.
-        await window.until(lambda: window.chosen == "llama-70b")
+        await window.shows("To download, the best for this machine first")
+        assert window.rows[at] == before[at]
+        assert window.chosen == "demo"
+        names = [row.split()[0] for row in window.rows if row[3:4].isalpha() and "Q4_K_M" in row]
+        assert names == [card.name for card in reversed(CARDS) if card is not DEMO]
+
+
+async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_and_stays_so() -> None:
+    async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
+        await window.until(lambda: window.setup.pairs.adds)
+        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.until(lambda: window.chosen == "coder-32b")
+        window.pairs.state = replace(window.pairs.state, cards=(SMALL, CODER))
+        await window.until(lambda: window.text.index("llama-8b") < window.text.index("coder-32b"))
+        assert window.chosen == "coder-32b"
+
+
+async def test_a_pair_that_turns_out_not_to_be_here_is_not_what_enter_means() -> None:
+    async with open_setup(FakePairs(DEMO, replace(CODER, here=True), machine="")) as window:
+        assert window.chosen == "demo"
+        cards = (replace(CODER, here=True), replace(DEMO, here=False))
+        window.pairs.state = replace(window.pairs.state, machine="An abacus", cards=cards)
+        await window.until(lambda: window.chosen == "coder-32b")
+
+
+async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_comes() -> None:
+    async with open_setup(FakePairs(machine="")) as window:
+        window.type("llama", "enter")
+        await window.shows("still being looked at")
+        assert not window.is_adding
+        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.until(lambda: window.chosen == "llama-8b")
+        assert "coder-32b" not in window.text
+
+
+async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
+    gain = "Drafting usually gains little with Q4 weights on a processor"
+    async with open_setup(
+        FakePairs(replace(CODER, gain=f"{gain}; look-up still helps."), SMALL), size=(80, 24)
+    ) as window:
+        await window.shows(gain)
+        await window.press("enter")
+        await window.shows("Enter again downloads 20.5 GB")
+        assert gain in window.text
+        await window.press("down")
+        await window.until(lambda: gain not in window.text)
+
+
+async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> None:
+    async with open_setup(first_run=False) as window:
+        window.type("llama", "escape")
+        await window.until(lambda: window.setup.filter_input.value == "" and "coder-32b" in window.text)
+        assert not window.in_chat
+        assert window.chosen == "llama-8b"
+        window.type("", "escape")
+        await window.until(lambda: window.in_chat)
+
+
+async def test_esc_waits_for_what_was_typed_before_it() -> None:
+    async with open_setup(first_run=False) as window:
+        setup, values = window.setup, list[str]()
+        setup.watch(setup.filter_input, "value", lambda value: values.append(value), init=False)
+        for character in "llama":
+            setup.filter_input.post_message(events.Key(character, character))
+        setup.action_leave()
+        await window.until(lambda: values[-2:] == ["llama", ""])
+        assert not window.in_chat
+
+
+async def test_f1_shows_the_keys_of_the_list() -> None:
+    async with open_setup() as window:
+        await window.press("f1")
+        await window.shows("Pairs")
+        for key, does in (("enter", "Set the pair up"), ("ctrl+a", "Add any"), ("ctrl+d", "Always open with it")):
+            assert any(row.split()[:1] == [key] and does in row for row in window.rows)
+        assert any(row.split()[:1] == ["ctrl+x"] and "Stop its download" in row for row in window.rows)
+        assert any(row.split()[:1] == ["esc"] and "Clear the filter" in row for row in window.rows)
+
+
+async def test_a_long_name_is_cut_before_what_tells_quantisation_and_draft() -> None:
+    long = replace(CODER, target="Qwen2.5-Coder-32B-Instruct-With-More Q4_K_M", draft="0.5B Q8_0")
+    async with open_setup(FakePairs(long, SMALL), size=(80, 24)) as window:
+        row = next(row for row in window.rows if "coder-32b " in row)
+        assert "Qwen2.5-Coder-32B-I" in row
+        assert "… Q4_K_M + 0.5B Q8_0 " in row
 
 
 async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled_away() -> None:
@@ -125,9 +212,11 @@ async def test_typing_filters() -> None:
         assert "Another repository" in window.text
         window.type("", "down", "down", "down")
         await window.until(lambda: window.setup.pairs.adds)
-        await window.press(*["backspace"] * 8)
+        await window.press("backspace")
+        await window.until(lambda: window.chosen == "coder-32b")
+        await window.press(*["backspace"] * 7)
         await window.shows("llama-8b")
-        assert window.chosen == "demo"
+        assert window.chosen == "coder-32b"
 
 
 async def test_enter_means_what_was_typed_before_it() -> None:
@@ -250,12 +339,12 @@ async def test_esc_takes_a_question_back() -> None:
 
 
 async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() -> None:
-    async with open_setup(FakePairs(replace(CODER, size=None, to_come=None))) as window:
+    async with open_setup(FakePairs(replace(CODER, size="?", to_come=None))) as window:
         await window.shows("enter asks the hub how large it is")
         await window.press("enter")
         assert window.pairs.names("start") == [["coder-32b"]]
         window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=20 * GB, free=100 * GB))
-        await window.shows("20.0 GB to download, 100.0 GB of disk free. Enter downloads it.")
+        await window.shows("Enter again downloads 20.0 GB; 100.0 GB of disk are free.")
         await window.press("enter")
         assert window.pairs.names("start")[1:] == [["coder-32b", "agreed"]]
 

@@ -15,7 +15,6 @@ from textual.widgets import Static
 from app.engine.text import printable
 from app.errors import HubError
 from app.pairing.propose import Fit
-from app.sizes import gigabytes
 from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
 from app.ui.text import MARK, percent
@@ -27,8 +26,8 @@ _SIZE = 8
 _WIDE = 110
 """From this width on there is room for reasons."""
 _STATE, _REASON = 9, 50
-_MODELS, _FEWEST_MODELS = 30, 8
-"""Cells that the models keep where reasons are long, and with fewer of which they say nothing."""
+_MODELS, _FEWEST_MODELS, _FEWEST_NAME = 30, 8, 14
+"""Cells that the models keep where reasons are long, with fewer of which they say nothing, and a name is no name."""
 _TOGETHER = " + "
 
 
@@ -84,13 +83,14 @@ class PairLine(Widget):
         if card is None:
             return Content.assemble(mark, ("Another repository …", "" if self.chosen else "$quiet"))
         name = _cell(Content.styled(printable(card.name), "bold" if self.chosen else ""), self._columns.name)
-        size = f"{gigabytes(card.size) if card.size else '?':>{_SIZE}}"
+        size = f"{card.size:>{_SIZE}}"
         gap = " " * _GAP
         rest = width - len(mark) - self._columns.name - 3 * _GAP - _SIZE - 1
         room = max(_MODELS, rest - _REASON) if width >= _WIDE else max(0, rest - _STATE)
         columns: list[Content | str] = [mark, name, gap]
         if room >= _FEWEST_MODELS:
-            columns += [_cell(models_text(card, coloured=self.chosen), min(self._columns.models, room)), gap]
+            models = min(self._columns.models, room)
+            columns += [_cell(models_text(card, coloured=self.chosen, room=models), models), gap]
         if rest + _GAP >= 0:
             columns += [size, gap]
         state, comma, reason = state_text(card, self._job, full=width >= _WIDE).partition(",")
@@ -122,13 +122,21 @@ class PairDetails(Static):
 _ADDING = [Content.styled("Any two GGUF models of one family, from the hub or from this machine.", "$quiet")]
 
 
-def models_text(card: Card, *, coloured: bool) -> Content:
-    """Both models; in their two colours, or quiet."""
-    target = Content.styled(printable(card.target), "$target" if coloured else "$quiet")
-    if not card.draft:
-        return target
-    draft = Content.styled(printable(card.draft), "$draft" if coloured else "$quiet")
-    return Content.assemble(target, (_TOGETHER, "$quiet"), draft)
+def models_text(card: Card, *, coloured: bool, room: int | None = None) -> Content:
+    """Both models; in their two colours, or quiet.
+
+    Args:
+        card: The pair.
+        coloured: Whether in colours.
+        room: Cells there are; where both need more, the target's name is cut before its quantisation and the draft.
+    """
+    target, draft = printable(card.target), printable(card.draft)
+    rest = Content.assemble((_TOGETHER, "$quiet"), (draft, "$draft" if coloured else "$quiet")) if draft else Content()
+    name, space, quant = target.rpartition(" ")
+    for_name = room - rest.cell_length - Content(space + quant).cell_length if room is not None else 0
+    if for_name >= _FEWEST_NAME:
+        target = Content(name).truncate(for_name, ellipsis=True).plain + space + quant
+    return Content.styled(target, "$target" if coloured else "$quiet") + rest
 
 
 def state_text(card: Card, job: Job | None, *, full: bool) -> str:
@@ -165,6 +173,8 @@ def default_text(cards: Sequence[Card], name: str) -> str:
 
 def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
     yield Content(printable(card.title))
+    # What is asked stands out from what speaks for it.
+    asked = question or (job is not None and job.stage is Stage.ASKING)
     if question:
         yield Content.styled(printable(question), "bold")
     elif not card.set_up:
@@ -172,9 +182,11 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
     if job is not None:
         yield from _news(card, job)
     elif card.why and not card.set_up:
-        yield Content(printable(card.why))
+        yield Content.styled(printable(card.why), "$quiet" if asked else "")
+    if card.gain:
+        yield Content.styled(printable(card.gain), "$quiet" if asked else "")
     fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
-    if full and not card.here and len(fit) <= _REASON:
+    if (full and not card.here and len(fit) <= _REASON) or (card.reason and card.reason in question):
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
     licence = f"licence {card.licence}" if card.licence else ""

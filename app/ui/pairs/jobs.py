@@ -16,7 +16,8 @@ from app.catalog import Pair
 from app.errors import AppError, Interrupted
 from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
-from app.source import HubModel, ModelSource, parse_source
+from app.pairing.weight import with_size
+from app.source import parse_source
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class SetupJob(_Task):
     Args:
         pair: The pair.
         make_setup: Gives the steps.
-        ended: Called on the thread when the pair is set up.
+        changed: Called on the thread when more is known of the pair, and when it is set up.
         prepared: What `Setup.prepare` made of the pair, where that was done already.
         agreed: Whether models may be downloaded without asking.
     """
@@ -91,14 +92,14 @@ class SetupJob(_Task):
         self,
         pair: Pair,
         make_setup: MakeSetup,
-        ended: Callable[[], None],
+        changed: Callable[[], None],
         prepared: Prepared | None = None,
         *,
         agreed: bool = False,
     ) -> None:
         super().__init__(make_setup)
         self._pair = pair
-        self._ended = ended
+        self._changed = changed
         self.prepared = prepared
         self.agreed = agreed
         self.files: SetUp | None = None
@@ -118,6 +119,7 @@ class SetupJob(_Task):
         job = replace(self.job, warnings=prepared.check.warnings)
         if prepared.download_bytes and not prepared.check.problems and not self.agreed:
             self.prepared = prepared
+            self._changed()
             self._tell(replace(job, stage=Stage.ASKING, to_come=prepared.download_bytes, free=prepared.free_bytes))
             return
         self._tell(replace(job, stage=Stage.DOWNLOADING))
@@ -130,7 +132,7 @@ class SetupJob(_Task):
                     self._tell(replace(self.job, stage=Stage.TRYING))
                 case Ready(files, line, unkept):
                     self.files = files
-                    self._ended()
+                    self._changed()
                     note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
                     self.job = replace(self.job, stage=Stage.READY, line=line, note=note)
 
@@ -210,8 +212,3 @@ def sized(prepared: Prepared) -> Pair:
         target=with_size(prepared.pair.target, prepared.target.size),
         draft=with_size(draft, prepared.draft.size) if draft is not None and prepared.draft is not None else None,
     )
-
-
-def with_size(source: ModelSource, size: int) -> ModelSource:
-    """The source with the bytes that its files have; those of this machine tell it themselves."""
-    return replace(source, size=size) if isinstance(source, HubModel) else source

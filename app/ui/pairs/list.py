@@ -29,6 +29,7 @@ class PairList(VerticalScroll, can_focus=False):
         super().__init__()
         self._cards: dict[str, Card] = {}
         self._seen: Sequence[Card] | None = None
+        self._looking = False
         self._jobs: Mapping[str, Job] = {}
         self._lines: dict[str, PairLine] = {}
         self._sections: list[PairSection] = []
@@ -51,12 +52,16 @@ class PairList(VerticalScroll, can_focus=False):
         return self._chosen == ADD
 
     async def show(self, state: State) -> None:
-        """Show these pairs and how it stands with them; the chosen one stays so if it was chosen by the user."""
+        """Show these pairs and how it stands with them; the chosen one stays so.
+
+        Which pairs are the best to download depends on the machine. Until that is known they are left out: a line that
+        moves while somebody is about to press enter is worse than one that comes late.
+        """
         self._jobs = state.jobs
-        if state.cards is not self._seen:
-            self._seen = state.cards
-            in_order = sorted(state.cards, key=lambda card: not is_here(card))
-            await self._arrange({card.name: card for card in in_order})
+        if state.cards is not self._seen or self._looking != (not state.machine):
+            self._seen, self._looking = state.cards, not state.machine
+            shown = [card for card in state.cards if is_here(card) or not self._looking]
+            await self._arrange({card.name: card for card in sorted(shown, key=lambda card: not is_here(card))})
         self._draw()
 
     def ask(self, question: str) -> None:
@@ -71,14 +76,16 @@ class PairList(VerticalScroll, can_focus=False):
         self._choose(name)
 
     def filter(self, text: str) -> None:
-        """Show only the pairs in which every word occurs."""
+        """Show only the pairs in which every word occurs; the chosen one stays so where it is among them."""
         self._words = text.lower().split()
         for name, line in self._lines.items():
             line.display = self._matches(name)
         self._head()
-        self._moved = bool(self._words)
-        if self._chosen not in self._visible or not self._words:
+        if self._chosen not in self._visible or self.adds:
+            self._moved = False
             self._choose(next(iter(self._visible), ADD))
+        else:
+            self.call_after_refresh(self._bring_into_view)
 
     def move(self, by: int) -> None:
         """Choose the pair so many lines below."""
@@ -140,13 +147,19 @@ class PairList(VerticalScroll, can_focus=False):
         visible = self._visible
         if not visible:
             return  # the screen is going
-        self._choose(self._chosen if self._moved and self._chosen in visible else visible[0])
+        self._choose(self._chosen if self._stays(before) and self._chosen in visible else visible[0])
+
+    def _stays(self, before: Mapping[str, Card]) -> bool:
+        """Whether the chosen line is still meant: taken by the user, or a pair that is as near as it was."""
+        was, now = before.get(self._chosen or ADD), self.card
+        return self._moved or (was is not None and now is not None and is_here(now) >= is_here(was))
 
     def _head(self) -> None:
         """Say what is below only where there is something."""
         here = [is_here(self._cards[name]) for name in self._visible if name != ADD]
         for section in self._sections:
-            section.display = section.here in here
+            first = section.here or True not in here
+            section.show(below=section.here in here, looking=self._looking, first=first)
 
     def _choose(self, name: str | None) -> None:
         if name != self._chosen:
@@ -167,7 +180,8 @@ class PairList(VerticalScroll, can_focus=False):
             self._brought_to = self.scroll_y
 
     def _draw(self) -> None:
-        cards = self._cards.values()
+        # Of those too that are not shown yet, so that nothing moves to the right when they are.
+        cards = self._seen or ()
         columns = Columns(
             name=min(_LONGEST_NAME, max((len(card.name) for card in cards), default=0)),
             models=max((models_text(card, coloured=False).cell_length for card in cards), default=0),

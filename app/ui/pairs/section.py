@@ -12,6 +12,8 @@ from app.pairing.propose import Fit
 from app.sizes import gigabytes
 from app.ui.pairs.setups import Card, Job, Stage
 
+_LOOKING = "To download: seeing what this machine can run …"
+
 
 class PairSection(Static):
     """The line above pairs that are here, or above those that are not.
@@ -21,9 +23,21 @@ class PairSection(Static):
     """
 
     def __init__(self, here: bool) -> None:
-        super().__init__("On this machine" if here else "To download, the best for this machine first")
+        super().__init__()
         self.here = here
-        self.set_class(not here, "-to-come")
+
+    def show(self, *, below: bool, looking: bool, first: bool) -> None:
+        """Say what is below.
+
+        Args:
+            below: Whether there is anything.
+            looking: Whether nobody knows yet what there will be to download.
+            first: Whether nothing is above.
+        """
+        self.display = below or (looking and not self.here)
+        self.set_class(not first, "-below-others")
+        to_come = _LOOKING if looking else "To download, the best for this machine first"
+        self.update("On this machine" if self.here else to_come)
 
 
 def question(card: Card, job: Job | None) -> str:
@@ -40,7 +54,7 @@ def before_start(card: Card, job: Job | None) -> Iterator[Content]:
     """What enter would do with a pair that is not set up yet."""
     if job is not None and job.stage is Stage.ASKING:
         to_come, free = gigabytes(job.to_come), gigabytes(job.free)
-        yield Content.styled(f"{to_come} to download, {free} of disk free. Enter downloads it.", "bold")
+        yield Content.styled(f"Enter again downloads {to_come}; {free} of disk are free.", "bold")
     elif job is not None:
         return
     elif card.here:

@@ -5,54 +5,27 @@ Called from the screen's thread only; what takes time is in `app.ui.pairs.jobs`.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, PairError
-from app.pairing.propose import Fit, Proposal, Room, propose, weigh, why
+from app.pairing.gain import expected_gain
+from app.pairing.order import Standing, every_pair, in_order
+from app.pairing.propose import Proposal, propose, weigh, why
 from app.pairing.texts import pair_texts
-from app.pairing.weight import pair_bytes
-from app.registry import Registered, Registry, SetUp
+from app.pairing.weight import size_text, with_files
+from app.registry import Registered, SetUp
+from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
-from app.ui.pairs.jobs import Question, SetupJob, sized, with_size
+from app.ui.pairs.jobs import Question, SetupJob, sized
+from app.ui.pairs.lookout import Lookout, Surroundings
 from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
-    from app.pairing.setup import Prepared, Setup, Trial
-
-log = logging.getLogger("tandem.pairs")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the program knows and the screens must not import; all but `catalog` and `open_pair` run on other threads.
-
-    Attributes:
-        catalog: The known pairs; raises AppError if a file is wrong.
-        registry: Where pairs are remembered.
-        machine: The machine in one line, and its memory for models; called once. What the engine itself holds at
-            that time counts as free.
-        demo_file: Where the demo's target or draft is, made if missing.
-        demo_is_installed: Whether there is a demo.
-        open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
-        trial: Tries a pair after its download; None leaves that to the first chat with it.
-        is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
-    """
-
-    catalog: Callable[[], Sequence[Pair]]
-    registry: Registry
-    machine: Callable[[], tuple[str, Room]]
-    demo_file: Callable[[str], Path]
-    demo_is_installed: Callable[[], bool]
-    open_pair: Callable[[Pair, SetUp], Choice]
-    trial: Trial | None = None
-    is_cached: Callable[[HubModel], bool] = lambda _: False
+    from app.pairing.setup import Prepared, Setup
 
 
 class Pairs:
@@ -64,11 +37,9 @@ class Pairs:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._outside = surroundings
-        self._machine = ""
-        self._room: Room | None = None
-        self._has_demo = True
-        self._cached: frozenset[HubModel] = frozenset()
-        self._looker: threading.Thread | None = None
+        self._lookout = Lookout(surroundings, self._on_change)
+        self._known = self._lookout.found
+        """Of what was found that which the cards were made of."""
         self._stale = True
         self._cards: tuple[Card, ...] = ()
         self._trouble: AppError | None = None
@@ -82,18 +53,17 @@ class Pairs:
     # How it is
 
     def begin(self) -> None:
-        if self._looker is None:
-            self._looker = threading.Thread(target=self._look_around, name="machine", daemon=True)
-            self._looker.start()
+        sources = (source for pair in self._pairs.values() for source in pair.sources)
+        self._lookout.begin(frozenset(source for source in sources if isinstance(source, HubModel)))
 
     def look(self) -> State:
         # Asked before anything is read: what ends in between is then seen at the next look.
-        busy = self._is_looking or self._is_asking or any(one.job.running for one in self._jobs.values())
+        busy = self._lookout.is_looking or self._is_asking or any(one.job.running for one in self._jobs.values())
         if self._stale:
             self._stale = False
             self._read()
         return State(
-            machine=self._machine,
+            machine=self._known.machine,
             cards=self._cards,
             jobs={name: one.job for name, one in self._jobs.items()},
             inquiry=self._question.inquiry if self._question is not None else None,
@@ -124,7 +94,7 @@ class Pairs:
 
     def ask(self, target: str, draft: str) -> None:
         self.drop()
-        self._question = Question(target, draft, self._make_setup, self._room)
+        self._question = Question(target, draft, self._make_setup, self._known.room)
         self._question.begin()
 
     def drop(self) -> None:
@@ -166,28 +136,8 @@ class Pairs:
     # Behind it
 
     @property
-    def _is_looking(self) -> bool:
-        return self._looker is not None and self._looker.is_alive()
-
-    @property
     def _is_asking(self) -> bool:
         return self._question is not None and self._question.inquiry.running
-
-    def _look_around(self) -> None:
-        """On a thread of its own."""
-        try:
-            self._machine, self._room = self._outside.machine()
-            self._has_demo = self._outside.demo_is_installed()
-            self._cached = frozenset(source for source in self._on_hub if self._outside.is_cached(source))
-        except Exception as error:
-            log.exception("the machine could not be read")
-            self._machine = error.message if isinstance(error, AppError) else "what it has could not be read"
-        self._stale = True
-
-    @property
-    def _on_hub(self) -> set[HubModel]:
-        """The models of the catalogue that come from the hub."""
-        return {one for pair in self._pairs.copy().values() for one in pair.sources if isinstance(one, HubModel)}
 
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
@@ -199,11 +149,11 @@ class Pairs:
         if before is not None:
             before.cancel()
             self._old.append(before)
-        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_ready, prepared, agreed=agreed)
+        self._jobs[pair.name] = SetupJob(pair, self._make_setup, self._on_change, prepared, agreed=agreed)
         self._jobs[pair.name].begin()
 
-    def _on_ready(self) -> None:
-        """On the thread of a set-up."""
+    def _on_change(self) -> None:
+        """On another thread: what the cards are made of has changed."""
         self._stale = True
 
     def _files(self, name: str) -> SetUp | None:
@@ -218,49 +168,41 @@ class Pairs:
     def _read(self) -> None:
         """Read the catalogue and what was set up, and put the cards in order."""
         self._trouble = None
+        self._known = self._lookout.found
         known: dict[str, Pair] = {}
         try:
             self._registered = self._outside.registry.read()
             known = {pair.name: pair for pair in self._outside.catalog()}
         except AppError as error:
             self._trouble = error
-        known = {name: one.pair for name, one in self._registered.pairs.items()} | known
+        known = every_pair(known, self._registered)
         self._pairs = {name: one.pair for name, one in self._added.items()} | known
-        proposals = {name: self._weigh(name) for name in self._pairs}
-        proposed = propose(list(self._pairs.values()), self._room) if self._room else []
-        best = [proposal.pair.name for proposal in proposed]
-        cards = [self._card(name, proposals[name], why(proposed) if [name] == best[:1] else "") for name in self._pairs]
-        self._cards = tuple(sorted(cards, key=lambda card: self._rank(card, best)))
+        proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []
+        standings = [self._standing(name) for name in self._pairs]
+        self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
+
+    def _standing(self, name: str) -> Standing:
+        pair, files = self._pairs[name], self._files(name)
+        return Standing(
+            pair,
+            self._weigh(name),
+            set_up=files is not None,
+            here=files is not None or all(map(self._is_here, pair.sources)),
+            is_default=name == self._registered.default,
+            is_new=name in self._added,
+        )
 
     def _weigh(self, name: str) -> Proposal | None:
         pair, files = self._pairs[name], self._files(name)
         if name in self._added:
             pair = sized(self._added[name])
         elif files is not None:
-            draft = (
-                with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
-            )
-            pair = replace(pair, target=with_size(pair.target, files.target.size), draft=draft)
-        return weigh(pair, self._room) if self._room is not None else None
+            pair = with_files(pair, files)
+        return weigh(pair, self._known.room) if self._known.room is not None else None
 
-    def _rank(self, card: Card, best: Sequence[str]) -> tuple[int, int, int]:
-        """What can be opened, what is here, what was added or is proposed, what fits, what does not."""
-        memory = self._pairs[card.name].memory_gb
-        how = 2 * card.slow + (card.fit is Fit.TIGHT), -memory
-        if card.set_up:
-            return 0, not card.is_default, 0
-        if card.here:
-            return 1 + (card.fit is Fit.TOO_BIG), *how
-        if card.name in self._added:
-            return 3, 0, 0
-        if card.name in best:
-            return 4, best.index(card.name), 0
-        if card.fit in (Fit.FITS, Fit.TIGHT):
-            return 5, *how
-        return 6, memory, 0
-
-    def _card(self, name: str, proposal: Proposal | None, praise: str) -> Card:
-        pair, files = self._pairs[name], self._files(name)
+    def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
+        pair, proposal, name = one.pair, one.proposal, one.pair.name
+        files = self._files(name)
         target, draft = pair_texts(pair, files)
         return Card(
             name=name,
@@ -272,13 +214,14 @@ class Pairs:
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
-            why=praise,
+            why=why(proposed) if proposed and proposed[0].pair.name == name else "",
+            gain=expected_gain(pair, self._known.room, self._known.seen),
             good_at=pair.good_at,
             licence=pair.licence,
             tested_with=pair.tested_with,
-            here=files is not None or all(map(self._is_here, pair.sources)),
-            set_up=files is not None,
-            is_default=name == self._registered.default,
+            here=one.here,
+            set_up=one.set_up,
+            is_default=one.is_default,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
@@ -286,20 +229,22 @@ class Pairs:
             case LocalModel(path):
                 return path.is_file()
             case DemoModel():
-                return self._has_demo
+                return self._known.has_demo
             case HubModel():
-                return source in self._cached
+                return source in self._known.cached
 
-    def _size(self, pair: Pair, files: SetUp | None) -> int | None:
-        if files is None and pair.name in self._added:
-            return sum(model.size for _, model in self._added[pair.name].models)
-        return pair_bytes(pair, files)
+    def _size(self, pair: Pair, files: SetUp | None) -> str:
+        job = self._jobs.get(pair.name)
+        prepared = self._added.get(pair.name) or (job.prepared if job is not None else None)
+        if files is None and prepared is not None:
+            return gigabytes(sum(model.size for _, model in prepared.models))
+        return size_text(pair, files)
 
     def _to_come(self, pair: Pair) -> int | None:
         """Bytes that would be downloaded, as far as the catalogue knows."""
         if pair.name in self._added:
             return self._added[pair.name].download_bytes
-        missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._cached]
+        missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
         return sum(size for size in missing if size is not None) if None not in missing else None
 
 

@@ -104,11 +104,12 @@ class Card:
         title: One line about it.
         target: Name and quantisation of the target.
         draft: What tells the draft from it; "" without one.
-        size: Bytes of both; None where not known.
+        size: Of both models, as far as it is known.
         fit: Whether it fits; None while the machine is being looked at.
         reason: Why, as a short clause.
         slow: Whether it would answer more slowly than people read.
         why: Why it is proposed before all others, as a sentence; "" if it is not.
+        gain: What drafting is to be expected to gain with it, as a sentence; "" where nothing is known.
         good_at: What to take it for.
         licence: Identifier.
         tested_with: Figures that others have published.
@@ -122,11 +123,12 @@ class Card:
     title: str
     target: str
     draft: str = ""
-    size: int | None = None
+    size: str = ""
     fit: Fit | None = None
     reason: str = ""
     slow: bool = False
     why: str = ""
+    gain: str = ""
     good_at: str = ""
     licence: str = ""
     tested_with: str = ""

@@ -23,7 +23,7 @@ from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.settings import SettingsScreen
 from app.ui.screens.setup import SetupScreen
 from app.ui.settings.inputs import SettingFilter
-from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
+from app.ui.widgets.filter_input import PairFilter, QuietInput, SearchInput
 
 
 def places() -> Places:
@@ -35,7 +35,7 @@ def places() -> Places:
         (ChatScreen, Sidebar, ConversationPicker, TitleInput),
         (CompareScreen,),
         (KeyListScreen,),
-        (SetupScreen, FilterInput),
+        (SetupScreen, PairFilter),
         (ConversationsScreen, SearchInput),
         (AddPairScreen, QuietInput),
         (SettingsScreen, SettingFilter),

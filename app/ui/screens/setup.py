@@ -26,7 +26,7 @@ from app.ui.pairs.section import question
 from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
-from app.ui.widgets.filter_input import FilterInput
+from app.ui.widgets.filter_input import FilterInput, PairFilter
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -43,17 +43,18 @@ class SetupScreen(Overlay[Choice | None]):
         can_leave: Whether there is a chat to go back to.
     """
 
-    AUTO_FOCUS = "FilterInput"
+    BINDING_GROUP_TITLE = "Pairs"
+    AUTO_FOCUS = "PairFilter"
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Back to the chat"),
-        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop it; what came stays", priority=True),
-        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open with this pair", priority=True),
-        Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository", priority=True),
+        Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
+        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop its download", priority=True),
+        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Always open with it", priority=True),
+        Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository or file", priority=True),
     ]
 
     machine = query_one("#machine", Static)
-    filter_input = query_one(FilterInput)
+    filter_input = query_one(PairFilter)
     pairs = query_one(PairList)
     bars = query_one(DownloadBars)
     hint = query_one(Hint)
@@ -73,7 +74,7 @@ class SetupScreen(Overlay[Choice | None]):
         yield Static(id="machine")
         with Horizontal(id="search"):
             yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", classes="mark")
-            yield FilterInput("type to filter")
+            yield PairFilter("type to filter")
         yield PairList()
         yield DownloadBars()
         yield Hint()
@@ -99,13 +100,17 @@ class SetupScreen(Overlay[Choice | None]):
         steps = {"up": -1, "down": 1, "pageup": -_PAGE, "pagedown": _PAGE}
         if event.key in steps:
             self.pairs.move(steps[event.key])
+        elif event.key == "escape":
+            self._go_back()
         else:
             self._take()
 
     @on(PairList.Taken)
     def _take(self) -> None:
         card, job = self.pairs.card, self._job
-        if card is None:
+        if card is None and self.filter_input.value and not self._state.machine:
+            self.hint.say("This machine is still being looked at; what it can run is listed in a moment.")
+        elif card is None:
             self.action_add()
         elif card.set_up:
             self._open(card.name)
@@ -126,9 +131,16 @@ class SetupScreen(Overlay[Choice | None]):
         self.refresh_bindings()
 
     def action_leave(self) -> None:
+        # What was typed before it comes first.
+        self.filter_input.action_tell("escape")
+
+    def _go_back(self) -> None:
+        """Take back what was done last: the question, the filter, coming here."""
         if self._asked is not None:
             self._asked = None
             self.pairs.ask("")
+        elif self.filter_input.value:
+            self.filter_input.value = ""
         elif self._can_leave:
             self.dismiss(None)
         else:

@@ -39,7 +39,6 @@ class FilterInput(QuietInput):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "tell('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
         Binding("up", "tell('up')", show=False),
         Binding("down", "tell('down')", show=False),
         Binding("pageup", "tell('pageup')", show=False),
@@ -66,6 +65,16 @@ class FilterInput(QuietInput):
     @on(_InLine)
     def _tell(self, event: _InLine) -> None:
         self.post_message(self.Pressed(event.key))
+
+
+class PairFilter(FilterInput):
+    """The same, for pairs."""
+
+    BINDING_GROUP_TITLE = "Pairs"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "tell('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
+    ]
 
 
 class SearchInput(FilterInput):

@@ -1,0 +1,79 @@
+"""What answers on this machine have shown of the pairs that are set up; imports what loads models."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from app import memory_store
+from app.cli.doctor_pair import of_memory
+from app.cli.known_pairs import registry
+from app.cli.loading import wanted_params, with_threads
+from app.cli.options import open_settings, options_of
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
+from app.engine.tuning.memory import Memory
+from app.errors import AppError
+from app.fitting.device_rooms import memory_rooms
+from app.fitting.weighing import weighed
+from app.hardware.device_room import DeviceRoom
+from app.llama.identity import memory_file
+from app.pairing.gain import Seen
+from app.pairing.texts import quantisation
+from app.registry import SetUp
+from app.source import LocalModel
+
+_ENOUGH = 128
+"""Judged tokens after which `Memory.gain` has nearly forgotten what it began with."""
+_TYPICAL_DRAFT = 0.5
+"""Of a plain token's time; a draft that costs more tells of itself, not of the target's weights."""
+_MOST = 0.99
+log = logging.getLogger("tandem.memory")
+
+
+def seen_here() -> dict[str, Seen]:
+    """What is remembered of every pair with a draft model, by its name, placed as it would be now."""
+    found: dict[str, Seen] = {}
+    try:
+        rooms, pairs = memory_rooms(), registry().read().pairs
+    except AppError as error:
+        log.warning("what was measured of pairs cannot be read: %s", error)
+        return found
+    for name, files in pairs.items():
+        try:
+            memory = _memory(files, rooms) if files.draft is not None and files.is_here else None
+        except (AppError, OSError) as error:
+            log.warning("what was measured of %s cannot be read: %s", name, error)
+            continue
+        if memory is not None:
+            found[name] = seen_of(memory, quantisation(LocalModel(files.target.path)))
+    return found
+
+
+def _memory(files: SetUp, rooms: tuple[DeviceRoom, ...]) -> Memory | None:
+    options = options_of(open_settings({}, files.pair).resolved(), files.pair, files)
+    if options.pair.draft is None:
+        return None  # the settings turn drafting off
+    params = wanted_params(options)
+    if options.tuned_threads:
+        params = with_threads(params)
+    if len(rooms) > 1:
+        params = weighed(params, (files.pair.target, files.pair.draft), rooms, certain=math.inf).params
+    file = memory_file(params)
+    return memory_store.load(file) if file is not None else None
+
+
+def seen_of(memory: Memory, quant: str) -> Seen:
+    """What a memory tells of the draft model.
+
+    Args:
+        memory: Of a pair with a draft model.
+        quant: Of the target's weights.
+    """
+    measured = of_memory(memory, with_draft=True)
+    can_pay = measured.best_speed(PLAUSIBLE_ACCEPTANCE, measured.draft_ns) > WORTHWHILE
+    return Seen(
+        quant=quant,
+        is_off=not (memory.trial.on and can_pay),
+        speedup=1 / (1 - min(memory.gain, _MOST)) if measured.judged >= _ENOUGH else None,
+        is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
+    )

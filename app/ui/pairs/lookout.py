@@ -1,0 +1,125 @@
+"""What the pairs are held against: the machine, the files that are here, what answers have shown; all found beside the
+screen."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.catalog import Pair
+from app.errors import AppError
+from app.pairing.gain import Seen
+from app.pairing.propose import Room
+from app.registry import Registry, SetUp
+from app.source import HubModel
+from app.ui.pairs.setups import Choice
+
+if TYPE_CHECKING:
+    from app.pairing.setup import Trial
+
+log = logging.getLogger("tandem.pairs")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the program knows and the screens must not import; all but `catalog` and `open_pair` run on other threads.
+
+    Attributes:
+        catalog: The known pairs; raises AppError if a file is wrong.
+        registry: Where pairs are remembered.
+        machine: The machine in one line, and its memory for models; called once. What the engine itself holds at
+            that time counts as free.
+        demo_file: Where the demo's target or draft is, made if missing.
+        demo_is_installed: Whether there is a demo.
+        open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
+        trial: Tries a pair after its download; None leaves that to the first chat with it.
+        is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
+        seen: What answers on this machine have shown of pairs, by their names.
+    """
+
+    catalog: Callable[[], Sequence[Pair]]
+    registry: Registry
+    machine: Callable[[], tuple[str, Room]]
+    demo_file: Callable[[str], Path]
+    demo_is_installed: Callable[[], bool]
+    open_pair: Callable[[Pair, SetUp], Choice]
+    trial: Trial | None = None
+    is_cached: Callable[[HubModel], bool] = lambda _: False
+    seen: Callable[[], Mapping[str, Seen]] = dict
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, at one moment.
+
+    Attributes:
+        machine: The machine in one line; "" before it was looked at.
+        room: Its memory; None where that is not known.
+        has_demo: Whether there is a demo.
+        cached: Models of the hub that are here.
+        seen: What answers have shown of pairs, by their names.
+    """
+
+    machine: str = ""
+    room: Room | None = None
+    has_demo: bool = True
+    cached: frozenset[HubModel] = frozenset()
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+
+class Lookout:
+    """Looks on a thread of its own, which only ever replaces one frozen value.
+
+    Args:
+        surroundings: What can be asked.
+        changed: Called on that thread when something else was found.
+    """
+
+    def __init__(self, surroundings: Surroundings, changed: Callable[[], None]) -> None:
+        self._outside = surroundings
+        self._changed = changed
+        self._thread: threading.Thread | None = None
+        self.found = Found()
+
+    @property
+    def is_looking(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, sources: frozenset[HubModel]) -> None:
+        """Look, if nobody does. The machine stays what it was at first; answers show more of a pair each time.
+
+        Args:
+            sources: Models that may be here already.
+        """
+        if not self.is_looking:
+            work = self._look_again if self._thread else lambda: self._look_around(sources)
+            self._thread = threading.Thread(target=work, name="machine", daemon=True)
+            self._thread.start()
+
+    def _look_around(self, sources: frozenset[HubModel]) -> None:
+        try:
+            machine, room = self._outside.machine()
+            cached = frozenset(source for source in sources if self._outside.is_cached(source))
+            found = Found(machine, room, self._outside.demo_is_installed(), cached)
+        except Exception as error:
+            log.exception("the machine could not be read")
+            found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
+        self.found = replace(found, seen=self._seen())
+        self._changed()
+
+    def _look_again(self) -> None:
+        seen = self._seen()
+        if seen != self.found.seen:
+            self.found = replace(self.found, seen=seen)
+            self._changed()
+
+    def _seen(self) -> Mapping[str, Seen]:
+        try:
+            return self._outside.seen()
+        except Exception:
+            log.exception("what was measured of pairs could not be read")
+            return self.found.seen

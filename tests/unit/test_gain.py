@@ -1,0 +1,99 @@
+"""What is said of drafting before a pair is downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.catalog import Pair
+from app.cli.measured_pairs import seen_of
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.guard import Trial
+from app.engine.tuning.memory import Memory
+from app.pairing.gain import Seen, expected_gain, weights_kind
+from app.pairing.propose import Room
+from app.sizes import GB
+from app.source import DemoModel, HubModel
+
+PROCESSOR, CARD = Room(16 * GB), Room(16 * GB, "a card")
+LITTLE = "Drafting usually gains little with Q4 weights on a processor; look-up still speeds up repeated text."
+
+
+def pair(quant: str, name: str = "mine") -> Pair:
+    return Pair(name, "Mine", HubModel("a/big-GGUF", quant=quant), HubModel("a/small-GGUF", quant="Q8_0"))
+
+
+@pytest.mark.parametrize("quant", ["Q4_0", "Q4_K_M", "Q4_K_S", "UD-Q4_K_XL", "q4_k_m"])
+def test_where_it_was_measured_that_drafts_lose_that_is_said_for_processors(quant: str) -> None:
+    assert expected_gain(pair(quant), PROCESSOR, {}) == LITTLE
+    assert expected_gain(pair(quant), CARD, {}) == ""
+    assert expected_gain(pair(quant), None, {}) == ""
+
+
+@pytest.mark.parametrize("quant", ["Q8_0", "Q6_K", "IQ4_XS", "IQ3_XXS", "Q3_K_M", "F16", "Q4_1", ""])
+def test_of_what_nobody_measured_nothing_is_said(quant: str) -> None:
+    assert expected_gain(pair(quant), PROCESSOR, {}) == ""
+
+
+def test_the_quantisation_is_found_in_the_files_name_and_of_other_weights_a_published_figure_is_told() -> None:
+    by_file = replace(pair(""), target=HubModel("a/big-GGUF", file="big-q4_k_m.gguf"))
+
+    assert expected_gain(by_file, PROCESSOR, {}) == LITTLE
+    assert "1.5x to 1.75x with BF16 weights on a processor of two cores" in expected_gain(pair("BF16"), PROCESSOR, {})
+
+
+def test_without_a_draft_model_and_of_the_demo_nothing_is_said() -> None:
+    assert expected_gain(replace(pair("Q4_0"), draft=None), PROCESSOR, {}) == ""
+    demo = Pair("demo", "Demo", DemoModel("target"), DemoModel("draft"))
+    assert expected_gain(demo, PROCESSOR, {}) == ""
+
+
+def test_what_this_machine_has_measured_of_the_very_pair_counts_first_and_everywhere() -> None:
+    seen = {"other": Seen("Q4_K_M", is_off=False, speedup=3.0), "mine": Seen("Q4_K_M", is_off=False, speedup=1.64)}
+
+    assert expected_gain(pair("Q4_K_M"), CARD, seen) == "Measured here: lately 1.6x where its draft model drafted."
+    seen["mine"] = replace(seen["mine"], speedup=1.02)
+    assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == "Measured here: its draft model brings next to nothing."
+    seen["mine"] = replace(seen["mine"], is_off=True)
+    assert "costs more than it brings, so it is off" in expected_gain(pair("Q4_K_M"), PROCESSOR, seen)
+
+
+def test_then_another_pair_with_such_weights_tells_if_it_is_like_others() -> None:
+    seen = {"tried": Seen("Q4_K_S", is_off=False, speedup=1.31)}
+
+    told = "Measured here with tried, whose target is Q4_K too: lately 1.3x where its draft model drafted."
+    assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == told
+    assert expected_gain(pair("Q4_K_M"), CARD, seen) == ""
+    assert expected_gain(pair("Q4_0"), PROCESSOR, seen) == LITTLE
+    for useless in (replace(seen["tried"], is_typical=False), replace(seen["tried"], speedup=None)):
+        assert expected_gain(pair("Q4_K_M"), PROCESSOR, {"tried": useless}) == LITTLE
+
+
+def test_a_pair_of_which_too_little_is_known_yet_is_spoken_of_like_others() -> None:
+    assert expected_gain(pair("Q4_0"), PROCESSOR, {"mine": Seen("Q4_0", is_off=False, speedup=None)}) == LITTLE
+
+
+def test_kinds_of_weights() -> None:
+    kinds = {"Q4_K_M": "Q4_K", "UD-Q3_K_XL": "Q3_K", "IQ3_XXS": "IQ3", "Q8_0": "Q8_0", "BF16": "BF16", "F16": "F16"}
+    assert {quant: weights_kind(quant) for quant in kinds} == kinds
+    assert weights_kind("MXFP4") == ""
+
+
+def memory(*, judged: int = 0, gain: float = 0.2, draft_ns: float = 1.0, on: bool = True, dear: bool = False) -> Memory:
+    rows = {1: 10.0, 2: 20.0, 64: 640.0} if dear else {1: 10.0, 2: 10.5, 64: 30.0}
+    found = Memory(CostModel(CostProfile(rows, draft_ns=draft_ns)), gain=gain, trial=Trial(on=on))
+    found.model.counts[0][0] = [judged / 2, float(judged)]
+    return found
+
+
+def test_a_memory_tells_what_drafting_brought_when_enough_was_drafted() -> None:
+    assert seen_of(memory(), "Q4_0") == Seen("Q4_0", is_off=False, speedup=None)
+    assert seen_of(memory(judged=500, gain=0.375), "Q4_0").speedup == pytest.approx(1.6)
+    assert seen_of(memory(judged=500, gain=1.0), "Q4_0").speedup == pytest.approx(100)
+
+
+def test_a_memory_tells_that_drafting_is_off_and_why_others_are_not_judged_by_it() -> None:
+    assert seen_of(memory(on=False), "Q4_0").is_off
+    assert seen_of(memory(dear=True), "Q4_0").is_off
+    assert not seen_of(memory(draft_ns=9.0), "Q4_0").is_typical
