@@ -20,6 +20,7 @@ from app.llama.identity import memory_file
 from app.pairing.gain import Seen
 from app.pairing.texts import quantisation
 from app.registry import SetUp
+from app.settings.model_file import Recommended
 from app.source import LocalModel
 
 _ENOUGH = 128
@@ -50,7 +51,8 @@ def seen_here() -> dict[str, Seen]:
 
 
 def _memory(files: SetUp, rooms: tuple[DeviceRoom, ...]) -> Memory | None:
-    options = options_of(open_settings({}, files.pair).resolved(), files.pair, files)
+    model = Recommended()  # what it recommends is about sampling, which costs nothing here
+    options = options_of(open_settings({}, files.pair, model).resolved(), files.pair, files, model)
     if options.pair.draft is None:
         return None  # the settings turn drafting off
     params = wanted_params(options)

@@ -16,7 +16,7 @@ from app.ui.pairs.downloads import line_text
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
 from app.ui.screens.setup import SetupScreen
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, GENERAL, MACHINE, SMALL, FakePairs
+from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, GENERAL, HUGE, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")

@@ -26,6 +26,7 @@ from app.ui.pairs.section import question
 from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
+from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput, PairFilter
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -73,7 +74,7 @@ class SetupScreen(Overlay[Choice | None]):
         yield HeaderLine("Choose a pair of models")
         yield Static(id="machine")
         with Horizontal(id="search"):
-            yield Static("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}", classes="mark")
+            yield Static(MARK, classes="mark")
             yield PairFilter("type to filter")
         yield PairList()
         yield DownloadBars()
@@ -97,9 +98,8 @@ class SetupScreen(Overlay[Choice | None]):
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
-        steps = {"up": -1, "down": 1, "pageup": -_PAGE, "pagedown": _PAGE}
-        if event.key in steps:
-            self.pairs.move(steps[event.key])
+        if by := event.lines(_PAGE):
+            self.pairs.move(by)
         elif event.key == "escape":
             self._go_back()
         else:
