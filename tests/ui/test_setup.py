@@ -97,7 +97,7 @@ async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_a
         window.pairs.state = replace(window.pairs.state, machine="An abacus")
         await window.until(lambda: window.chosen == "coder-32b")
         window.pairs.state = replace(window.pairs.state, cards=(SMALL, CODER))
-        await window.until(lambda: window.text.index("llama-8b") < window.text.index("coder-32b"))
+        await window.until(lambda: 0 <= window.text.find("llama-8b") < window.text.find("coder-32b"))
         assert window.chosen == "coder-32b"
 
 
