@@ -191,6 +191,14 @@ def test_a_switch_between_two_answers_says_nothing_of_the_last_one() -> None:
     assert SWITCHED_OFF not in shown(readouts), "it was never on"
 
 
+def test_no_more_of_the_context_is_taken_than_there_is() -> None:
+    readouts = Readouts()
+    readouts.ready(512)
+    readouts.follow(StepCompleted(1, (), replace(STATS, cache_n=0, prompt_n=500, predicted_n=13)))
+
+    assert readouts.used == 512
+
+
 @pytest.mark.parametrize("forget", [Readouts.reading_models, lambda readouts: readouts.ready(8192)])
 def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
     readouts = Readouts()

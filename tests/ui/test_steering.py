@@ -369,6 +369,15 @@ async def test_more_of_an_answer_that_is_stopped_at_once_changes_nothing(file: P
         await chat.shows("The last answer is at its end.")
 
 
+async def test_where_nothing_was_answered_nothing_is_gone_on_with(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("count")
+        chat.engine.fails(AppError("It broke."))
+        await chat.ready()
+        await press(chat, "ctrl+g")
+        await chat.shows("There is no answer to go on with.")
+
+
 async def test_an_answer_with_replies_is_not_gone_on_with(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")

@@ -133,7 +133,8 @@ class Steering:
         if speech is None:
             speech = messages.speeches[-1] if messages.speeches else None
         if speech is None or not speech.can_go_on:
-            self._screen.hint.say("The last answer is at its end.")
+            is_said = isinstance(speech, AnswerMessage) and speech.text.strip()
+            self._screen.hint.say("The last answer is at its end." if is_said else "There is no answer to go on with.")
             return
         node = self._node(speech)
         if node is None or not self._is_free(needs_model=True):

@@ -145,7 +145,9 @@ class Readouts:
         self._drafted = self._drafted or drafting is not None or stats.draft_n > 0
         if drafting is None or self._switched_off:
             self._switched_off = self._drafted and not self.is_drafting
-        self.used = stats.cache_n + stats.prompt_n + stats.predicted_n
+        used = stats.cache_n + stats.prompt_n + stats.predicted_n
+        # Where the context is full, the last token was chosen but has no place in it.
+        self.used = min(used, self.n_ctx) if self.n_ctx else used
         self._waits = live and not self.doing
         self.doing, self.share = "", None
         if self._waits:
