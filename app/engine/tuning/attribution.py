@@ -17,14 +17,16 @@ CONTEXT_WIDTHS = (1, 8, MAX_DRAFT)
 other devices read the cache once for all rows, and both have other kernels for wide batches."""
 
 _NOISE = 0.06
-"""Standard deviation of a batch's time, as a share of it. Here and below: of this machine's recorded rounds."""
+"""Standard deviation that a batch's time is taken to have, as a share of it; chosen, like `_WANDER` and `_UNSEEN`, not
+measured."""
 SURPRISING = math.log(1.25)
 """A surprise that is more than noise."""
 _WANDER = 0.0134
 """By how much the speed wanders from one batch to the next, as a share of it. With `_NOISE`, a fifth of a surprise
 behind an empty cache becomes speed."""
 _UNSEEN = 0.19
-"""A width seen n times is known to within this share over the root of n; that says more about it than about all."""
+"""A width seen n times is taken to be known to within this share over the root of n: a surprise at one that was hardly
+seen says more about it than about the machine."""
 _COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
 """What a cached token may cost, in single rows of an empty cache: for all rows together, for each of them, and by which
 share a width may differ from that. A model of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5
