@@ -1,8 +1,8 @@
-"""What a surprising time is put down to: the machine's speed, or what the context costs.
+"""What a surprising time is put down to: the machine's speed, its steepness, or what the context costs.
 
-The two look alike in any one batch. They are told apart as a Kalman filter does it, by what else is known of each: the
-speed wanders, so only its last moments count, and it moves every width alike; what a cached token costs stays as it
-is, and weighs more the longer the context and the wider the batch.
+They look alike in any one batch. They are told apart as a Kalman filter does it, by what else is known of each: the
+speed wanders, so only its last moments count, and it moves every width alike; the steepness moves all but the single
+row; what a cached token costs stays as it is, and weighs more the longer the context and the wider the batch.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ behind an empty cache becomes speed."""
 _UNSEEN = 0.19
 """A width seen n times is taken to be known to within this share over the root of n: a surprise at one that was hardly
 seen says more about it than about the machine."""
+_STEEPNESS = 0.25
+_STEEPNESS_WANDER = 0.02
+"""By how much the cost of further rows may differ from what was measured, as a share of it, and wander from one batch
+to the next. Ten measurements of one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row
+waits for memory and further ones for computing, and neighbours take now more of the one, now of the other. The wander
+was chosen, like the others."""
 _COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
 """What a cached token may cost, in single rows of an empty cache: for all rows together, for each of them, and by which
 share a width may differ from that. A model of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5
@@ -36,6 +42,8 @@ _GUESS = 1e-4
 time to find out, a processor computes."""
 _SURE = 0.3
 _LEAST = 1e-6
+_SPEED, _STEEP, _FIRST_CELL = 0, 1, 2
+_NARROW_CELL = _FIRST_CELL + 1
 
 
 def guess(plain_ns: float) -> list[float]:
@@ -56,42 +64,50 @@ class Attribution:
         if cells is not None:
             common = _SURE * max(_LEAST, cells[0] / plain_ns)
             per_row = _SURE * max(_LEAST, cells[1] / plain_ns / CONTEXT_WIDTHS[1])
-        size = 1 + len(CONTEXT_WIDTHS)
+        size = _FIRST_CELL + len(CONTEXT_WIDTHS)
         self._covariance = [[0.0] * size for _ in range(size)]
-        self._covariance[0][0] = _settled()
-        for i, wide in enumerate(CONTEXT_WIDTHS, start=1):
-            for j, other in enumerate(CONTEXT_WIDTHS, start=1):
+        self._covariance[_SPEED][_SPEED] = _settled()
+        self._covariance[_STEEP][_STEEP] = _STEEPNESS**2
+        for i, wide in enumerate(CONTEXT_WIDTHS, start=_FIRST_CELL):
+            for j, other in enumerate(CONTEXT_WIDTHS, start=_FIRST_CELL):
                 own = (_OWN * per_row * wide) ** 2 if i == j else 0.0
                 self._covariance[i][j] = (common**2 + per_row**2 * wide * other + own) * plain_ns**2
-        self._at_first = self._covariance[2][2]
+        self._at_first = self._covariance[_NARROW_CELL][_NARROW_CELL]
         self._was_known = cells is not None
 
     @property
     def knows_context(self) -> bool:
         """Whether what was seen says what a cached token costs, or what was known before does."""
-        return self._was_known or self._covariance[2][2] < _SURE**2 * self._at_first
+        return self._was_known or self._covariance[_NARROW_CELL][_NARROW_CELL] < _SURE**2 * self._at_first
 
     def doubt_speed(self, surprise: float) -> None:
-        """The speed may have changed by as much as a surprise, all at once."""
-        self._covariance[0][0] += surprise**2
+        """The speed may have changed by as much as a surprise, all at once, and not for all widths alike."""
+        self._covariance[_SPEED][_SPEED] += surprise**2
+        self._doubt_steepness(surprise**2)
 
-    def gains(self, surprise: float, cached: Sequence[float], n_seen: int | None) -> list[float]:
+    def _doubt_steepness(self, variance: float) -> None:
+        row = self._covariance[_STEEP]
+        row[_STEEP] = max(row[_STEEP], min(_STEEPNESS**2, row[_STEEP] + variance))
+
+    def gains(self, surprise: float, further: float, cached: Sequence[float], n_seen: int | None) -> list[float]:
         """Which part of a surprise each unknown takes.
 
         Args:
             surprise: The logarithm of measured over expected time. A large one may be a disturbance: it counts as a
                 less exact measurement.
+            further: The share of this batch's time that rows beyond the first take.
             cached: By how much one nanosecond more a cached token, at each of `CONTEXT_WIDTHS`, lengthens this batch,
                 as a share of its time.
             n_seen: How often this width was seen before, or None for one whose cost is not in doubt.
 
         Returns:
-            What it adds to the logarithm of the speed factor and to the nanoseconds at each of `CONTEXT_WIDTHS`, as
-            factors of the surprise.
+            What it adds to the logarithms of the speed factor and of the steepness, and to the nanoseconds at each of
+            `CONTEXT_WIDTHS`, as factors of the surprise.
         """
         covariance = self._covariance
-        covariance[0][0] += _WANDER**2
-        slopes = (1.0, *cached)
+        covariance[_SPEED][_SPEED] += _WANDER**2
+        self._doubt_steepness(_STEEPNESS_WANDER**2)
+        slopes = (1.0, further, *cached)
         moved = [sum(c * slope for c, slope in zip(row, slopes, strict=True)) for row in covariance]
         noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))
         doubt = max(1.0, abs(surprise) / SURPRISING)

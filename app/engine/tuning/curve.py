@@ -3,10 +3,11 @@
 The cost of a batch of m rows is a staircase, not a line: kernels work in groups, so four rows can cost less than
 three, and nothing here assumes otherwise. Model (all in nanoseconds, L tokens in the cache):
 
-    T(m; L) = scale * (rows[m] + L * cells[m]) + switch  if the width differs from the last one
+    T(m; L) = scale * (rows[1] + steepness * (rows[m] - rows[1]) + L * cells[m])
+              + switch  if the width differs from the last one
 
-`scale` follows clocks, heat and other load within a few rounds, `cells` what a cached token costs, where it shows;
-`rows` follows slowly, by robust means per width.
+`scale` follows clocks, heat and other load within a few rounds, `steepness` what further rows cost beside a single one,
+`cells` what a cached token costs, where it shows; `rows` follows slowly, by robust means per width.
 """
 
 from __future__ import annotations
@@ -77,10 +78,13 @@ class CostModel:
 
     Attributes:
         profile: What was measured; `rows` must hold width 1.
+        scale: The machine's time for anything, as a factor of what was measured.
+        steepness: Its time for further rows, as another factor.
     """
 
     profile: CostProfile
     scale: float = 1.0
+    steepness: float = 1.0
     _recent: dict[int, deque[float]] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
     _drafts: int = 0
@@ -103,14 +107,15 @@ class CostModel:
 
     def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
         """Expected nanoseconds of a target batch of `rows` rows over `n_past` cached tokens."""
-        return self.scale * (self._table[rows] + self._context_ns(rows, n_past)) + (
+        return self.scale * (self._steep(self._table[rows]) + self._context_ns(rows, n_past)) + (
             self.profile.switch_ns if switched else 0.0
         )
 
     def padded_ns(self, rows: int, n_past: int) -> float:
         """The cost of the cheapest batch of at least `rows` rows: where wider is cheaper, it can be filled up."""
         if self._padded_for != n_past:
-            self._padded = envelope([ns + self._context_ns(width, n_past) for width, ns in enumerate(self._table)])
+            costs = [self._steep(ns) + self._context_ns(width, n_past) for width, ns in enumerate(self._table)]
+            self._padded = envelope(costs)
             self._padded_for = n_past
         return self.scale * self._padded[rows]
 
@@ -129,7 +134,7 @@ class CostModel:
         if cells and self._hopes and not self._wide_behind:
             del cells[CONTEXT_WIDTHS[-1]]
         return CostProfile(
-            {width: ns * scale for width, ns in old.rows.items()},
+            {width: scale * self._steep(ns) for width, ns in old.rows.items()},
             draft_ns=old.draft_ns * scale,
             switch_ns=old.switch_ns,
             cells={width: ns * scale for width, ns in cells.items()},
@@ -157,8 +162,10 @@ class CostModel:
             ns -= self.profile.switch_ns
         context = self._context_ns(rows, n_past)
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
+        one = self._table[1]
+        further = (ns / self.scale - context - one) / (1.0 if rows == 1 else self.steepness)
         # Every batch reads all weights, so what is left for them is no less than half a row.
-        recent.append(max(ns / self.scale - context, 0.5 * self._table[1]))
+        recent.append(one + max(further, -0.5 * one))
         if len(recent) >= _FIRST_LOOK:
             known = self.profile.rows.get(rows, self._table[rows])
             learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
@@ -173,12 +180,16 @@ class CostModel:
                 self._rebuild()
 
     def _attribute(self, rows: int, n_past: int, surprise: float) -> None:
-        """Let the speed and the cost of the context take their shares of a surprise."""
-        expected = self._table[rows] + self._context_ns(rows, n_past)
+        """Let the speed, the steepness and the cost of the context take their shares of a surprise."""
+        one, row = self._table[1], self._steep(self._table[rows])
+        expected = row + self._context_ns(rows, n_past)
         cached = [n_past * weight / expected for weight in _WEIGHTS[rows]]
         n_seen = self._seen.get(rows, 0) if rows > 1 else None
-        speed, *cells = self._attribution.gains(surprise, cached, n_seen)
+        further = max(0.0, row - one) / expected
+        speed, steep, *cells = self._attribution.gains(surprise, further, cached, n_seen)
         self.scale *= math.exp(speed * surprise)
+        self.steepness *= math.exp(steep * surprise)
+        self._padded_for = -1
         for i, gain in enumerate(cells):
             self._cells[i] = max(0.0, self._cells[i] + gain * surprise)
 
@@ -204,6 +215,11 @@ class CostModel:
             self._drafts += 1
             gain = max(_DRAFT_GAIN, 1.0 / (_CALIBRATION_WEIGHT + self._drafts))
             self.profile.draft_ns += gain * (clipped - self.profile.draft_ns)
+
+    def _steep(self, ns: float) -> float:
+        """What a batch behind an empty cache takes now, by what was measured of it, `scale` left aside."""
+        further = ns - self._table[1]
+        return self._table[1] + self.steepness * further if further > 0.0 else ns
 
     def _context_ns(self, rows: int, n_past: int) -> float:
         ns = n_past * sum(weight * ns for weight, ns in zip(_WEIGHTS[rows], self._cells, strict=True))
