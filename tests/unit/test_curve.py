@@ -158,6 +158,31 @@ def test_a_wrong_width_is_corrected_without_moving_the_others() -> None:
     assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
 
 
+def test_further_rows_that_cost_less_are_expected_to_do_so_at_widths_that_were_not_run() -> None:
+    costs = model()
+    for _ in range(12):
+        for rows in (1, 2, 4):
+            costs.observe_target(rows, 0, (22.0 + 0.6 * (STAIRCASE[rows] - 22.0)) * 1e6, switched=False)
+
+    assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
+    assert costs.target_ns(8, 0) == pytest.approx((22 + 0.6 * (63 - 22)) * 1e6, rel=0.15)
+    assert costs.snapshot().rows[8] == pytest.approx(costs.target_ns(8, 0))
+
+
+def test_a_single_row_says_nothing_about_further_ones() -> None:
+    costs = model()
+    for _ in range(40):
+        costs.observe_target(1, 0, 30e6, switched=False)
+
+    assert costs.steepness == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_batch_that_is_cheaper_than_a_single_row_stays_so_on_a_steep_machine() -> None:
+    costs = CostModel(CostProfile({1: 20e6, 2: 15e6, 4: 60e6}), steepness=10.0)
+
+    assert costs.target_ns(2, 0) == 15e6
+
+
 def test_one_hiccup_changes_little() -> None:
     costs = model()
     costs.observe_target(4, 0, 5e9, switched=False)

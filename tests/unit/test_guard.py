@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Ledger, Trial, can_pay, ceiling
+from app.engine.tuning.guard import Curiosity, Ledger, Trial, can_pay, ceiling
 
 
 def costs(row: float, draft: float) -> CostModel:
@@ -138,3 +138,38 @@ class TestLedger:
 
         assert ledger.allows()
         assert ledger.balance == pytest.approx(Ledger.START)
+
+
+class TestCuriosity:
+    """What is thought too dear is tried again, ever less often where it is."""
+
+    def wait(self, curiosity: Curiosity) -> int:
+        """Plain tokens until the next try."""
+        n = 0
+        while not curiosity.wants_try():
+            curiosity.observe(1, 1.0, 1.0, drafted=False)
+            n += 1
+        return n
+
+    def test_tries_that_bring_nothing_become_rare(self) -> None:
+        curiosity, gaps = Curiosity(), []
+        for _ in range(6):
+            gaps.append(self.wait(curiosity))
+            curiosity.trying = True
+            curiosity.observe(2, 3.0, 1.0, drafted=True)
+
+        assert gaps == [64, 128, 256, 512, 1024, 1024]
+
+    def test_one_that_pays_starts_anew(self) -> None:
+        curiosity = Curiosity(gap=512)
+        self.wait(curiosity)
+        curiosity.trying = True
+        curiosity.observe(8, 3.0, 1.0, drafted=True)
+
+        assert self.wait(curiosity) == 64
+
+    def test_other_drafts_that_lose_make_it_no_rarer(self) -> None:
+        curiosity = Curiosity()
+        curiosity.observe(1, 3.0, 1.0, drafted=True)
+
+        assert self.wait(curiosity) == 64

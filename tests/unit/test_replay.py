@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -108,6 +109,28 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
         played = replay(trace, curve, make)
         widest = max(round_.total_ns for round_ in played.rounds)
         assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
+
+
+class TestCuriosity:
+    """A text that says the same over and over, on costs that a disturbed moment made look six times as steep."""
+
+    LOOP = Trace("loop", "code", tuple(range(100)), tuple(range(1000, 1020)) * 30, (0,) * 600, ((),) * 600)
+
+    def test_wide_batches_that_were_thought_too_dear_are_tried_and_found_to_pay(self) -> None:
+        true = curves()["cpu_q4_0"]
+        plain = true.costs()[1]
+        dear = replace(true, rows={width: plain + 6 * (ns - plain) for width, ns in true.rows.items()})
+
+        cost = replay(self.LOOP, true, automatic(memory_for(dear), model=False)).cost
+
+        assert plain_cost(self.LOOP, true) / cost > 1.5
+
+    def test_where_they_are_too_dear_trying_costs_next_to_nothing(self) -> None:
+        line = curves()["hopeless"]
+
+        cost = replay(self.LOOP, line, automatic(memory_for(line), model=False)).cost
+
+        assert plain_cost(self.LOOP, line) / cost > 0.995
 
 
 class TestOff:

@@ -136,7 +136,7 @@ class AutomaticDrafting:
         if limit <= 0 or not self.memory.ledger.allows(free=True):
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
-        looked = self._lookup.alone()
+        looked, curiosity = self._lookup.alone(), self.memory.curiosity
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         wanted = self._may_try(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value)
@@ -151,6 +151,10 @@ class AutomaticDrafting:
             self._expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
         else:
             self._proposal = proposal = looked
+            if n == 0 and curiosity.wants_try():
+                sure = [product for product in looked.products if product >= curiosity.SURE]
+                _, n = rule.best_submission(sure, curiosity.HOPE)
+                curiosity.trying = n > 0
         n_model = sum(by_model for by_model, _ in proposal.features[:n])
         confidences = tuple(confidence for _, confidence in proposal.features[:n])
         return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model, confidences)
@@ -264,6 +268,7 @@ class AutomaticDrafting:
             self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
             self._fall_behind(n, round_.n_past)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
+        memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past), drafted=drafted)
         self._lookup.learn(round_)
 

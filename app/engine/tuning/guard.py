@@ -155,3 +155,38 @@ class Ledger:
             self.blocked = True
         elif self.balance >= self.PROBE:
             self.blocked = False
+
+
+@dataclass(slots=True)
+class Curiosity:
+    """When free drafts that are thought too dear are tried all the same: what is never tried is never corrected.
+
+    A disturbed batch can make wide ones look dear for good. So after `FIRST_GAP` tokens without drafts, one is chosen
+    as if rows beyond the first took only `HOPE` of what they are thought to take; the gap doubles up to `LONGEST_GAP`
+    with every try that brings no gain.
+    """
+
+    FIRST_GAP = 64
+    LONGEST_GAP = 1024
+    HOPE = 0.6
+    SURE = 0.8
+
+    gap: int = FIRST_GAP
+    waited: int = 0
+    trying: bool = False
+
+    def wants_try(self) -> bool:
+        """Whether it is time for a try."""
+        return self.waited >= self.gap
+
+    def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
+        """Learn from one round."""
+        if not drafted:
+            self.waited += tokens
+            return
+        self.waited = 0
+        if tokens * plain_ns > cost_ns:
+            self.gap = self.FIRST_GAP
+        elif self.trying:
+            self.gap = min(2 * self.gap, self.LONGEST_GAP)
+        self.trying = False

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Ledger, Trial
+from app.engine.tuning.guard import Curiosity, Ledger, Trial
 
 
 @dataclass(slots=True)
@@ -21,6 +21,7 @@ class Memory:
         lookup: Acceptance by the length of a look-up's common past.
         trial: Whether the draft model is on.
         ledger: What may still be lost.
+        curiosity: When to try what is thought too dear.
         gain: Share of plain decoding's time that rounds with the draft model have saved.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
         least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
@@ -31,6 +32,7 @@ class Memory:
     lookup: AcceptanceTable = field(default_factory=lookup_table)
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
+    curiosity: Curiosity = field(default_factory=Curiosity)
     gain: float = 0.2
     idle_answers: int = 0
     least_ns: float = 0.0

@@ -33,14 +33,21 @@ class Rule:
     rate: float
     last_rows: int
 
-    def best_submission(self, products: Sequence[float]) -> tuple[float, int]:
-        """The highest value over every length to submit, 0 included, and that length."""
-        costs, n_past, last = self.costs, self.n_past, self.last_rows
+    def best_submission(self, products: Sequence[float], hope: float = 1.0) -> tuple[float, int]:
+        """The highest value over every length to submit, 0 included, and that length.
+
+        Args:
+            products: Survival products of the draft.
+            hope: What rows beyond the first may cost, as a share of what is known.
+        """
+        costs, n_past, last, rate = self.costs, self.n_past, self.last_rows, self.rate
         tokens = 1.0
-        best, best_n = 1.0 - self.rate * costs.target_ns(1, n_past, switched=last != 1), 0
+        plain_ns = costs.target_ns(1, n_past)
+        best, best_n = 1.0 - rate * costs.target_ns(1, n_past, switched=last != 1), 0
         for n, product in enumerate(products, start=1):
             tokens += product
-            value = tokens - self.rate * costs.target_ns(n + 1, n_past, switched=last != n + 1)
+            cost = costs.target_ns(n + 1, n_past, switched=last != n + 1)
+            value = tokens - rate * (cost if hope == 1.0 else plain_ns + hope * (cost - plain_ns))
             if value > best:
                 best, best_n = value, n
         return best, best_n
