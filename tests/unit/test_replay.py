@@ -111,6 +111,18 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
         assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
 
 
+def test_a_look_up_that_is_hardly_sure_waits_for_the_draft_models_word() -> None:
+    # At the tenth token four stand there that the prompt has too; they go on otherwise, and the model knows.
+    text = (*range(50, 56), *range(1, 5), *range(70, 90))
+    matches = tuple(3 if place == 5 else min(4, len(text) - 1 - place) for place in range(len(text)))
+    trace = Trace("turn", "code", tuple(range(30)), text, matches, ((0.9,) * 4,) * len(text))
+    curve = Curve("dear drafts", {1: 10.0, 65: 42.0}, draft=4.0)
+
+    rounds = replay(trace, curve, automatic(memory_for(curve))).rounds
+
+    assert all(round_.draft.n_model > 0 for round_ in rounds if round_.draft.tokens)
+
+
 class TestCuriosity:
     """A text that says the same over and over, on costs that a disturbed moment made look six times as steep."""
 

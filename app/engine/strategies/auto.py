@@ -27,6 +27,8 @@ that did not makes it shorter by a tenth."""
 _SHORTER = 0.9
 _EXPECTED_SHARE = 0.8
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
+_SURE = 0.8
+"""A look-up that is less likely to be right waits for the draft model's word, which is dear but knows the text."""
 _RECONSIDER = 32
 """Rounds between two looks at whether drafting could win at all."""
 _USUAL_ANSWER = 256
@@ -139,7 +141,8 @@ class AutomaticDrafting:
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
-        wanted = self._may_try(n_past) and (n == 0 or rule.best_ahead((), self._survival, limit) > value)
+        unsure = n == 0 or looked.products[0] < _SURE
+        wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._survival, limit) > value)
         if wanted and self._unread:
             self._proposal = proposal = looked
             if n == 0 and self._plain_tokens >= self._wait:
