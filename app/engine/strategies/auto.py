@@ -133,7 +133,7 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
-        if limit <= 0 or not self.memory.ledger.allows(free=True):
+        if limit <= 0 or not self.memory.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
         looked = self._lookup.alone()
@@ -205,7 +205,7 @@ class AutomaticDrafting:
     def _model_wanted(self, n_past: int) -> bool:
         if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
             return False
-        if not self.memory.ledger.allows():
+        if not self.memory.ledger.allows_model:
             return False
         if self._pace.n_rounds % _RECONSIDER == 0:
             self._n_past = n_past
@@ -298,9 +298,9 @@ class AutomaticDrafting:
             return "model", f"the draft model is right {self._survival:.0%} of the time it goes on"
         if self._proposal.tokens and self._last_rows > 1:
             return "look-up", f"the last {self._lookup.match_length} tokens were said before"
-        if not memory.ledger.allows():
+        if not memory.ledger.allows_model:
             lost = "drafts cost more than they brought lately"
-            return self._model_off(lost) if memory.ledger.allows(free=True) else ("off", lost)
+            return self._model_off(lost) if memory.ledger.allows_any else ("off", lost)
         if self._drafter is None:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:

@@ -143,9 +143,15 @@ class Ledger:
         """Start an answer: what another text brought is not there to be lost on this one."""
         self.balance, self.blocked = self.START, False
 
-    def allows(self, *, free: bool = False) -> bool:
-        """Whether a round may be risked; `free` drafts may go into the reserve."""
-        return self.balance > -self.RESERVE if free else not self.blocked
+    @property
+    def allows_any(self) -> bool:
+        """Whether any draft may be risked; those that cost nothing to make may go into the reserve."""
+        return self.balance > -self.RESERVE
+
+    @property
+    def allows_model(self) -> bool:
+        """Whether a round may be risked that the draft model takes part in."""
+        return not self.blocked
 
     def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
         """Book one round."""
