@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Ledger, Trial, can_pay, ceiling
+from app.engine.tuning.guard import Ledger, Trial, ceiling, impossibility
 
 
 def costs(row: float, draft: float) -> CostModel:
@@ -16,18 +16,18 @@ def costs(row: float, draft: float) -> CostModel:
 
 class TestCeiling:
     def test_linear_costs_can_never_pay(self) -> None:
-        assert not can_pay(costs(row=1.0, draft=0.3), 0, 64)
+        assert impossibility(costs(row=1.0, draft=0.3), 0, 64)
 
     def test_free_rows_and_cheap_drafts_can(self) -> None:
         assert ceiling(costs(row=0.02, draft=0.05), 0, 64, 0.5e6) > 5
 
     def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
-        assert not can_pay(costs(row=0.02, draft=1.0), 0, 64)
+        assert impossibility(costs(row=0.02, draft=1.0), 0, 64)
 
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
         model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 
-        assert can_pay(model, 0, 64)
+        assert not impossibility(model, 0, 64)
 
 
 class TestTrial:

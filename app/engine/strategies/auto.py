@@ -15,7 +15,7 @@ from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource, Proposal
-from app.engine.tuning.guard import can_pay, impossibility
+from app.engine.tuning.guard import impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
@@ -83,9 +83,7 @@ class AutomaticDrafting:
         self._n_tokens = 0
         self._behind = 0
         self._caught_up = 0.0
-        self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT)
-        self._why_impossible = ""
-        self._n_past = 0
+        self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
         self._expected = 0.0
         self._last_rows = 1
 
@@ -102,8 +100,7 @@ class AutomaticDrafting:
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
-        could_pay = self._drafter is None or self._can_pay
-        self.memory.idle_answers = 0 if could_pay else self.memory.idle_answers + 1
+        self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
         self.memory.trial.begin()
         self.memory.ledger.begin()
         self._lookup.follow(sequence)
@@ -208,10 +205,9 @@ class AutomaticDrafting:
         if not self.memory.ledger.allows_model:
             return False
         if self._pace.n_rounds % _RECONSIDER == 0:
-            self._n_past = n_past
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
-            self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT)
-        return self._can_pay
+            self._impossible = impossibility(self.memory.costs, n_past, MAX_DRAFT)
+        return not self._impossible
 
     def _may_try(self, n_past: int) -> bool:
         """Whether the draft model takes part, and if it was off, whether trying it again is not too dear.
@@ -305,12 +301,10 @@ class AutomaticDrafting:
             return "off", "no draft model; nothing here was said before"
         if not self._worth_reading:
             return self._model_off("reading this prompt with the draft model would cost more than it could bring")
-        if self._unread and self._can_pay:
+        if self._unread and not self._impossible:
             return self._model_off("the draft model reads a long prompt only where nothing was said before")
-        if not self._can_pay:
-            if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
-                self._why_impossible = impossibility(memory.costs, self._n_past, MAX_DRAFT)
-            return self._model_off(self._why_impossible)
+        if self._impossible:
+            return self._model_off(self._impossible)
         if not memory.trial.on:
             return self._model_off("drafts cost more than they brought; tried again from time to time")
         return "off", "a plain step was worth more here"
