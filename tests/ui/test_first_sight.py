@@ -50,6 +50,19 @@ async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
         await chat.shows("f9   who wrote each token")
 
 
+async def test_sentences_name_the_keys_that_the_user_has_chosen() -> None:
+    async with open_chat() as chat:
+        chat.pilot.app.set_keymap({"chat.stop": "f9", "chat.copy": "ctrl+k", "prompt.break_line": "ctrl+y,f12"})
+        await chat.type("/help")
+        await chat.pilot.press("enter")
+        await chat.shows("ctrl+k  copy answer")
+        await chat.shows("ctrl+y  new line")
+        await chat.send("one")
+        await chat.type("two")
+        await chat.pilot.press("enter")
+        await chat.shows("An answer is being written; f9 stops it.")
+
+
 async def test_the_palette_has_what_tandem_can_do_and_nothing_else() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("ctrl+p")

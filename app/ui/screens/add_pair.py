@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from app.engine.text import printable
 from app.errors import AppError
 from app.sizes import gigabytes
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.order import in_order
 from app.ui.pairs.downloads import LOOK_S
@@ -179,5 +180,5 @@ def _verdict(report: Report) -> Iterator[Content]:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:
         verb = "brings" if report.download_bytes else "takes"
-        both = len(report.models) > 1
-        yield Content(f"They can ride together; enter {verb} them." if both else f"It can chat; enter {verb} it.")
+        both, enter = len(report.models) > 1, key("line.submit", "enter")
+        yield Content(f"They can ride together; {enter} {verb} them." if both else f"It can chat; {enter} {verb} it.")

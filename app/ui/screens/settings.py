@@ -19,6 +19,7 @@ from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.tree import Setting
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
@@ -26,7 +27,7 @@ from app.ui.settings.changing import Changing
 from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
-from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
@@ -191,8 +192,7 @@ class SettingsScreen(Overlay[bool]):
             self.dismiss(False)
         elif self._live.waiting and self._live.waiting != self._waited:
             self._asked = "load"
-            names = ", ".join(setting.name for setting in self._live.waiting)
-            self.hint.ask(f"{names}: enter loads the models anew, now; esc leaves that for later.")
+            self.hint.ask(whether_to_load(self._live.waiting))
         else:
             self.dismiss(False)
 
@@ -208,7 +208,7 @@ class SettingsScreen(Overlay[bool]):
     def action_reset_all(self) -> None:
         if self._asked != "reset":
             self._asked = "reset"
-            self.hint.ask("ctrl+l again sets everything back, for all conversations; presets stay.")
+            self.hint.ask(whether_to_reset())
             return
         self._asked = ""
         self.hint.forget()
@@ -255,7 +255,7 @@ class SettingsScreen(Overlay[bool]):
         if shown is not None:
             value = stepped(shown, by)
             if value is None:
-                self.hint.say("Enter changes it.")
+                self.hint.say(f"{key('settings.change', 'enter').capitalize()} changes it.")
             else:
                 self._set(shown.setting, value[0])
 

@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.order import in_order
 from app.ui.pairs.card import default_text
@@ -115,7 +116,7 @@ class SetupScreen(Overlay[Choice | None]):
         elif card.set_up:
             self._open(card.name)
         elif job is not None and job.running:
-            self.hint.say("It is on its way; ctrl+x stops it.")
+            self.hint.say(f"It is on its way; {key('pairs.cancel', 'ctrl+x')} stops it.")
         elif self._asked != card.name and (asks := question(card, job)):
             self._asked = card.name
             self.pairs.ask(asks)
@@ -144,7 +145,8 @@ class SetupScreen(Overlay[Choice | None]):
         elif self._can_leave:
             self.dismiss(None)
         else:
-            self.hint.say("There is no chat yet: choose a pair with enter; ctrl+q quits.")
+            choose, leave = key("pairs.choose", "enter"), key("app.quit", "ctrl+q")
+            self.hint.say(f"There is no chat yet: choose a pair with {choose}; {leave} quits.")
 
     def action_cancel(self) -> None:
         card, job = self.pairs.card, self._job
