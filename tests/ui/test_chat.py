@@ -14,7 +14,7 @@ from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
 from app.ui.readouts.status_line import StatusLine
 from app.ui.settings.chat_settings import ChatSettings
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import PAIR, STATS
 
 
@@ -216,8 +216,10 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
 
 async def test_ctrl_r_replaces_the_last_answer() -> None:
     async with open_chat() as chat:
-        await _exchange(chat, "one", "first")
-        await _exchange(chat, "two", "second")
+        await chat.exchange("one", "first")
+        await chat.shows("first")
+        await chat.exchange("two", "second")
+        await chat.shows("second")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 3)
         assert chat.engine.requests[2].messages == chat.engine.requests[1].messages
@@ -232,7 +234,8 @@ async def test_ctrl_r_replaces_the_last_answer() -> None:
 
 async def test_a_failed_second_answer_brings_the_first_back() -> None:
     async with open_chat() as chat:
-        await _exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
+        await chat.shows("first")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         assert "first" not in chat.text
@@ -403,11 +406,3 @@ async def test_the_header_names_the_pair() -> None:
         await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M  +  0.5B Q8_0")
         assert chat.rows[0].endswith("CPU · 20.4 GB")
         assert chat.screen.header.pair == PAIR
-
-
-async def _exchange(chat: Chat, prompt: str, answer: str) -> None:
-    await chat.send(prompt)
-    chat.engine.says(answer)
-    chat.engine.finishes()
-    await chat.ready()
-    await chat.shows(answer)

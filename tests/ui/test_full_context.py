@@ -22,11 +22,6 @@ TOO_LONG = ContextOverflowError(
 )
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
-
-
 @asynccontextmanager
 async def kept_chat(file: Path, *, again: bool = False) -> AsyncIterator[Chat]:
     """A chat; in the conversation that an earlier one had, if it is to go on."""

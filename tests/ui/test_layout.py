@@ -24,15 +24,10 @@ from app.ui.screens.conversations import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.widgets.words import Words
 from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.conversations_driver import fill, texts
 from tests.ui.fakes import PAIR, STATS
-from tests.ui.test_conversations import exchange, fill, texts
 
 WIDE = (120, 30)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
 
 
 async def filled(chat: Chat) -> ConversationPicker:
@@ -121,7 +116,7 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
         chat.engine.says("the first answer")
         chat.engine.finishes(stats=replace(STATS, predicted_ns=8_380_000_000))
         await chat.ready()
-        await exchange(chat, "two", "second answer")
+        await chat.exchange("two", "second answer")
         await chat.shows("second answer")
         assert "106.7 t/s" in chat.text
         await click(chat, "first")
@@ -135,7 +130,7 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
 
 async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "an answer")
+        await chat.exchange("one", "an answer")
         await chat.shows("an answer")
         await click(chat, "answer")
         await chat.shows("448 tokens, 106.7 t/s, draft model accepted 78%, 5.9 per check")
@@ -143,7 +138,7 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)
         await click(chat, "one")

@@ -24,7 +24,7 @@ from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.reading.origins import Writers
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.test_conversations import back, look
+from tests.ui.conversations_driver import back, look
 
 MESSAGES = 60
 MOST_MOUNTED = 30

@@ -68,12 +68,6 @@ class Panel:
         self.screen.filter_input.value = words
         await self.chat.pilot.pause()
 
-    async def exchange(self, prompt: str, answer: str) -> None:
-        await self.chat.send(prompt)
-        self.chat.engine.says(answer)
-        self.chat.engine.finishes()
-        await self.chat.ready()
-
 
 @asynccontextmanager
 async def open_panel(
@@ -207,7 +201,7 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
 
 async def test_drafting_acts_on_the_next_answer_without_loading(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         assert panel.chat.engine.requests[0].drafting == AutoDraft()
         await panel.open()
         await panel.find("n_max")
@@ -233,7 +227,7 @@ async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: 
 
 async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conversation_stays(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.find("model.kv_type")
         await panel.press("right")
@@ -273,11 +267,11 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.press("enter", *"Be", "ctrl+j", *"brief.", "enter")
         await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be\nbrief.")
         await panel.close()
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         assert panel.chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
         await panel.press("ctrl+n")
         await panel.chat.until(lambda: panel.chat.screen.session.settings.system is None)
-        await panel.exchange("two", "second")
+        await panel.chat.exchange("two", "second")
         assert panel.chat.engine.requests[1].messages[0].role is Role.USER
         await panel.chat.screen.open_conversation(1)
         await panel.chat.send("three")
@@ -292,7 +286,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
 async def test_what_is_set_for_a_conversation_is_kept_when_one_quits_from_there(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
     async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.press("tab")
         await panel.chat.shows("for this conversation")
@@ -440,7 +434,7 @@ async def test_only_what_was_measured_is_shown(file: Path) -> None:
         await panel.find("draft.mode")
         assert "Measured" not in panel.chat.text
         await panel.close()
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.find("draft.mode")
         await panel.chat.shows("Measured since the models were loaded:")
