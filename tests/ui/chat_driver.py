@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,9 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.driver import Driver
 from tests.ui.fakes import FakeEngine, fake_app
+
+WIDE = (120, 30)
+"""A window with room for everything beside the conversation."""
 
 
 class Chat(Driver):
@@ -40,6 +44,11 @@ class Chat(Driver):
         await self.type(text)
         await self.pilot.press("enter")
         await self.until(lambda: len(self.engine.requests) > asked)
+
+    async def click(self, word: str) -> None:
+        """Click on a word wherever it first stands on the screen."""
+        y = next(y for y, line in enumerate(self.rows) if re.search(rf"\b{word}\b", line))
+        await self.pilot.click(offset=(self.rows[y].index(word), y))
 
     async def exchange(self, prompt: str, answer: str) -> None:
         """Ask something, and let the engine answer it."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.chat.message import Role
 from app.chat.store import Store
+from app.ui.conversations.picker import ConversationPicker
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
 from tests.ui.chat_driver import Chat
@@ -42,3 +43,15 @@ async def look(chat: Chat) -> ConversationsScreen:
 
 async def back(chat: Chat) -> None:
     await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+
+
+async def filled(chat: Chat) -> ConversationPicker:
+    """The list beside the conversation, once it is there."""
+    await chat.until(lambda: chat.screen.sidebar.query(ConversationPicker))
+    await chat.pilot.pause()
+    return chat.screen.sidebar.query_one(ConversationPicker)
+
+
+def chosen(picker: ConversationPicker) -> str:
+    row = picker.conversations.row
+    return row.title if row is not None else ""

@@ -21,9 +21,8 @@ from app.ui.reading.rounds import round_lines
 from app.ui.screens.add_pair import report_lines
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN
+from tests.ui.fake_pairs import BEGUN, REPORT
 from tests.ui.setup_driver import open_setup
-from tests.ui.test_setup import REPORT
 from tests.ui.test_tokens import ROUND
 
 _WHO = "The target answers."

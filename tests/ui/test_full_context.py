@@ -73,10 +73,7 @@ async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReaso
 )
 async def test_why_a_prompt_has_no_answer_is_told_again(file: Path, error: AppError, way_out: str) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.says("first")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("one", "first")
         await chat.send("and then?")
         chat.engine.fails(error)
         await chat.shows(error.message)
