@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
@@ -21,7 +21,6 @@ from app.settings.live import LiveSettings
 from app.settings.tree import Setting
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
 from app.ui.settings.changing import Changing
 from app.ui.settings.inputs import SettingFilter, TextInput
@@ -34,19 +33,6 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
-_KEYS = (
-    "settings.change",
-    "value.keep",
-    "text.keep",
-    "text.break_line",
-    "settings.leave",
-    "settings.scope",
-    "settings.reset",
-    "settings.reset_all",
-    "settings.save",
-    "settings.move",
-    "app.quit",
-)
 
 
 class SettingsScreen(Overlay[bool]):
@@ -69,6 +55,19 @@ class SettingsScreen(Overlay[bool]):
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them under a name", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
+    SHOWN_FIRST = (
+        "settings.change",
+        "value.keep",
+        "text.keep",
+        "text.break_line",
+        "settings.leave",
+        "settings.scope",
+        "settings.reset",
+        "settings.reset_all",
+        "settings.save",
+        "settings.move",
+        "app.quit",
+    )
 
     filter_input = query_one(SettingFilter)
     settings = query_one(SettingList)
@@ -242,10 +241,6 @@ class SettingsScreen(Overlay[bool]):
             may = shown is not None and shown.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
             return False if editing else may or None
         return True
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)
 
     # What comes of it
 

@@ -19,7 +19,6 @@ from app.engine.text import printable
 from app.errors import AppError
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.pairs.card import default_text
 from app.ui.pairs.downloads import LOOK_S, DownloadBars
 from app.ui.pairs.list import PairList
@@ -33,7 +32,6 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
-_KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 """The keys in the last line, most wanted first; together they fit 80 columns."""
 
 
@@ -54,6 +52,7 @@ class SetupScreen(Overlay[Choice | None]):
         Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Always open with it", priority=True),
         Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository or file", priority=True),
     ]
+    SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 
     machine = query_one("#machine", Static)
     filter_input = query_one(PairFilter)
@@ -184,8 +183,7 @@ class SetupScreen(Overlay[Choice | None]):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         bindings = super().active_bindings
-        shown = {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
-        return in_order(shown, _KEYS)
+        return {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
 
     # What comes of it
 
