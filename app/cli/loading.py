@@ -9,6 +9,7 @@ from app import thread_store
 from app.catalog import Pair
 from app.cli.known_pairs import demo_file, known_pairs
 from app.cli.options import Options
+from app.cli.output import StatusLine
 from app.cli.pair_choice import FILES
 from app.errors import ModelLoadError, NoMemoryError, PairError
 from app.fitting.device_rooms import memory_rooms, with_remote
@@ -20,7 +21,7 @@ from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
-from app.llama.pair import load_pair
+from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.pairing.resolve import without_draft
 from app.paths import memory_dir
@@ -47,6 +48,24 @@ def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPa
     except NoMemoryError as error:
         wanted = wanted_params(options)
         raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+
+
+def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> NativePair:
+    """Load a pair for a command that works with it on its own thread; says how far it is, and its notices.
+
+    Raises:
+        AppError: A file is missing or wrong, or the pair does not fit.
+        Interrupted: `cancel` was set.
+    """
+
+    def progress(what: str, share: float) -> bool:
+        status.show(f"Loading the {what} model {share:4.0%}")
+        return not cancel()
+
+    pair = NativePair(params, cancel, progress)
+    for notice in pair.notices:
+        status.say(notice)
+    return pair
 
 
 def pair_params(options: Options) -> PairParams:

@@ -23,6 +23,7 @@ from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.sizes import gigabytes
 from app.source import HubModel
+from app.ui.key_names import key
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.ways import NoRoomError, Way
 from app.ui.settings.chat_settings import ChatSettings, applied
@@ -115,7 +116,8 @@ class Opener:
         if not isinstance(event.error, DoesNotFitError):
             return event
         ways = tuple(self.way(offer) for offer in event.error.offers)
-        return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else "f6 chooses another pair."))
+        other = f"{key('chat.pairs', 'f6')} chooses another pair."
+        return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else other))
 
     def way(self, offer: Offer) -> Way:
         """An offer as the chat shows it."""

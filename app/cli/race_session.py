@@ -12,7 +12,7 @@ from typing import Any
 from app.chat.message import Message
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.loading import pair_params
+from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
 from app.cli.output import StatusLine
 from app.compare.history import Facts, History, Result, remark
@@ -58,18 +58,11 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
         job: The work; returns an exit code.
     """
     status, cancel = StatusLine(sys.stderr), CancelFlag()
-
-    def progress(what: str, share: float) -> bool:
-        status.show(f"Loading the {what} model {share:4.0%}")
-        return not cancel()
-
     try:
         with cancel_on_interrupt(cancel.set):
             params = pair_params(options)
-            pair = NativePair(params, cancel, progress)
+            pair = load_here(params, cancel, status)
             try:
-                for notice in pair.notices:
-                    status.say(notice)
                 return job(Session(pair, params, cancel, status))
             finally:
                 status.clear()

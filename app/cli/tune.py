@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from app.cli import INTERRUPTED
 from app.cli.charts import best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.loading import pair_params
+from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
@@ -49,7 +49,7 @@ def tune(args: argparse.Namespace) -> int:
     status, cancel = StatusLine(sys.stderr), CancelFlag()
     try:
         with cancel_on_interrupt(cancel.set):
-            pair = _load(options, cancel, status)
+            pair = load_here(pair_params(options), cancel, status)
             try:
                 times = _threads(pair, options, cancel, status)
                 return _tune(pair, args, cancel, status, times)
@@ -73,17 +73,6 @@ def _refuse_idle(args: argparse.Namespace, options: Options) -> None:
         raise UsageError("The prompt is empty.")
     if "save_trace" in args:
         check_writable(args.save_trace)
-
-
-def _load(options: Options, cancel: CancelFlag, status: StatusLine) -> NativePair:
-    def progress(what: str, share: float) -> bool:
-        status.show(f"Loading the {what} model {share:4.0%}")
-        return not cancel()
-
-    pair = NativePair(pair_params(options), cancel, progress)
-    for notice in pair.notices:
-        status.say(notice)
-    return pair
 
 
 def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:

@@ -169,7 +169,7 @@ class LiveSettings:
         """Why a value cannot be taken along with the others, as a sentence; "" if it can."""
         setting = BY_NAME[name]
         if scope is Scope.CONVERSATION and not setting.in_conversation:
-            return f"{name} counts for all conversations; tab changes what a change is for."
+            return f"{name} counts for all conversations."
         if name == "preset" and value is not None and value not in self.presets:
             return unknown_preset(str(value), self.presets).message
         return contradiction(

@@ -19,6 +19,7 @@ reading        text that grows at its end, as rows
 aside          work that may take its time               sweeping   the collector of cycles, out of the way
 turns          whose turn it is among threads
 text, names    from model output, numbers and model files to what is shown
+key_names      what sentences call a key that the user may have changed
 """
 
 import os

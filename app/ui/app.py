@@ -18,6 +18,7 @@ from app.errors import AppError
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.key_names import name_by
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.engine import EngineFactory
@@ -68,6 +69,7 @@ class TandemApp(App[None]):
         tuning: Tuning | None = None,
     ) -> None:
         super().__init__()
+        name_by(lambda: self._keymap)
         self._bridge = EventBridge()
         self.engine = engine_factory(self._bridge)
         self._tuning = tuning

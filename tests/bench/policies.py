@@ -11,7 +11,7 @@ from pathlib import Path
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.curve import CostModel
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.tuning.trace import load_traces
@@ -20,7 +20,7 @@ from tests.replays import curves, traces
 
 def memory_for(curve: Curve) -> Memory:
     """What a first calibration of that machine would have found."""
-    return Memory(CostModel(CostProfile(dict(curve.rows), curve.draft, cells=dict(curve.cells))))
+    return Memory(CostModel(curve.profile()))
 
 
 def automatic(memory: Memory, *, model: bool = True, lookup: bool = True) -> StrategyFactory:

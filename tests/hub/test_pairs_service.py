@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,92 +15,17 @@ from app.errors import CatalogError, ModelLoadError, PairError
 from app.pairing.gain import Seen
 from app.pairing.propose import Fit, Room
 from app.registry import Registry, SetUp
-from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel
-from app.ui.pairs.lookout import Surroundings
 from app.ui.pairs.service import Pairs
-from app.ui.pairs.setups import Card, Choice, Inquiry, Job, Stage
-from app.ui.settings.chat_settings import ChatSettings
-from app.worker import CancelSwitch, Progress
+from app.ui.pairs.setups import Stage
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, tiny
+from tests.hub.pairs_setting import WAIT_S, Setting, tiny_file
 from tests.native.gguf_files import I32, STRING, Array
 
 PADDING = b"\0" * 3_000_000
 """Makes a download of several chunks."""
-_WAIT_S = 20.0
-
-
-class Setting:
-    """The service in a small world, and what was opened with it."""
-
-    def __init__(self, folder: Path, *pairs: Pair) -> None:
-        self.opened: list[tuple[Pair, SetUp]] = []
-        self.pairs = list(pairs)
-        self.broken = False
-        self.demo = tiny_file(folder / "demo.gguf")
-        self.registry = Registry(folder / "data" / "pairs.toml")
-        self.surroundings = Surroundings(
-            catalog=self._catalog,
-            registry=self.registry,
-            machine=lambda: ("An abacus", Room(2_000_000_000)),
-            demo_file=lambda part: self.demo,
-            demo_is_installed=lambda: True,
-            open_pair=self._open,
-        )
-        self.service = Pairs(self.surroundings)
-
-    def again(self) -> Pairs:
-        """The service of the next run of the program."""
-        self.service.close()
-        self.service = Pairs(self.surroundings)
-        self.service.look()
-        return self.service
-
-    def until(self, condition: Callable[[], object]) -> None:
-        end = time.monotonic() + _WAIT_S
-        while not condition():
-            assert time.monotonic() < end, self.service.look()
-            time.sleep(0.01)
-
-    def card(self, name: str) -> Card:
-        return next(card for card in self.service.look().cards if card.name == name)
-
-    def job(self, name: str) -> Job:
-        return self.service.look().jobs[name]
-
-    def set_up(self, name: str) -> Job:
-        """Start and wait for the end."""
-        self.service.start(name, agreed=True)
-        self.until(lambda: not self.job(name).running)
-        return self.job(name)
-
-    def ask(self, target: str, draft: str = "") -> Inquiry:
-        """Ask and wait for the answer."""
-        self.service.ask(target, draft)
-        self.until(lambda: not self.service.look().busy)
-        inquiry = self.service.look().inquiry
-        assert inquiry is not None
-        return inquiry
-
-    def _catalog(self) -> list[Pair]:
-        if self.broken:
-            raise CatalogError("models.toml cannot be read.", "Mend it.")
-        return self.pairs
-
-    def _open(self, pair: Pair, files: SetUp) -> Choice:
-        self.opened.append((pair, files))
-        return Choice(_no_loader, ChatSettings(pair.title))
-
-
-def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-    raise AssertionError
-
-
-def tiny_file(path: Path) -> Path:
-    tiny(path.parent, path.name)
-    return path
 
 
 MINE = Pair("mine", "Big with small", HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT), memory_gb=1)
@@ -119,7 +43,7 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     made.service.look()
     yield made
     hub.faults.release()
-    assert made.service.close(_WAIT_S)
+    assert made.service.close(WAIT_S)
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
@@ -257,7 +181,7 @@ def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: 
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
     )
     setting.service.start("mine", agreed=True)
-    assert stall.reached.wait(_WAIT_S)
+    assert stall.reached.wait(WAIT_S)
     setting.until(lambda: setting.job("mine").share > 0.6)
 
     setting.service.cancel("mine")
@@ -422,11 +346,11 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(), "big-*", origin="cdn")
     setting.service.start("mine", agreed=True)
-    assert stall.reached.wait(_WAIT_S)
+    assert stall.reached.wait(WAIT_S)
     assert not setting.service.close(0.0)
     assert setting.job("mine").stage is Stage.STOPPED
     stall.go.set()
-    assert setting.service.close(_WAIT_S)
+    assert setting.service.close(WAIT_S)
 
 
 def test_the_screens_do_not_load_the_hubs_client() -> None:

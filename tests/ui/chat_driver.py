@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from textual import events
@@ -15,29 +16,20 @@ from app.ui.messages.message import AnswerMessage
 from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.driver import Driver
 from tests.ui.fakes import FakeEngine, fake_app
 
-_PAUSES = 200
+WIDE = (120, 30)
+"""A window with room for everything beside the conversation."""
 
 
-class Chat:
+class Chat(Driver):
     """A running chat: keys in, what is on the screen out."""
 
     def __init__(self, pilot: Pilot[None], screen: ChatScreen, engine: FakeEngine) -> None:
-        self.pilot = pilot
+        super().__init__(pilot)
         self.screen = screen
         self.engine = engine
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so; fails after a bounded number of looks."""
-        for _ in range(_PAUSES):
-            await self.pilot.pause(0.01)
-            if condition():
-                return
-        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
-
-    async def shows(self, text: str) -> None:
-        await self.until(lambda: text in self.text)
 
     async def type(self, text: str) -> None:
         """Type quickly, as a paste into the terminal would."""
@@ -53,6 +45,18 @@ class Chat:
         await self.pilot.press("enter")
         await self.until(lambda: len(self.engine.requests) > asked)
 
+    async def click(self, word: str) -> None:
+        """Click on a word wherever it first stands on the screen."""
+        y = next(y for y, line in enumerate(self.rows) if re.search(rf"\b{word}\b", line))
+        await self.pilot.click(offset=(self.rows[y].index(word), y))
+
+    async def exchange(self, prompt: str, answer: str) -> None:
+        """Ask something, and let the engine answer it."""
+        await self.send(prompt)
+        self.engine.says(answer)
+        self.engine.finishes()
+        await self.ready()
+
     async def load(self) -> None:
         self.engine.loaded()
         await self.until(lambda: self.screen.session.phase is Phase.READY)
@@ -64,19 +68,6 @@ class Chat:
     @property
     def prompt(self) -> str:
         return self.screen.prompt.text
-
-    @property
-    def rows(self) -> list[str]:
-        """What the terminal shows, row by row."""
-        width, height = self.pilot.app.size
-        screen = self.pilot.app.screen
-        strips = screen._compositor.render_strips(screen.size)
-        assert len(strips) == height
-        return [strip.text[:width].rstrip() for strip in strips]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.rows)
 
     @property
     def answers(self) -> list[AnswerMessage]:

@@ -18,6 +18,8 @@ from tests.ui.chat_driver import Chat, open_chat
 SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))
 DRAFTED = "with the draft"
 PLAIN, AUTOMATIC, FIXED = "plain", "automatic", "fixed 7/0.6"
+SAME = {AUTOMATIC: None}
+"""No side differs."""
 TEXT = "Quicksort picks a pivot and splits the list in two."
 
 

@@ -1,9 +1,17 @@
 """Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
 
+from pathlib import Path
+
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
 
 SVGImageExtension.file_extension = "svg"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where conversations are kept."""
+    return tmp_path / "conversations.db"
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.engine.types import DraftParams
-from app.errors import AppError, PairError
+from app.errors import AppError, HubError, PairError
 from app.pairing.propose import Fit
 from app.responder import LoadedPair
-from app.ui.pairs.setups import Card, Choice, Download, Inquiry, Job, Stage, State
+from app.ui.pairs.setups import Card, Choice, Download, Inquiry, Job, ModelReport, Report, Stage, State
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 
@@ -94,6 +94,20 @@ BEGUN = Job(
     (Download("target", 12_400_000_000, 19_852_000_000), Download("draft", 675_710_848, 675_710_848)),
     94_300_000,
     82.0,
+)
+OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
+REPORT = Report(
+    models=(
+        ModelReport("target", "Big One", "Q4_K_M", 20 * GB),
+        ModelReport("draft", "Small One", "Q8_0", GB, here=True),
+    ),
+    warnings=("The draft is old.",),
+    fit=Fit.TIGHT,
+    reason="only 0.4 GB to spare",
+    licence="apache-2.0",
+    gated=True,
+    download_bytes=20 * GB,
+    free_bytes=100 * GB,
 )
 
 

@@ -15,31 +15,19 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.screens.setup import SetupScreen
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
+from tests.ui.driver import Driver
 from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import FakeEngine, no_loader
 
-_PAUSES = 200
 
-
-class Window:
+class Window(Driver):
     """A running program: keys in, what is on the screen out."""
 
     def __init__(self, pilot: Pilot[None], app: TandemApp, engine: FakeEngine, pairs: FakePairs) -> None:
-        self.pilot = pilot
+        super().__init__(pilot)
         self.app = app
         self.engine = engine
         self.pairs = pairs
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so; fails after a bounded number of looks."""
-        for _ in range(_PAUSES):
-            await self.pilot.pause(0.01)
-            if condition():
-                return
-        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
-
-    async def shows(self, text: str) -> None:
-        await self.until(lambda: text in self.text)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -70,16 +58,6 @@ class Window:
     @property
     def is_adding(self) -> bool:
         return isinstance(self.app.screen, AddPairScreen)
-
-    @property
-    def rows(self) -> list[str]:
-        width, _ = self.app.size
-        screen = self.app.screen
-        return [strip.text[:width].rstrip() for strip in screen._compositor.render_strips(screen.size)]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.rows)
 
     @property
     def chosen(self) -> str:

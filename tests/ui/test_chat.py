@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.errors import AppError
-from app.events import AnswerPlan, Finished, Measuring, Notice
+from app.events import Notice
 from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
-from app.ui.readouts.status_line import StatusLine
 from app.ui.settings.chat_settings import ChatSettings
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.fakes import PAIR, STATS
+from tests.ui.chat_driver import open_chat
+from tests.ui.fakes import PAIR
 
 
 async def test_a_prompt_is_answered() -> None:
@@ -216,8 +215,10 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
 
 async def test_ctrl_r_replaces_the_last_answer() -> None:
     async with open_chat() as chat:
-        await _exchange(chat, "one", "first")
-        await _exchange(chat, "two", "second")
+        await chat.exchange("one", "first")
+        await chat.shows("first")
+        await chat.exchange("two", "second")
+        await chat.shows("second")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 3)
         assert chat.engine.requests[2].messages == chat.engine.requests[1].messages
@@ -232,7 +233,8 @@ async def test_ctrl_r_replaces_the_last_answer() -> None:
 
 async def test_a_failed_second_answer_brings_the_first_back() -> None:
     async with open_chat() as chat:
-        await _exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
+        await chat.shows("first")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         assert "first" not in chat.text
@@ -261,59 +263,6 @@ async def test_ctrl_n_begins_anew_and_drops_what_a_running_answer_still_says() -
         assert "old" not in chat.text
         assert chat.screen.session.phase is Phase.ANSWERING
         assert [m.content for m in chat.engine.requests[1].messages] == ["new"]
-
-
-async def test_the_status_line_says_what_was_measured() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.reads(1024, 3000)
-        await chat.shows("reading prompt 1,024 / 3,000")
-        chat.engine.says("word")
-        await chat.shows("106.7 t/s")
-        assert chat.status == "106.7 t/s  accepted 78%  5.9 per check  model  ctx 2.1k/32k"
-        chat.engine.finishes()
-        await chat.ready()
-        assert chat.status.startswith("106.7 t/s")
-
-
-async def test_acceptance_wears_the_drafts_colour() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.says("word", stats=STATS)
-        await chat.shows("accepted 78%")
-        content = chat.screen.query_one(StatusLine).render()
-        styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
-        assert styled["accepted 78%"] == "$draft"
-        assert "106.7 t/s" not in styled
-
-
-async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that_is_left() -> None:
-    settings = ChatSettings("A pair", drafting=AutoDraft())
-    async with open_chat(settings) as chat:
-        await chat.shows("ready  automatic drafting  ctx 0/32k")
-        await chat.send("go")
-        chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring this pair: 30%")
-        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
-        await chat.shows("3.1x winning")
-        chat.screen.status.recent.rates.extend([1.0] * 8)
-        assert len(chat.status) <= 78
-        assert "5.9 per check" in chat.status
-        assert 0 < chat.status.count("█") < 8
-
-
-@pytest.mark.parametrize(("n_model", "word"), [(0, "look-up"), (500, "model"), (200, "both")])
-async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, word: str) -> None:
-    async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
-        await chat.send("go")
-        status = DraftingStatus("off", "a plain step was worth more here", "winning", 1.2)
-        stats = replace(STATS, draft_n_model=n_model)
-        chat.engine.says("word", stats=stats, drafting=status)
-        await chat.shows("plain")
-        plan = AnswerPlan("auto", "model+look-up", None, None)
-        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
-        await chat.ready()
-        assert f"per check  {word} " in chat.status
 
 
 async def test_look_up_alone_can_be_turned_off() -> None:
@@ -374,10 +323,7 @@ async def test_markup_is_text(markup: str) -> None:
 
 async def test_control_characters_do_not_reach_the_terminal() -> None:
     async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.says("\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\re")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("go", "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\re")
         await chat.shows("a[2Jb31mcde")
 
 
@@ -403,11 +349,3 @@ async def test_the_header_names_the_pair() -> None:
         await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M  +  0.5B Q8_0")
         assert chat.rows[0].endswith("CPU · 20.4 GB")
         assert chat.screen.header.pair == PAIR
-
-
-async def _exchange(chat: Chat, prompt: str, answer: str) -> None:
-    await chat.send(prompt)
-    chat.engine.says(answer)
-    chat.engine.finishes()
-    await chat.ready()
-    await chat.shows(answer)

@@ -18,7 +18,7 @@ from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import as_said, as_typed, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.suggestions import CHOSEN
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import open_chat
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,6 @@ def test_code_is_found_in_an_answer() -> None:
     assert code_blocks("Look:\n```py\na = 1\n```\n- and\n  ~~~\n  b\n  ~~~\n```\nopen") == ("a = 1", "b", "open")
 
 
-async def answer(chat: Chat, prompt: str, text: str) -> None:
-    await chat.send(prompt)
-    chat.engine.says(text)
-    chat.engine.finishes()
-    await chat.ready()
-
-
 async def test_the_list_opens_filters_and_closes() -> None:
     async with open_chat() as chat:
         await chat.type("/")
@@ -101,7 +94,7 @@ async def test_the_list_opens_filters_and_closes() -> None:
 
 async def test_a_burst_of_keys_chooses_what_it_says() -> None:
     async with open_chat() as chat:
-        await answer(chat, "one", "two")
+        await chat.exchange("one", "two")
         await chat.pilot.press(*"/ne", "enter")
         await chat.until(lambda: not chat.screen.session.said)
         assert chat.prompt == ""
@@ -118,8 +111,8 @@ async def test_a_wrong_command_is_given_back() -> None:
 
 async def test_two_slashes_and_a_space_send_text() -> None:
     async with open_chat() as chat:
-        await answer(chat, "//help me", "ok")
-        await answer(chat, " /new", "ok")
+        await chat.exchange("//help me", "ok")
+        await chat.exchange(" /new", "ok")
         assert [m.content for m in chat.engine.requests[1].messages] == ["/help me", "ok", "/new"]
 
 
@@ -158,7 +151,7 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         await chat.pilot.press("ctrl+u")
         await chat.type("/system Be brief.")
         await chat.pilot.press("enter")
-        await answer(chat, "hello", "hi")
+        await chat.exchange("hello", "hi")
         assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be brief.")
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
@@ -168,10 +161,10 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         assert store.load(number).settings == {"answer": {"system": "Be brief."}}
         await chat.pilot.press(*"/new", "enter")
         await chat.until(lambda: not chat.screen.session.said)
-        await answer(chat, "other", "ok")
+        await chat.exchange("other", "ok")
         assert chat.engine.requests[1].messages[0].role is Role.USER
         await chat.screen.open_conversation(number)
-        await answer(chat, "again", "ok")
+        await chat.exchange("again", "ok")
         assert chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be brief.")
         assert store.summaries()[0].title == "Trip"
 
@@ -183,7 +176,7 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.pilot.press("enter")
         await chat.shows("nothing to save")
         await chat.pilot.press("ctrl+u")
-        await answer(chat, "hello", "good day")
+        await chat.exchange("hello", "good day")
         for name in ("it", "it.json"):
             await chat.type(f"/save {name}")
             await chat.pilot.press("enter")
@@ -210,7 +203,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.pilot.press("f8")
         await chat.shows("no answer to copy")
         text = "First:\n```py\na\n```\nthen:\n```\nb\n```\nDone."
-        await answer(chat, "code", text)
+        await chat.exchange("code", text)
         await chat.pilot.press("f8")
         await chat.until(lambda: copied == [text])
         await chat.pilot.press("ctrl+b")

@@ -12,52 +12,8 @@ from app.chat.tree import State
 from app.errors import StoreError
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.conversations import ConversationsScreen
-from tests.ui.chat_driver import Chat, open_chat
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
-
-
-def fill(file: Path, *titles: str) -> None:
-    store = Store.open(file)
-    for title in titles:
-        number = store.create()
-        asked = store.add(number, Role.USER, title, parent=None)
-        store.add(number, Role.ASSISTANT, f"The answer about {title} is long.", parent=asked.id)
-    store.close()
-
-
-def texts(file: Path, conversation: int = 1) -> list[str]:
-    store = Store.open(file)
-    path = store.load(conversation).tree.path
-    store.close()
-    return [node.text for node in path]
-
-
-async def look(chat: Chat) -> ConversationsScreen:
-    await chat.pilot.press("ctrl+o")
-    await chat.pilot.pause()
-    if chat.screen.sidebar.has_focus_within:
-        await chat.pilot.press("ctrl+o")
-    await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
-    await chat.pilot.pause()
-    screen = chat.pilot.app.screen
-    assert isinstance(screen, ConversationsScreen)
-    return screen
-
-
-async def back(chat: Chat) -> None:
-    await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-
-
-async def exchange(chat: Chat, prompt: str, answer: str) -> None:
-    await chat.send(prompt)
-    chat.engine.says(answer)
-    chat.engine.finishes()
-    await chat.ready()
+from tests.ui.chat_driver import open_chat
+from tests.ui.conversations_driver import back, fill, look, texts
 
 
 async def test_the_smallest_window_has_a_line_for_what_is_found(file: Path) -> None:
@@ -123,7 +79,7 @@ async def test_the_search_shows_what_it_found(file: Path) -> None:
 
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type("for one")
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.answers == [] and chat.prompt == "")
@@ -140,7 +96,7 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.01)
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type("half a")
         store = Store.open(file)
         await chat.until(lambda: store.load(1).draft == "half a")
@@ -149,7 +105,7 @@ async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pyte
 
 async def test_ctrl_r_makes_a_branch(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         chat.engine.says("second")
@@ -194,12 +150,12 @@ async def test_deleting_with_undo(file: Path) -> None:
 
 async def test_deleting_the_open_one_begins_anew(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await look(chat)
         await chat.pilot.press("ctrl+x", "escape")
         await back(chat)
         await chat.until(lambda: chat.answers == [])
-        await exchange(chat, "two", "second")
+        await chat.exchange("two", "second")
         assert texts(file, 2) == ["two", "second"]
 
 
@@ -282,7 +238,7 @@ async def test_a_store_that_cannot_be_opened_is_one_line() -> None:
 
     async with open_chat(store=refuse) as chat:
         await chat.shows("The conversations are of a newer Tandem. Update this one.")
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await look(chat)
         await chat.shows("one")
 

@@ -21,9 +21,8 @@ from app.ui.reading.rounds import round_lines
 from app.ui.screens.add_pair import report_lines
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN
+from tests.ui.fake_pairs import BEGUN, REPORT
 from tests.ui.setup_driver import open_setup
-from tests.ui.test_setup import REPORT
 from tests.ui.test_tokens import ROUND
 
 _WHO = "The target answers."
@@ -48,6 +47,19 @@ async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
     async with open_chat() as chat:
         chat.pilot.app.set_keymap({"chat.tokens": "f9"})
         await chat.shows("f9   who wrote each token")
+
+
+async def test_sentences_name_the_keys_that_the_user_has_chosen() -> None:
+    async with open_chat() as chat:
+        chat.pilot.app.set_keymap({"chat.stop": "f9", "chat.copy": "ctrl+k", "prompt.break_line": "ctrl+y,f12"})
+        await chat.type("/help")
+        await chat.pilot.press("enter")
+        await chat.shows("ctrl+k  copy answer")
+        await chat.shows("ctrl+y  new line")
+        await chat.send("one")
+        await chat.type("two")
+        await chat.pilot.press("enter")
+        await chat.shows("An answer is being written; f9 stops it.")
 
 
 async def test_the_palette_has_what_tandem_can_do_and_nothing_else() -> None:

@@ -22,11 +22,6 @@ TOO_LONG = ContextOverflowError(
 )
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
-
-
 @asynccontextmanager
 async def kept_chat(file: Path, *, again: bool = False) -> AsyncIterator[Chat]:
     """A chat; in the conversation that an earlier one had, if it is to go on."""
@@ -78,10 +73,7 @@ async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReaso
 )
 async def test_why_a_prompt_has_no_answer_is_told_again(file: Path, error: AppError, way_out: str) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.says("first")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("one", "first")
         await chat.send("and then?")
         chat.engine.fails(error)
         await chat.shows(error.message)

@@ -35,10 +35,7 @@ async def test_a_screen_that_is_left_twice_takes_no_other_one_with_it() -> None:
 async def test_a_screen_that_is_asked_for_twice_comes_once(key: str, tmp_path: Path) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
     async with open_chat(live=live, store=lambda: Store.in_memory(), size=(120, 40)) as chat:
-        await chat.send("Hello")
-        chat.engine.says("Hi")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("Hello", "Hi")
         hit(chat, key, key, key)
         await chat.until(lambda: len(chat.pilot.app.screen_stack) > 1)
         await chat.pilot.pause()

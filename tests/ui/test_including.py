@@ -134,10 +134,7 @@ async def test_backspace_takes_a_mark_as_one_and_undo_brings_it_back() -> None:
 async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
     store = Store.in_memory()
     async with open_chat(store=lambda: store) as chat:
-        await chat.send("hello")
-        chat.engine.says("hi")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("hello", "hi")
         number = chat.screen.keeper.conversation
         assert number is not None
         await paste(chat, LONG)

@@ -1,56 +1,23 @@
-"""What stands around the conversation: sidebar, readouts, header, keys."""
+"""What stands around the conversation: readouts, header, keys."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.app import App
-from textual.widget import Widget
 
 from app.chat.store import Store
-from app.chat.tree import Summary
 from app.engine.types import DraftingStatus
 from app.events import DeviceMemory
-from app.ui.chat.token_mode import TokenMode
-from app.ui.conversations.picker import ConversationPicker
 from app.ui.keys.bar import KeyBar
-from app.ui.messages.list import MessageList
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.conversations import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.widgets.words import Words
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import WIDE, open_chat
+from tests.ui.conversations_driver import fill, filled
 from tests.ui.fakes import PAIR, STATS
-from tests.ui.test_conversations import exchange, fill, texts
-
-WIDE = (120, 30)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
-
-
-async def filled(chat: Chat) -> ConversationPicker:
-    await chat.until(lambda: chat.screen.sidebar.query(ConversationPicker))
-    await chat.pilot.pause()
-    return chat.screen.sidebar.query_one(ConversationPicker)
-
-
-def chosen(picker: ConversationPicker) -> str:
-    row = picker.conversations.row
-    return row.title if row is not None else ""
-
-
-async def click(chat: Chat, word: str) -> None:
-    """Click on a word wherever it first stands on the screen."""
-    y = next(y for y, line in enumerate(chat.rows) if re.search(rf"\b{word}\b", line))
-    await chat.pilot.click(offset=(chat.rows[y].index(word), y))
-
 
 # The readouts
 
@@ -121,241 +88,36 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
         chat.engine.says("the first answer")
         chat.engine.finishes(stats=replace(STATS, predicted_ns=8_380_000_000))
         await chat.ready()
-        await exchange(chat, "two", "second answer")
+        await chat.exchange("two", "second answer")
         await chat.shows("second answer")
         assert "106.7 t/s" in chat.text
-        await click(chat, "first")
+        await chat.click("first")
         await chat.shows("an earlier answer")
         await chat.shows("53.3 t/s")
         assert chat.text.count("Qwen2.5-Coder-32B-Instruct") == 2
         assert "106.7 t/s" not in chat.text
-        await click(chat, "earlier")
+        await chat.click("earlier")
         await chat.shows("106.7 t/s")
 
 
 async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "an answer")
+        await chat.exchange("one", "an answer")
         await chat.shows("an answer")
-        await click(chat, "answer")
+        await chat.click("answer")
         await chat.shows("448 tokens, 106.7 t/s, draft model accepted 78%, 5.9 per check")
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)
-        await click(chat, "one")
+        await chat.click("one")
         await chat.shows("an earlier answer")
         assert "106.7 t/s" in chat.text
         await chat.send("two")
         await chat.until(lambda: "an earlier answer" not in chat.text)
-
-
-# The conversations
-
-
-async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
-    fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.shows("mountains")
-        await click(chat, "rivers")
-        await chat.shows("The answer about rivers is long.")
-        assert any(line.startswith(" ● rivers") for line in chat.rows)
-        await chat.send("and lakes?")
-        assert chat.engine.requests[0].messages[0].content == "rivers"
-
-
-async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.send("lakes")
-        await chat.shows(" ● lakes")
-        chat.engine.says("Como")
-        chat.engine.finishes()
-        await chat.ready()
-        await click(chat, "new")
-        await chat.until(lambda: chat.answers == [])
-        assert "●" not in chat.text
-        assert chat.screen.prompt.has_focus
-
-
-async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.send("go")
-        asked: list[int] = []
-        summaries = Store.summaries
-
-        def counted(store: Store) -> tuple[Summary, ...]:
-            asked.append(1)
-            return summaries(store)
-
-        monkeypatch.setattr(Store, "summaries", counted)
-        for n in range(5):
-            chat.engine.says(f"word{n} ")
-            await chat.shows(f"word{n}")
-        assert asked == []
-        chat.engine.finishes()
-        await chat.ready()
-        assert asked == [1]
-
-
-async def test_ctrl_o_searches_in_the_sidebar_and_once_more_on_a_whole_screen(file: Path) -> None:
-    fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.pilot.press("ctrl+o", *"rivers")
-        await chat.until(lambda: chosen(picker) == "rivers")
-        assert "mountains" not in chat.text
-        await chat.shows("…out rivers is long.")
-        await chat.pilot.press("enter")
-        await chat.shows("The answer about rivers is long.")
-        assert chat.screen.prompt.has_focus
-        await chat.pilot.press("ctrl+o", "escape")
-        assert chat.screen.prompt.has_focus
-        assert picker.search_input.value == ""
-        await chat.pilot.press("ctrl+o", "ctrl+o")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
-
-
-async def test_a_hit_is_in_sight_however_narrow_the_list(file: Path) -> None:
-    fill(file, "a long beginning, and then the Tagliamento comes")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.pilot.press("ctrl+o", *"long.")
-        await chat.until(lambda: any("long." in row[:28] for row in chat.rows))
-
-
-async def test_renaming_by_key_and_not(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.pilot.press("ctrl+o", "ctrl+r")
-        assert picker.title_input.value == "rivers"
-        await chat.pilot.press("end", *" of Italy", "escape")
-        await chat.until(lambda: picker.search_input.has_focus)
-        assert chosen(picker) == "rivers"
-        await chat.pilot.press("ctrl+r", *" x", "enter")
-        await chat.until(lambda: chosen(picker) == "rivers x")
-        await chat.pilot.press("ctrl+r", *["backspace"] * 8, "enter")
-        await chat.until(lambda: chosen(picker) == "rivers")
-
-
-async def test_a_click_elsewhere_keeps_the_old_title(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await click(chat, "rename")
-        await chat.pilot.press(*" x")
-        await chat.pilot.click("PromptInput")
-        await chat.until(lambda: not picker.has_class("-renames"))
-        assert chat.screen.prompt.has_focus
-        assert chosen(picker) == "rivers"
-
-
-async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
-    fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await click(chat, "rivers")
-        await chat.shows("● rivers")
-        await click(chat, "pin")
-        await chat.shows("▴")
-        listed = [line[:28] for line in chat.rows]
-        assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
-        await click(chat, "delete")
-        await chat.shows("rivers is deleted; ctrl+z brings it back.")
-        await chat.until(lambda: chat.answers == [])
-        assert chosen(picker) == "mountains"
-        await click(chat, "undo")
-        await chat.until(lambda: chosen(picker) == "rivers")
-        assert texts(file)[0] == "rivers"
-
-
-async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suspended: list[str] = []
-    monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append("suspend"))
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.pilot.press("ctrl+o", "enter")
-        await chat.shows("● rivers")
-        await chat.pilot.press("ctrl+o", "ctrl+x")
-        await chat.until(lambda: chat.answers == [])
-        await chat.pilot.press("ctrl+z")
-        await chat.until(lambda: chosen(picker) == "rivers")
-        assert suspended == []
-
-
-async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        assert "rivers" not in chat.text
-        await chat.pilot.press("f7")
-        await chat.shows("rivers")
-        await chat.pilot.press("ctrl+o", "f7")
-        await chat.until(lambda: "rivers" not in chat.text)
-        assert chat.screen.prompt.has_focus
-
-
-async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -> None:
-    fill(file, "[red]x[/red]\x1b[2J")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.shows("[red]x[/red]")
-        assert "\x1b" not in chat.text
-
-
-async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[str] = []
-    monkeypatch.setattr(App, "action_suspend_process", lambda self: taken.append("suspend"))
-    monkeypatch.setattr(MessageList, "page", lambda self, direction: taken.append("page"))
-    monkeypatch.setattr(TokenMode, "step", lambda self, by: taken.append("round"))
-    fill(file, "rivers", "mountains", "lakes")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.pilot.press("f3", "ctrl+o", *"rivers", "left", "x")
-        await chat.until(lambda: picker.search_input.value == "riverxs")
-        picker.search_input.clear()
-        await chat.until(lambda: chosen(picker) == "lakes")
-        await chat.pilot.press("pagedown")
-        await chat.until(lambda: chosen(picker) == "rivers")
-        await chat.pilot.press("ctrl+x")
-        await chat.until(lambda: chosen(picker) != "rivers")
-        await chat.pilot.press("ctrl+z")
-        await chat.until(lambda: chosen(picker) == "rivers")
-        assert taken == []
-        await chat.pilot.press("escape", "left", "pageup", "ctrl+z")
-        assert taken == ["round", "page", "suspend"]
-
-
-async def test_a_sidebar_that_is_being_filled_is_left_alone(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.until(lambda: chat.screen.keeper.is_open)
-        sidebar = chat.screen.sidebar
-        mount, held = sidebar.mount, asyncio.Event()
-
-        async def slowly(*widgets: Widget) -> None:
-            await held.wait()
-            await mount(*widgets)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sidebar, "mount", slowly)
-            sidebar.display = True
-            filling = asyncio.create_task(sidebar.fill())
-            await asyncio.sleep(0)
-            sidebar.look_again()
-            assert not sidebar.search()
-            held.set()
-            await filling
-        assert sidebar.search()
 
 
 # The keys
@@ -380,9 +142,9 @@ async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others(columns:
 async def test_a_key_can_be_clicked_and_one_that_would_do_nothing_cannot(file: Path) -> None:
     async with open_chat(size=(200, 40)) as chat:
         await chat.shows("19.9 GB")
-        await click(chat, "numbers")
+        await chat.click("numbers")
         await chat.until(lambda: "19.9 GB" not in chat.text)
-        await click(chat, "again")
+        await chat.click("again")
         await chat.pilot.pause()
         assert chat.engine.requests == []
 

@@ -36,10 +36,7 @@ async def test_it_grows_to_eight_lines() -> None:
 async def test_up_recalls_what_was_sent_and_down_leads_back() -> None:
     async with open_chat() as chat:
         for prompt in ("first", "second"):
-            await chat.send(prompt)
-            chat.engine.says("ok")
-            chat.engine.finishes()
-            await chat.ready()
+            await chat.exchange(prompt, "ok")
         await chat.pilot.press("up")
         assert chat.prompt == "second"
         await chat.pilot.press("up")

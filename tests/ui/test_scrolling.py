@@ -24,7 +24,7 @@ from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.reading.origins import Writers
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.test_conversations import back, look
+from tests.ui.conversations_driver import back, look
 
 MESSAGES = 60
 MOST_MOUNTED = 30
@@ -293,10 +293,7 @@ async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
 
 async def bury(chat: Chat, answer: AnswerMessage) -> None:
     """Let so much be said below an answer that it is unmounted."""
-    await chat.send("another prompt")
-    chat.engine.says("long\n\n" * 60)
-    chat.engine.finishes()
-    await chat.ready()
+    await chat.exchange("another prompt", "long\n\n" * 60)
     await chat.send("and another")
     await chat.until(lambda: not answer.is_attached)
 
@@ -326,10 +323,7 @@ async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.Mon
 async def test_the_writers_of_an_answer_that_comes_back_are_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_MOST_FAR", 0)
     async with open_chat() as chat:
-        await chat.send("first prompt")
-        chat.engine.says("**bold** words")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.exchange("first prompt", "**bold** words")
         first = chat.answers[0]
         await bury(chat, first)
         await press(chat, "f3")

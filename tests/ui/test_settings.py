@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,104 +10,14 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import SettingsError
-from app.events import Event
 from app.settings.file import SettingsFile
-from app.settings.layers import Layer
-from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
-from app.ui.app import TandemApp
-from app.ui.keeping.keeper import StoreOpener
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.settings.line import SettingLine
-from tests.ui.chat_driver import Chat
-from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.settings_driver import open_panel
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-
-
-@dataclass
-class Panel:
-    """The program with its settings."""
-
-    chat: Chat
-    live: LiveSettings
-
-    @property
-    def screen(self) -> SettingsScreen:
-        screen = self.chat.pilot.app.screen
-        assert isinstance(screen, SettingsScreen)
-        return screen
-
-    @property
-    def chosen(self) -> str:
-        shown = self.screen.settings.shown
-        return shown.setting.name if shown is not None else ""
-
-    async def press(self, *keys: str) -> None:
-        await self.chat.pilot.press(*keys)
-        await self.chat.pilot.pause()
-
-    async def open(self) -> None:
-        await self.press("f4")
-        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, SettingsScreen))
-        await self.chat.pilot.pause()
-
-    async def close(self) -> None:
-        await self.press("escape")
-        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
-
-    async def find(self, words: str) -> None:
-        """Filter, so that the first setting found is the chosen one."""
-        self.screen.filter_input.value = words
-        await self.chat.pilot.pause()
-
-    async def exchange(self, prompt: str, answer: str) -> None:
-        await self.chat.send(prompt)
-        self.chat.engine.says(answer)
-        self.chat.engine.finishes()
-        await self.chat.ready()
-
-
-@asynccontextmanager
-async def open_panel(
-    file: Path,
-    *,
-    flags: Layer | None = None,
-    pair: Layer | None = None,
-    model: Recommended | None = None,
-    size: tuple[int, int] = (100, 30),
-    store: StoreOpener | None = None,
-    opened: bool = True,
-) -> AsyncIterator[Panel]:
-    """Run the program, with the panel open."""
-    live = LiveSettings(SettingsFile(file), flags, pair, model)
-    engines: list[FakeEngine] = []
-
-    def factory(emit: Callable[[Event], None]) -> FakeEngine:
-        engines.append(FakeEngine(emit))
-        return engines[0]
-
-    def reopen() -> Choice:
-        live.loading()
-        return Choice(no_loader, ChatSettings("Anew"))
-
-    live.loading()
-    app = TandemApp(
-        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(live, reopen)
-    )
-    async with app.run_test(size=size) as pilot:
-        screen = app.screen
-        assert isinstance(screen, ChatScreen)
-        panel = Panel(Chat(pilot, screen, engines[0]), live)
-        await panel.chat.until(lambda: engines[0].loads)
-        await panel.chat.load()
-        if opened:
-            await panel.open()
-        yield panel
 
 
 @pytest.fixture
@@ -207,7 +114,7 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
 
 async def test_drafting_acts_on_the_next_answer_without_loading(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         assert panel.chat.engine.requests[0].drafting == AutoDraft()
         await panel.open()
         await panel.find("n_max")
@@ -233,7 +140,7 @@ async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: 
 
 async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conversation_stays(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.find("model.kv_type")
         await panel.press("right")
@@ -273,11 +180,11 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.press("enter", *"Be", "ctrl+j", *"brief.", "enter")
         await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be\nbrief.")
         await panel.close()
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         assert panel.chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
         await panel.press("ctrl+n")
         await panel.chat.until(lambda: panel.chat.screen.session.settings.system is None)
-        await panel.exchange("two", "second")
+        await panel.chat.exchange("two", "second")
         assert panel.chat.engine.requests[1].messages[0].role is Role.USER
         await panel.chat.screen.open_conversation(1)
         await panel.chat.send("three")
@@ -292,7 +199,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
 async def test_what_is_set_for_a_conversation_is_kept_when_one_quits_from_there(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
     async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.press("tab")
         await panel.chat.shows("for this conversation")
@@ -440,7 +347,7 @@ async def test_only_what_was_measured_is_shown(file: Path) -> None:
         await panel.find("draft.mode")
         assert "Measured" not in panel.chat.text
         await panel.close()
-        await panel.exchange("one", "first")
+        await panel.chat.exchange("one", "first")
         await panel.open()
         await panel.find("draft.mode")
         await panel.chat.shows("Measured since the models were loaded:")

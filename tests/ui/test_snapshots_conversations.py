@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from app.chat.message import Role
 from app.chat.store import Store
 from tests.ui.chat_driver import Chat
+from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
-from tests.ui.test_conversations import look
 from tests.ui.test_snapshots import THEMES, SnapCompare
 
 NOW = 1_700_000_000.0

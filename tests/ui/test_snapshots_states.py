@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from app.engine.types import AutoDraft
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
+from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
-from tests.ui.test_conversations import look
 from tests.ui.test_snapshots import SnapCompare
 from tests.ui.test_snapshots_conversations import NOW
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing

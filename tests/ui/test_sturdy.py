@@ -23,16 +23,9 @@ def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
 
 
-async def exchange(chat: Chat, prompt: str, answer: str) -> None:
-    await chat.send(prompt)
-    chat.engine.says(answer)
-    chat.engine.finishes()
-    await chat.ready()
-
-
 async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
     async with open_chat() as chat:
-        await exchange(chat, "Hello", "Hi")
+        await chat.exchange("Hello", "Hi")
         message = chat.screen.query_one(UserMessage)
         x, y = message.region.x + 1, message.region.y + 1
         with chat.pilot.app.batch_update():
@@ -40,13 +33,13 @@ async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
             for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
                 point(chat, kind, x, y, 1)
             await chat.pilot.pause()
-        await exchange(chat, "And now?", "Still here")
+        await chat.exchange("And now?", "Still here")
         await chat.shows("Still here")
 
 
 async def test_a_message_that_goes_before_its_click_is_seen_takes_no_keys() -> None:
     async with open_chat() as chat:
-        await exchange(chat, "Hello", "Hi")
+        await chat.exchange("Hello", "Hi")
         message = chat.screen.query_one(UserMessage)
         await message.remove()
         chat.screen.messages.choose(message)
@@ -98,7 +91,7 @@ async def test_what_a_message_was_changed_into_outlives_its_conversation(
 ) -> None:
     file = tmp_path / "conversations.db"
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await exchange(chat, "Hello", "Hi")
+        await chat.exchange("Hello", "Hi")
         await chat.pilot.press("ctrl+up", *keys)
         await chat.until(lambda: chat.screen.tasks.has_task)
         await chat.type(" and more")

@@ -77,7 +77,7 @@ def test_look_up_is_judged_by_the_longest_drafts_it_makes() -> None:
 def test_of_equal_settings_the_one_that_drafts_least_is_the_best() -> None:
     curve = curves()["ada"]
     text = replace(traces()[0], text=traces()[0].text[:2], matches=traces()[0].matches[:1], confidences=((0.9,) * 12,))
-    heat = heat_map(text, CostProfile(dict(curve.rows), curve.draft))
+    heat = heat_map(text, curve.profile())
 
     assert heat is not None
     assert heat.best[0].n_max == 1
@@ -88,12 +88,12 @@ def test_an_answer_of_one_token_has_no_heat_map() -> None:
     curve = curves()["ada"]
     text = replace(traces()[0], text=traces()[0].text[:1], matches=(), confidences=())
 
-    assert heat_map(text, CostProfile(dict(curve.rows), curve.draft)) is None
+    assert heat_map(text, curve.profile()) is None
 
 
 def test_the_heat_map_holds_every_setting_and_names_the_best() -> None:
     curve = curves()["ada"]
-    heat = heat_map(traces()[0], CostProfile(dict(curve.rows), curve.draft), n_max=(1, 4, 12, 99), p_min=(0.0, 0.5))
+    heat = heat_map(traces()[0], curve.profile(), n_max=(1, 4, 12, 99), p_min=(0.0, 0.5))
 
     assert heat is not None
     assert heat.n_max == (1, 4, 12)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import bench, bench_task, compare, race_session
+from app.cli import bench, bench_task, compare, loading, race_session
 from app.cli.bench_flags import add_bench_arguments
 from app.cli.compare_flags import add_compare_arguments
 from app.cli.options import Options
@@ -42,7 +42,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
     params = PairParams(file, None, n_threads=1)
-    monkeypatch.setattr(race_session, "NativePair", lambda *_: pair)
+    monkeypatch.setattr(loading, "NativePair", lambda *_: pair)
     monkeypatch.setattr(race_session, "pair_params", lambda options: params)
     for module in (compare, bench_task):
         monkeypatch.setattr(module, "read_options", read_options)

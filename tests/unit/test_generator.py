@@ -2,81 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
-from app.engine.generator import Generator, Request
-from app.engine.interfaces import Strategy
-from app.engine.strategies import FixedDrafting, PlainDecoding
+from app.engine.generator import Request
 from app.engine.types import (
-    DraftLost,
     DraftParams,
     FinishReason,
-    GenerationEvent,
-    Origin,
-    PromptProgress,
     Step,
 )
-from app.errors import ContextOverflowError, DecodeError
-from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, Rule, always, mixing, script
-
-PROMPT = [5, 6, 7, 8]
-EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
-
-
-@dataclass
-class Bench:
-    """A target, a draft and everything needed to run one answer after the other."""
-
-    target: FakeModel
-    draft: FakeModel | None = None
-    params: DraftParams = EVERYTHING
-    seed: int | None = None
-    events: list[GenerationEvent] = field(default_factory=list)
-    emitted: list[tuple[int, Origin]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.cache = TokenCache(self.target)
-        self.draft_cache = TokenCache(self.draft) if self.draft else None
-        n_vocab = min(m.n_vocab for m in (self.target, self.draft) if m)
-        self.drafter = None if self.draft_cache is None else ModelDrafter(self.draft_cache, n_vocab, lambda t: t == END)
-
-    def generator(self) -> Generator:
-        self.sampler = FakeSampler(self.target, self.seed)
-        clock = iter(range(0, 10**9, 1000))
-        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else PlainDecoding()
-        return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
-
-    def run(
-        self,
-        prompt: Sequence[int] = PROMPT,
-        max_tokens: int | None = 20,
-        ends: Callable[[int, Origin], FinishReason | None] = lambda token, origin: None,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> list[int]:
-        self.last = self.generator()
-        self.events, self.emitted = [], []
-
-        def observe(token: int, origin: Origin) -> FinishReason | None:
-            self.emitted.append((token, origin))
-            return ends(token, origin)
-
-        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, cancelled)))
-        return [token for token, _ in self.emitted]
-
-    @property
-    def steps(self) -> list[Step]:
-        return [event for event in self.events if isinstance(event, Step)]
-
-
-def plain(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
-    return Bench(FakeModel(rule)).run(prompt, max_tokens)
+from app.errors import ContextOverflowError
+from tests.fakes import END, FakeModel, always, mixing, script
+from tests.unit.generating import PROMPT, Bench, plain
 
 
 class TestLossless:
@@ -281,155 +221,6 @@ class TestEnds:
 
         assert len(bench.run(prompt=range(1, 9), max_tokens=None)) == 1
         assert bench.last.finish is FinishReason.CONTEXT
-
-
-class TestPromptReuse:
-    def test_the_next_turn_evaluates_only_what_is_new_in_both_contexts(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        text = bench.run(max_tokens=9)
-        assert bench.draft is not None
-        for model in (bench.target, bench.draft):
-            model.batches.clear()
-
-        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)
-
-        # The last token of the answer was never evaluated: nothing followed it.
-        assert bench.last.stats.cache_n == len(PROMPT) + len(text) - 1
-        assert bench.target.batches == [(text[-1], 20, 21)]
-
-    def test_the_drafts_cache_is_reused_too(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        text = bench.run(max_tokens=9)
-        assert bench.draft is not None
-        bench.draft.batches.clear()
-
-        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=3)
-
-        assert bench.draft.batches[0] == (*text[-2:], 20, 21)
-
-    def test_an_edit_rolls_both_caches_back_to_the_common_prefix(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        bench.run(max_tokens=9)
-        assert bench.draft is not None
-        bench.draft.batches.clear()
-
-        edited = [5, 6, 30, 31]
-        assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)
-        assert bench.last.stats.cache_n == 2
-        assert bench.draft.batches[0][:2] == (30, 31)
-
-    def test_the_same_prompt_again_evaluates_its_last_token(self) -> None:
-        bench = Bench(FakeModel(mixing(1)))
-        first = bench.run()
-
-        assert bench.run() == first
-        assert (bench.last.stats.cache_n, bench.last.stats.prompt_n) == (3, 1)
-
-    def test_a_model_that_cannot_be_cut_starts_again(self) -> None:
-        target = FakeModel(mixing(1))
-        target.can_truncate = False
-        bench = Bench(target)
-        bench.run()
-
-        assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])
-        assert bench.last.stats.cache_n == 0
-
-    def test_drafting_over_a_target_that_cannot_be_cut_is_slow_but_right(self) -> None:
-        target = FakeModel(mixing(1))
-        target.can_truncate = False
-        bench = Bench(target, FakeModel(mixing(2)))
-
-        assert bench.run() == plain(mixing(1))
-
-
-class TestProgressAndCancel:
-    def test_long_prompts_are_processed_in_chunks_with_progress(self) -> None:
-        bench = Bench(FakeModel(mixing(1), n_batch=16), FakeModel(mixing(1), n_batch=16))
-        bench.run(prompt=list(range(1, 41)), max_tokens=2)
-
-        progress = [(e.drafting, e.done, e.total) for e in bench.events if isinstance(e, PromptProgress)]
-        assert progress == [
-            (False, 0, 40),
-            (False, 16, 40),
-            (False, 32, 40),
-            (False, 40, 40),
-            (True, 16, 41),
-            (True, 32, 41),
-            (True, 40, 41),
-        ]
-
-    def test_cancel_between_chunks_keeps_what_was_evaluated(self) -> None:
-        bench = Bench(FakeModel(mixing(1), n_batch=16))
-        answers = iter([False, False, True])
-
-        assert bench.run(prompt=list(range(1, 41)), cancelled=lambda: next(answers)) == []
-        assert bench.last.finish is FinishReason.CANCELLED
-        assert len(bench.cache) == 32
-
-        bench.run(prompt=list(range(1, 41)), max_tokens=1)
-        assert bench.last.stats.cache_n == 32
-
-    def test_cancel_inside_a_chunk_trusts_the_library_about_what_is_left(self) -> None:
-        target = FakeModel(mixing(1), n_batch=16)
-        target.fail_at, target.fail_with = 2, INTERRUPTED
-        bench = Bench(target)
-
-        bench.run(prompt=list(range(1, 41)))
-
-        assert bench.last.finish is FinishReason.CANCELLED
-        assert list(bench.cache.tokens) == target.cells == list(range(1, 25))
-
-    def test_cancel_while_answering_keeps_the_text(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        text: list[int] = []
-
-        text = bench.run(cancelled=lambda: len(bench.emitted) >= 5)
-
-        assert text == plain(mixing(1))[:5]
-        assert bench.last.finish is FinishReason.CANCELLED
-
-    def test_an_abandoned_answer_leaves_both_caches_consistent(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(2)))
-        run: Iterator[GenerationEvent] = bench.generator().run(
-            Request(PROMPT, lambda t: t == END, None, lambda t, o: None, lambda: False)
-        )
-        for _ in range(8):
-            next(run)
-        del run
-
-        assert bench.draft is not None
-        assert bench.draft_cache is not None
-        assert bench.target.cells == list(bench.cache.tokens)
-        assert bench.draft.cells == list(bench.draft_cache.tokens)
-        assert bench.run() == plain(mixing(1))
-
-
-class TestFailures:
-    @pytest.mark.parametrize("fail_at", [1, 2, 3, 6])
-    def test_a_failing_draft_costs_the_draft_not_the_answer(self, fail_at: int) -> None:
-        draft = FakeModel(mixing(1))
-        draft.fail_at = fail_at
-        bench = Bench(FakeModel(mixing(1)), draft)
-
-        assert bench.run() == plain(mixing(1))
-        assert [e.reason for e in bench.events if isinstance(e, DraftLost)] == ["The fake failed."]
-        assert bench.draft_cache is not None
-        assert draft.cells == list(bench.draft_cache.tokens)
-
-    def test_a_failing_target_is_an_error_and_leaves_its_cache_consistent(self) -> None:
-        target = FakeModel(mixing(1))
-        target.fail_at = 4
-        bench = Bench(target, FakeModel(mixing(1)))
-
-        with pytest.raises(DecodeError, match="The fake failed"):
-            bench.run()
-        assert target.cells == list(bench.cache.tokens)
-
-    def test_a_draft_with_broken_weights_is_dropped(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(lambda _: {1: float("nan")}))
-
-        assert bench.run() == plain(mixing(1))
-        assert any(isinstance(e, DraftLost) for e in bench.events)
 
 
 class TestStats:

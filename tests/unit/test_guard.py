@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Curiosity, Ledger, Trial, can_pay, ceiling
+from app.engine.tuning.guard import Curiosity, Ledger, Trial, ceiling, impossibility
 
 
 def costs(row: float, draft: float) -> CostModel:
@@ -16,18 +16,18 @@ def costs(row: float, draft: float) -> CostModel:
 
 class TestCeiling:
     def test_linear_costs_can_never_pay(self) -> None:
-        assert not can_pay(costs(row=1.0, draft=0.3), 0, 64)
+        assert impossibility(costs(row=1.0, draft=0.3), 0, 64)
 
     def test_free_rows_and_cheap_drafts_can(self) -> None:
         assert ceiling(costs(row=0.02, draft=0.05), 0, 64, 0.5e6) > 5
 
     def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
-        assert not can_pay(costs(row=0.02, draft=1.0), 0, 64)
+        assert impossibility(costs(row=0.02, draft=1.0), 0, 64)
 
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
         model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 
-        assert can_pay(model, 0, 64)
+        assert not impossibility(model, 0, 64)
 
 
 class TestTrial:
@@ -89,10 +89,10 @@ class TestTrial:
 class TestLedger:
     def test_a_series_of_losses_blocks_and_plain_tokens_pay_it_back(self) -> None:
         ledger = Ledger()
-        while ledger.allows():
+        while ledger.allows_model:
             ledger.observe(1, 2.0, 1.0, drafted=True)
         tokens = 0
-        while not ledger.allows():
+        while not ledger.allows_model:
             ledger.observe(1, 1.0, 1.0, drafted=False)
             tokens += 1
 
@@ -100,13 +100,13 @@ class TestLedger:
 
     def test_drafts_that_cost_nothing_to_make_have_a_reserve(self) -> None:
         ledger = Ledger()
-        while ledger.allows():
+        while ledger.allows_model:
             ledger.observe(1, 2.0, 1.0, drafted=True)
 
-        assert ledger.allows(free=True)
+        assert ledger.allows_any
         for _ in range(round(Ledger.RESERVE)):
             ledger.observe(1, 2.0, 1.0, drafted=True)
-        assert not ledger.allows(free=True)
+        assert not ledger.allows_any
 
     @given(st.lists(st.tuples(st.integers(1, 9), st.floats(0.5, 12.0)), min_size=1, max_size=300))
     def test_no_stretch_of_an_answer_loses_more_than_the_cap_and_one_round(
@@ -117,7 +117,7 @@ class TestLedger:
         worst = max(cost for _, cost in rounds)
         spent, emitted = 0.0, 0
         for tokens, cost in rounds:
-            if ledger.allows(free=True):
+            if ledger.allows_any:
                 ledger.observe(tokens, cost, 1.0, drafted=True)
                 spent, emitted = spent + cost, emitted + tokens
             else:
@@ -136,7 +136,7 @@ class TestLedger:
         ledger.observe(1, 50.0, 1.0, drafted=True)
         ledger.begin()
 
-        assert ledger.allows()
+        assert ledger.allows_model
         assert ledger.balance == pytest.approx(Ledger.START)
 
 

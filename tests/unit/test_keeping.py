@@ -3,70 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from app.chat.ending import UNKNOWN, Ending, Failure
 from app.chat.message import Message, Role
 from app.chat.store import Store
-from app.chat.tree import Node, State
-from app.engine.stats import GenerationStats
+from app.chat.tree import State
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
-from app.errors import AppError, StoreError
-from app.events import AnswerPlan, Finished
+from app.errors import StoreError
 from app.ui.keeping.keeper import Keeper
 from app.ui.text import age
-
-STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)
-BROKEN = AppError("It broke.", "Mend it.")
-
-
-class Kept:
-    """A keeper over a real store, and a second look at the same file."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.said: list[str] = []
-        self.keeper = Keeper(lambda: Store.open(file))
-        self.keeper.say = self.said.append
-        self.keeper.open_store()
-
-    @property
-    def other(self) -> Store:
-        return Store.open(self.file)
-
-    def path(self, conversation: int | None = None) -> list[tuple[str, str, State]]:
-        store = self.other
-        number = conversation or self.keeper.conversation or store.summaries()[0].id
-        path = store.load(number).tree.path
-        store.close()
-        return [(node.text, node.reasoning, node.state) for node in path]
-
-    def texts(self, conversation: int | None = None) -> list[str]:
-        return [text for text, _, _ in self.path(conversation)]
-
-    def hear(self, text: str, *, thinking: bool = False) -> None:
-        self.keeper.add([Segment(text, Origin.TARGET, thinking)])
-
-    def end(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
-        self.keeper.finish(Finished(1, reason, text, "", STATS, AnswerPlan("auto", "model", None, None)), target="Big")
-
-    def exchange(self, prompt: str, text: str, reason: FinishReason = FinishReason.STOP) -> int:
-        self.keeper.ask(prompt)
-        self.hear(text)
-        self.end(text, reason)
-        assert self.keeper.conversation is not None
-        return self.keeper.conversation
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    kept = Kept(tmp_path / "conversations.db")
-    yield kept
-    kept.keeper.close()
+from tests.unit.keeping import BROKEN, Kept
 
 
 def test_nothing_is_written_before_the_first_prompt(kept: Kept) -> None:
@@ -167,122 +115,6 @@ def test_a_failed_second_answer_leaves_the_first_active(kept: Kept) -> None:
     assert kept.texts() == ["a", "b"]
     kept.exchange("c", "d")
     assert kept.texts() == ["a", "b", "c", "d"]
-
-
-def test_an_answer_goes_on_with_the_numbers_of_both_parts(kept: Kept) -> None:
-    kept.exchange("a", "b", FinishReason.LENGTH)
-    for more, reason in (("c", FinishReason.CANCELLED), ("d", FinishReason.STOP)):
-        opened = kept.keeper.go_on(2)
-        assert opened is not None
-        assert opened.begun is not None
-        assert (opened.said, opened.asked) == ((), "a")
-        kept.hear(more)
-        kept.end(opened.begun.text + more, reason)
-    assert kept.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
-    stats = kept.other.stats(2)
-    assert [part["reason"] for part in (*stats["earlier"], stats)] == ["length", "cancelled", "stop"]
-    assert kept.keeper.go_on(2) is None
-
-
-def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
-    kept.exchange("a", "b", FinishReason.LENGTH)
-    before, numbers = kept.other.load(1).tree, kept.other.stats(2)
-    kept.keeper.go_on(2)
-    kept.end("b", FinishReason.CANCELLED)
-    assert kept.other.load(1).tree == before == kept.keeper.tree
-    assert kept.other.stats(2) == numbers
-    kept.keeper.go_on(2)
-    assert kept.keeper.fail(BROKEN) == "b"
-    assert kept.other.load(1).tree == before
-    kept.exchange("c", "d")
-    assert kept.texts() == ["a", "b", "c", "d"]
-
-
-def test_more_of_a_failed_answer_counts_once_it_ends_well(kept: Kept) -> None:
-    kept.keeper.ask("a")
-    kept.hear("half")
-    assert kept.keeper.fail(BROKEN) == ""
-    kept.keeper.go_on(2)
-    kept.hear(" and")
-    assert kept.keeper.fail(BROKEN) == ""
-    assert kept.path()[-1] == ("half and", "", State.FAILED)
-    kept.keeper.go_on(2)
-    kept.hear(" more")
-    kept.end("half and more")
-    kept.exchange("b", "c")
-    assert kept.texts() == ["a", "half and more", "b", "c"]
-
-
-def test_what_another_tandem_goes_on_with_is_left_alone(kept: Kept) -> None:
-    kept.exchange("a", "b", FinishReason.CANCELLED)
-    other = kept.other
-    other.resume(2)
-    assert kept.keeper.go_on(2) is None
-    assert kept.keeper._disk.store is not None
-    assert kept.keeper._disk.store.on_disk
-    other.close()
-
-
-def test_an_earlier_prompt_is_answered_again_and_the_branch_comes_back_if_that_fails(kept: Kept) -> None:
-    kept.exchange("a", "b")
-    kept.exchange("c", "d")
-    opened = kept.keeper.again(1)
-    assert opened is not None
-    assert (opened.said, opened.asked) == ((), "a")
-    kept.keeper.fail(BROKEN)
-    assert kept.texts() == ["a", "b", "c", "d"]
-    assert kept.keeper.tree == kept.other.load(1).tree
-    kept.keeper.again(1)
-    kept.hear("e")
-    kept.end("e")
-    assert kept.texts() == ["a", "e"]
-    kept.exchange("f", "g")
-    assert kept.texts() == ["a", "e", "f", "g"]
-
-
-def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_gone_back_to(kept: Kept) -> None:
-    kept.exchange("a", "b")
-    kept.exchange("c", "d")
-    opened = kept.keeper.go_before(3)
-    assert opened is not None
-    assert [message.content for message in opened.said] == ["a", "b"]
-    kept.exchange("e", "f")
-    assert kept.texts() == ["a", "b", "e", "f"]
-    assert kept.keeper.exchange == (5, 6)
-    opened = kept.keeper.switch(3)
-    assert opened is not None
-    assert [message.content for message in opened.said] == ["a", "b", "c", "d"]
-    assert kept.texts() == ["a", "b", "c", "d"]
-    assert kept.keeper.tree == kept.other.load(1).tree
-
-
-def test_an_edited_answer_is_gone_on_from(kept: Kept) -> None:
-    kept.exchange("a", "b")
-    opened = kept.keeper.rewrite(2, "better")
-    assert opened is not None
-    assert [message.content for message in opened.said] == ["a", "better"]
-    kept.exchange("c", "d")
-    assert kept.texts() == ["a", "better", "c", "d"]
-    assert len(kept.other.load(1).tree.siblings(2)) == 2
-
-
-def test_what_is_not_there_is_not_steered(kept: Kept) -> None:
-    assert kept.keeper.again(7) is kept.keeper.switch(7) is kept.keeper.go_before(7) is None
-    kept.exchange("a", "b")
-    assert kept.keeper.again(7) is kept.keeper.switch(7) is kept.keeper.rewrite(7, "x") is kept.keeper.go_on(7) is None
-
-
-def test_another_answer_where_another_tandem_removed_the_conversation(kept: Kept) -> None:
-    kept.exchange("a", "b")
-    with sqlite3.connect(kept.file) as db:
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("DELETE FROM conversations")
-    db.close()
-    kept.keeper.again()
-    kept.hear("c")
-    kept.end("c")
-    assert len(kept.said) == 1
-    assert kept.keeper.summaries() == ()
 
 
 def test_leaving_stops_the_answer_and_drafts_wait_for_the_return(kept: Kept) -> None:
@@ -437,99 +269,3 @@ def test_ages_are_short() -> None:
         "1 wk",
         "2 y",
     ]
-
-
-def last(kept: Kept) -> Node:
-    """The last message, as somebody who comes later finds it; the chat itself knows the same."""
-    node = kept.other.load(1).tree.path[-1]
-    assert kept.keeper.tree.path[-1] == node
-    return node
-
-
-@pytest.mark.parametrize("reason", [FinishReason.CONTEXT, FinishReason.LENGTH])
-def test_why_an_answer_was_cut_is_kept(kept: Kept, reason: FinishReason) -> None:
-    kept.keeper.ask("Why?")
-    kept.hear("Bec")
-    kept.keeper.finish(Finished(1, reason, "Bec", "", STATS, AnswerPlan("off", "none", None, None), repeating=700))
-    assert last(kept).ending == Ending(reason, 700)
-
-
-def test_a_file_of_before_says_it_too_and_one_of_now_can_be_read_as_before(kept: Kept) -> None:
-    """The reason always stood among the numbers; tables and states are what they were."""
-    kept.exchange("Why?", "Bec", FinishReason.CONTEXT)
-    kept.keeper.ask("And?")
-    kept.keeper.fail(BROKEN)
-    db = sqlite3.connect(kept.file)
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    states = [state for (state,) in db.execute("SELECT state FROM messages ORDER BY id")]
-    (stats,) = db.execute("SELECT stats FROM messages WHERE id = 2").fetchone()
-    db.close()
-    assert (version, states) == (1, ["complete", "cut", "complete"])
-    assert '"reason":"context"' in stats
-
-
-def test_why_nothing_came_of_a_prompt_is_kept_until_it_has_an_answer(kept: Kept) -> None:
-    kept.exchange("a", "b")
-    kept.keeper.ask("c")
-    kept.keeper.fail(BROKEN)
-    assert (last(kept).text, last(kept).ending) == ("c", Ending(failure=Failure("It broke.", "Mend it.")))
-    kept.keeper.ask("c")
-    kept.end("")
-    assert (last(kept).text, last(kept).ending) == ("c", Ending(FinishReason.STOP))
-    kept.keeper.ask("c")
-    kept.keeper.leave()
-    assert kept.other.load(1).tree.path[-1].ending == Ending(FinishReason.CANCELLED)
-    kept.keeper.open(1)
-    kept.exchange("c", "d")
-    kept.keeper.again()
-    kept.keeper.fail(BROKEN)
-    assert (last(kept).text, last(kept).ending) == ("d", UNKNOWN)
-    assert kept.other.load(1).tree.path[-2].ending == Ending(FinishReason.CANCELLED)
-
-
-def test_why_an_answer_failed_is_kept(kept: Kept) -> None:
-    kept.keeper.ask("a")
-    kept.hear("half")
-    kept.keeper.fail(BROKEN)
-    assert last(kept).ending == Ending(failure=Failure("It broke.", "Mend it."))
-
-
-def test_what_was_continued_and_then_killed_no_longer_ends_as_its_first_part_did(kept: Kept) -> None:
-    kept.exchange("a", "one ", FinishReason.CONTEXT)
-    assert kept.keeper.go_on(2) is not None
-    kept.hear("two")
-    kept.keeper.close()
-    node = kept.other.load(1).tree.path[-1]
-    assert (node.text, node.state, node.ending) == ("one two", State.CUT, UNKNOWN)
-    assert kept.other.stats(2)["target"] == "Big"
-
-
-def test_what_was_continued_in_vain_ends_as_it_did(kept: Kept) -> None:
-    kept.exchange("a", "one ", FinishReason.CONTEXT)
-    assert kept.keeper.go_on(2) is not None
-    kept.keeper.fail(BROKEN)
-    assert last(kept).ending == Ending(FinishReason.CONTEXT)
-
-
-@pytest.mark.parametrize(
-    "stats",
-    [
-        '{"reason":"?","repeating":-1,"error":[]}',
-        '{"reason":[],"repeating":true,"error":{"message":7}}',
-        '{"error":{"message":" "}}',
-        "[1]",
-        "{",
-        '{"reason":Infinity}',
-        b"\xff",
-    ],
-)
-def test_numbers_from_anywhere_say_nothing_that_cannot_be_meant(kept: Kept, stats: object) -> None:
-    kept.exchange("a", "half", FinishReason.CONTEXT)
-    kept.keeper.close()
-    db = sqlite3.connect(kept.file)
-    with db:
-        db.execute("UPDATE messages SET stats = ?", (stats,))
-        db.execute("UPDATE messages SET state = 'writing', writer = 'nobody' WHERE id = 2")
-    db.close()
-    path = kept.other.load(1).tree.path
-    assert [(node.text, node.ending) for node in path] == [("a", UNKNOWN), ("half", UNKNOWN)]

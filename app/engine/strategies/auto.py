@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource, Proposal
-from app.engine.tuning.guard import can_pay, impossibility
+from app.engine.tuning.guard import impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
@@ -31,19 +32,6 @@ _SURE = 0.8
 """A look-up that is less likely to be right waits for the draft model's word, which is dear but knows the text."""
 _RECONSIDER = 32
 """Rounds between two looks at whether drafting could win at all."""
-_USUAL_ANSWER = 256
-"""Tokens that an answer is taken to have when a prompt must be read for it."""
-_ALWAYS_READ = 64
-_WAIT_SHARE = 0.25
-"""A long prompt is read by the draft model after plain tokens that took this share of what reading takes: text that a
-look-up finishes never needs it, and other text waits a little."""
-_CHUNK_STEPS = 4.0
-"""Plain steps that the answer may be held up by one piece of that reading."""
-_SMALLEST_CHUNK = 32
-_CATCH_UP_SHARE = 0.02
-_CATCH_UP_START = 2.0
-"""Of an answer's time, and in plain steps, that a draft model which is off may take to read what it has missed, only to
-be tried again."""
 _GAIN_MEMORY = 0.02
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
@@ -69,6 +57,7 @@ class AutomaticDrafting:
         self.memory = memory
         self._drafter = drafter
         self._lookup = LookupSource(index, memory.lookup)
+        self._backlog = Backlog(memory, drafter)
         self._pace = Pace()
         self._clock = clock
         self._survived = _SURVIVAL_PRIOR[0] * _SURVIVAL_PRIOR[1]
@@ -78,16 +67,7 @@ class AutomaticDrafting:
         self._catch_up_ns = 0
         self._n_drafted = 0
         self._stretch = _FIRST_STRETCH
-        self._worth_reading = True
-        self._unread = 0
-        self._wait = 0.0
-        self._plain_tokens = 0
-        self._n_tokens = 0
-        self._behind = 0
-        self._caught_up = 0.0
-        self._can_pay = drafter is None or can_pay(memory.costs, 0, MAX_DRAFT)
-        self._why_impossible = ""
-        self._n_past = 0
+        self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
         self._expected = 0.0
         self._last_rows = 1
 
@@ -104,27 +84,13 @@ class AutomaticDrafting:
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
-        could_pay = self._drafter is None or self._can_pay
-        self.memory.idle_answers = 0 if could_pay else self.memory.idle_answers + 1
+        self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
         self.memory.trial.begin()
         self.memory.ledger.begin()
         self._lookup.follow(sequence)
-        if self._drafter is None:
-            return
-        n_past = len(sequence)
-        self._unread = self._drafter.unread(sequence)
-        reading = self._unread / self._tokens_a_step(n_past) if self._unread > _ALWAYS_READ else 0.0
-        earned = self.memory.gain * min(expected_tokens, _USUAL_ANSWER)
-        self._worth_reading = self._unread <= _ALWAYS_READ or reading <= earned
-        self._wait = _WAIT_SHARE * reading if self._lookup.is_there else 0.0
-        if self._wait < 1.0 and self._model_wanted(n_past):
-            self._unread = 0
-            yield from self._drafter.begin(sequence, cancelled)
-
-    def _tokens_a_step(self, n_past: int) -> float:
-        """Prompt tokens that the draft model reads in the time of a plain step."""
-        costs = self.memory.costs
-        return costs.target_ns(1, n_past) / max(costs.scale * costs.profile.draft_prompt_ns, 1.0)
+        self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
+        if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
+            yield from self._backlog.read_all(sequence, cancelled)
 
     # One round
 
@@ -135,7 +101,7 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
-        if limit <= 0 or not self.memory.ledger.allows(free=True):
+        if limit <= 0 or not self.memory.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
@@ -143,10 +109,12 @@ class AutomaticDrafting:
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         unsure = n == 0 or looked.products[0] < _SURE
         wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._survival, limit) > value)
-        if wanted and self._unread:
+        if wanted and self._backlog.unread:
             self._proposal = proposal = looked
-            if n == 0 and self._plain_tokens >= self._wait:
-                self._read_on(sequence)
+            if n == 0 and self._backlog.is_due:
+                started = self._clock()
+                self._backlog.read_on(sequence)
+                self._catch_up_ns = self._clock() - started
         elif wanted:
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(proposal.products)
@@ -162,27 +130,13 @@ class AutomaticDrafting:
         confidences = tuple(confidence for _, confidence in proposal.features[:n])
         return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model, confidences)
 
-    def _read_on(self, sequence: Sequence[int]) -> None:
-        """Let the draft model read a piece of the prompt, beside the answer that goes on."""
-        assert self._drafter is not None
-        piece = max(_SMALLEST_CHUNK, round(_CHUNK_STEPS * self._tokens_a_step(len(sequence) - 1)))
-        started = self._clock()
-        unread = self._drafter.unread(sequence)
-        self._drafter.read(sequence, piece)
-        self._catch_up_ns = self._clock() - started
-        self._unread = max(0, unread - piece)
-        self._behind = 0
-        self._caught_up += min(piece, unread) / self._tokens_a_step(len(sequence) - 1)
-
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
         assert self._drafter is not None
         proposal = self._proposal
         self._used_model = True
         started = self._clock()
-        self._drafter.catch_up(sequence)
-        self._caught_up += self._behind / self._tokens_a_step(len(sequence) - 1)
-        self._behind = 0
+        self._backlog.catch_up(sequence)
         caught_up = self._clock()
         self._catch_up_ns = caught_up - started
 
@@ -210,15 +164,14 @@ class AutomaticDrafting:
         return self._pace.rate(self.memory.costs.target_ns(1, n_past))
 
     def _model_wanted(self, n_past: int) -> bool:
-        if self._drafter is None or not self._worth_reading or not self.memory.trial.wants_round():
+        if self._drafter is None or not self._backlog.worth_reading or not self.memory.trial.wants_round():
             return False
-        if not self.memory.ledger.allows():
+        if not self.memory.ledger.allows_model:
             return False
         if self._pace.n_rounds % _RECONSIDER == 0:
-            self._n_past = n_past
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
-            self._can_pay = can_pay(self.memory.costs, n_past, MAX_DRAFT)
-        return self._can_pay
+            self._impossible = impossibility(self.memory.costs, n_past, MAX_DRAFT)
+        return not self._impossible
 
     def _may_try(self, n_past: int) -> bool:
         """Whether the draft model takes part, and if it was off, whether trying it again is not too dear.
@@ -226,17 +179,7 @@ class AutomaticDrafting:
         It must read what it has missed before it can be tried. That is no loss of the round, which is judged without
         it; but where a draft model reads slowly it would be one of the answer, over and over.
         """
-        if not self._model_wanted(n_past):
-            return False
-        steps = self._caught_up + max(self._unread, self._behind) / self._tokens_a_step(n_past)
-        return self.memory.trial.on or steps <= _CATCH_UP_START + _CATCH_UP_SHARE * self._n_tokens
-
-    def _fall_behind(self, n_tokens: int, n_past: int) -> None:
-        """The answer went on without the draft model; what it misses too much of is read like a long prompt."""
-        self._behind += n_tokens
-        if self._behind > _ALWAYS_READ and not self._unread:
-            self._unread, self._behind = self._behind, 0
-            self._wait = _WAIT_SHARE * self._unread / self._tokens_a_step(n_past)
+        return self._model_wanted(n_past) and (self.memory.trial.on or self._backlog.is_within_budget(n_past))
 
     # What became of it
 
@@ -258,7 +201,6 @@ class AutomaticDrafting:
             shorter = max(_FIRST_STRETCH, round_.n_accepted, round(_SHORTER * self._stretch))
             self._stretch = longer if held else shorter
         n = len(round_.tokens)
-        self._n_tokens += n
         drafted = rows > 1 or self._used_model
         cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
@@ -268,8 +210,7 @@ class AutomaticDrafting:
             memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
         else:
             memory.trial.observe_plain(n)
-            self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
-            self._fall_behind(n, round_.n_past)
+        self._backlog.observe(round_, used_model=self._used_model)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past), drafted=drafted)
@@ -306,19 +247,17 @@ class AutomaticDrafting:
             return "model", f"the draft model is right {self._survival:.0%} of the time it goes on"
         if self._proposal.tokens and self._last_rows > 1:
             return "look-up", f"the last {self._lookup.match_length} tokens were said before"
-        if not memory.ledger.allows():
+        if not memory.ledger.allows_model:
             lost = "drafts cost more than they brought lately"
-            return self._model_off(lost) if memory.ledger.allows(free=True) else ("off", lost)
+            return self._model_off(lost) if memory.ledger.allows_any else ("off", lost)
         if self._drafter is None:
             return "off", "no draft model; nothing here was said before"
-        if not self._worth_reading:
+        if not self._backlog.worth_reading:
             return self._model_off("reading this prompt with the draft model would cost more than it could bring")
-        if self._unread and self._can_pay:
+        if self._impossible:
+            return self._model_off(self._impossible)
+        if self._backlog.unread:
             return self._model_off("the draft model reads a long prompt only where nothing was said before")
-        if not self._can_pay:
-            if self._pace.n_rounds % _RECONSIDER == 0 or not self._why_impossible:
-                self._why_impossible = impossibility(memory.costs, self._n_past, MAX_DRAFT)
-            return self._model_off(self._why_impossible)
         if not memory.trial.on:
             return self._model_off("drafts cost more than they brought; tried again from time to time")
         return "off", "a plain step was worth more here"

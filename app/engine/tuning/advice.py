@@ -99,7 +99,7 @@ def heat_map(
     speedups = tuple(
         tuple(plain / replay(trace, curve, fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
     )
-    memory = Memory(CostModel(CostProfile(dict(profile.rows), profile.draft_ns, cells=dict(profile.cells))))
+    memory = Memory(CostModel(curve.profile()))
 
     def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
         return AutomaticDrafting(memory, drafter, LookupIndex(), clock)

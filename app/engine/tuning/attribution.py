@@ -123,16 +123,3 @@ def _settled() -> float:
     """The uncertainty of the speed that `_WANDER` and `_NOISE` settle at."""
     wander, noise = _WANDER**2, _NOISE**2
     return (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
-
-
-def weights(width: int) -> tuple[float, ...]:
-    """How much of the cost at each of `CONTEXT_WIDTHS` a batch of `width` rows has."""
-    out = [0.0] * len(CONTEXT_WIDTHS)
-    upper = next((i for i, wide in enumerate(CONTEXT_WIDTHS) if wide >= width), len(CONTEXT_WIDTHS) - 1)
-    if upper == 0:
-        out[0] = 1.0
-    else:
-        low, high = CONTEXT_WIDTHS[upper - 1], CONTEXT_WIDTHS[upper]
-        out[upper] = min(1.0, (width - low) / (high - low))
-        out[upper - 1] = 1.0 - out[upper]
-    return tuple(out)

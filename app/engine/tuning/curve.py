@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from app.engine.tuning.attribution import CONTEXT_WIDTHS, SURPRISING, Attribution, guess, weights
+from app.engine.tuning.attribution import CONTEXT_WIDTHS, SURPRISING, Attribution, guess
 from app.engine.types import MAX_DRAFT
 
 MAX_ROWS = MAX_DRAFT + 1
@@ -49,7 +49,6 @@ _HOPE = 0.65
 """What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower ones tell, until
 such a batch was seen behind a context half as long: many rows have kernels of their own (llama.cpp's attention on two
 cores takes 0.4 to 0.6 a row from 64 rows on), and what is thought dear is never tried."""
-_WEIGHTS = [weights(width) for width in range(MAX_ROWS + 1)]
 
 
 @dataclass(slots=True)
@@ -259,3 +258,14 @@ def expand(rows: Mapping[int, float], n: int) -> list[float]:
     slope = (rows[widest] - rows[known[0]]) / (widest - known[0]) if widest > known[0] else rows[widest]
     out += [rows[widest] + i * max(0.0, slope) for i in range(n + 1 - widest)]
     return out[: n + 1]
+
+
+def _weights() -> list[tuple[float, ...]]:
+    """How much of the cost at each of `CONTEXT_WIDTHS` a batch has, by its width; index 0 is unused."""
+    each = [expand({other: float(other == width) for other in CONTEXT_WIDTHS}, MAX_DRAFT) for width in CONTEXT_WIDTHS]
+    by_width = list(zip(*each, strict=True))
+    # The row beyond the longest draft is a batch's last, and nothing was measured there.
+    return [*by_width, by_width[-1]]
+
+
+_WEIGHTS = _weights()

@@ -1,6 +1,6 @@
 """Never slower: the four guards that keep drafting from costing more than it brings.
 
-1. `can_pay`: if even nearly perfect drafts would win little on the measured costs, nothing is tried.
+1. `impossibility`: if even nearly perfect drafts would win little on the measured costs, nothing is tried.
 2. `Trial`: a patient statistical test turns drafting off, and short probes turn it on again.
 3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
 4. What 1 to 3 found is kept between runs by whoever owns them.
@@ -30,18 +30,19 @@ def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float
     return best
 
 
-def can_pay(costs: CostModel, n_past: int, n_max: int) -> bool:
-    """Whether drafting with the draft model could win enough on these costs to be tried."""
-    return ceiling(costs, n_past, n_max, costs.draft_ns(n_past)) > WORTHWHILE
-
-
 def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
-    """Why no draft can win, as a clause that names the measured costs."""
+    """Why no draft of the draft model can win enough to be tried, as a clause that names the measured costs.
+
+    Empty where one could.
+    """
     plain, two, draft_ns = costs.target_ns(1, n_past), costs.target_ns(2, n_past), costs.draft_ns(n_past)
+    best = ceiling(costs, n_past, n_max, draft_ns)
+    if best > WORTHWHILE:
+        return ""
     return (
         f"checking two tokens at once takes {two / plain:.1f}x the time of one here and drafting "
         f"one {draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
-        f"{ceiling(costs, n_past, n_max, draft_ns):.2f}x plain decoding, not the {WORTHWHILE:g}x that is worth trying"
+        f"{best:.2f}x plain decoding, not the {WORTHWHILE:g}x that is worth trying"
     )
 
 
@@ -143,9 +144,15 @@ class Ledger:
         """Start an answer: what another text brought is not there to be lost on this one."""
         self.balance, self.blocked = self.START, False
 
-    def allows(self, *, free: bool = False) -> bool:
-        """Whether a round may be risked; `free` drafts may go into the reserve."""
-        return self.balance > -self.RESERVE if free else not self.blocked
+    @property
+    def allows_any(self) -> bool:
+        """Whether any draft may be risked; those that cost nothing to make may go into the reserve."""
+        return self.balance > -self.RESERVE
+
+    @property
+    def allows_model(self) -> bool:
+        """Whether a round may be risked that the draft model takes part in."""
+        return not self.blocked
 
     def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
         """Book one round."""

@@ -45,6 +45,10 @@ class Curve:
         """The machine as it was measured."""
         return cls("measured", dict(profile.rows), profile.draft_ns, cells=dict(profile.cells))
 
+    def profile(self) -> CostProfile:
+        """What a first calibration of the machine would find; a copy, which may be learned into."""
+        return CostProfile(dict(self.rows), self.draft, cells=dict(self.cells))
+
     def costs(self) -> list[float]:
         """Cost of every width up to `MAX_ROWS`; index 0 is unused."""
         return expand(self.rows, MAX_ROWS)

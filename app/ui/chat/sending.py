@@ -18,6 +18,7 @@ from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
 from app.ui.commands.command import Command, as_said, is_command
 from app.ui.commands.table import COMMANDS
+from app.ui.key_names import key
 from app.ui.prompt.including import gather
 
 
@@ -53,7 +54,7 @@ class Sending:
         if refusal := session.refusal:
             screen.prompt.restore(text)
             unloaded = session.phase is Phase.UNLOADED and screen.has_pairs
-            screen.hint.say("No model is loaded; f6 chooses one." if unloaded else refusal)
+            screen.hint.say(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one." if unloaded else refusal)
             return
         message = await self.message(text)
         if message is not None:
@@ -120,7 +121,8 @@ class Sending:
             )
         except MissingFile as error:
             self._doubted = text
-            self._refuse(AppError(error.message, "Enter again sends the text as it stands."), text if give_back else "")
+            hint = f"{key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
+            self._refuse(AppError(error.message, hint), text if give_back else "")
         except AppError as error:
             self._refuse(error, text if give_back else "")
         return None

@@ -9,6 +9,7 @@ from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.request import AnswerRequest
 from app.settings.live import LiveSettings
+from app.ui.key_names import key
 from app.ui.readouts.effects import Effects
 from app.ui.settings.chat_settings import ChatSettings, applied
 
@@ -68,11 +69,11 @@ class ChatSession:
     def refusal(self) -> str | None:
         """Why a prompt cannot be sent now, or None if it can."""
         if self.phase is Phase.ANSWERING:
-            return "An answer is being written; esc stops it."
+            return f"An answer is being written; {key('chat.stop', 'esc')} stops it."
         if self.phase is Phase.UNLOADED:
-            return "No model is loaded; ctrl+q quits."
+            return f"No model is loaded; {key('app.quit', 'ctrl+q')} quits."
         if self.waiting is not None:
-            return "A prompt already waits for the models; esc takes it back."
+            return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
         return None
 
     @property

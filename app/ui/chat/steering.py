@@ -14,6 +14,7 @@ from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said, as_typed
 from app.ui.keeping.keeper import Keeper
+from app.ui.key_names import key
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.speech import Speech, Wish
 
@@ -67,14 +68,15 @@ class Steering:
         if node is None or not self._is_free():
             return
         begin = self._tasks.begin
+        takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
         match node.role:
             case Role.SYSTEM:
                 self._screen.hint.say("What the system says is set before the conversation begins.")
             case Role.USER:
-                hint = "Editing: enter asks it as a branch, esc leaves it as it was."
+                hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
                 begin(hint, as_typed(node.text), lambda text: self._ask_instead(node.id, text), speech, self._refusal)
             case Role.ASSISTANT:
-                hint = "Editing the answer: enter keeps yours as a branch, esc leaves it as it was."
+                hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
                 begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:

@@ -9,6 +9,7 @@ from textual.app import SystemCommand
 from app.engine.text import printable
 from app.ui.commands.chat import Chat
 from app.ui.keeping.keeper import Keeper
+from app.ui.key_names import key
 
 _UNTITLED = "This conversation"
 
@@ -65,7 +66,8 @@ class ConversationCommands:
         """Let the user write a title in the prompt's line."""
         summary = self._keeper.summary(self._keeper.conversation)
         if summary is not None:
-            hint = "Renaming the conversation: enter takes the title, esc leaves it as it was."
+            takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
+            hint = f"Renaming the conversation: {takes} takes the title, {leaves} leaves it as it was."
             self._screen.tasks.begin(hint, summary.title, self._take_title)
 
     def unname(self) -> None:
@@ -86,7 +88,8 @@ class ConversationCommands:
         if summary is not None:
             self._keeper.delete(summary.id)
             await self._screen.open_conversation(None)
-            self._screen.hint.say(f"{_title(summary.title)} is deleted; ctrl+p, Undelete brings it back.")
+            commands = key("app.commands", "ctrl+p")
+            self._screen.hint.say(f"{_title(summary.title)} is deleted; {commands}, Undelete brings it back.")
 
     async def undelete(self) -> None:
         """Go on with what was deleted last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from app.chat.message import Role
@@ -13,13 +14,10 @@ from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.saving import save
+from app.ui.key_names import key
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
-_KEYS = """
-ctrl+j  new line     ctrl+s   search past prompts   @file   include a file
-f8      copy answer  ctrl+b   copy its last code    ctrl+_  undo
-ctrl+z  suspend      ctrl+up  choose a message      f1      every key"""
 
 
 def _draft(chat: Chat, mode: str) -> None:
@@ -78,7 +76,36 @@ def _system(chat: Chat, text: str) -> None:
 async def _help(chat: Chat, _: str) -> None:
     wide = max(len(command.usage) for command in COMMANDS.known.values())
     lines = [f"{command.usage:{wide}}  {command.help}" for command in COMMANDS.known.values()]
-    await chat.messages.tell("\n".join([*lines, _KEYS]))
+    await chat.messages.tell("\n".join([*lines, "", *_some_keys()]))
+
+
+def _some_keys() -> Iterator[str]:
+    """Those that the last line seldom has room for, in three columns."""
+    columns = (
+        (
+            (key("prompt.break_line", "ctrl+j"), "new line"),
+            (key("chat.copy", "f8"), "copy answer"),
+            (key("chat.suspend", "ctrl+z"), "suspend"),
+        ),
+        (
+            (key("prompt.search", "ctrl+s"), "search past prompts"),
+            (key("chat.copy_code", "ctrl+b"), "copy its last code"),
+            (key("chat.choose", "ctrl+up"), "choose a message"),
+        ),
+        (
+            ("@file", "include a file"),
+            (key("prompt.undo", "ctrl+_"), "undo"),
+            (key("app.keys", "f1"), "every key"),
+        ),
+    )
+    for cells in zip(*map(_aligned, columns), strict=True):
+        yield "  ".join(cells).rstrip()
+
+
+def _aligned(column: Sequence[tuple[str, str]]) -> list[str]:
+    """Keys and what they do, all as wide as the widest."""
+    keys, words = (max(map(len, texts)) for texts in zip(*column, strict=True))
+    return [f"{named:{keys}}  {does:{words}}" for named, does in column]
 
 
 COMMANDS = Commands(

@@ -17,6 +17,7 @@ from app.engine.text import printable
 from app.ui.conversations.list import ConversationList, Row
 from app.ui.conversations.title_input import TitleInput
 from app.ui.keeping.keeper import Keeper
+from app.ui.key_names import key
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput, SearchInput
 from app.ui.widgets.hint import Hint
@@ -184,7 +185,8 @@ class ConversationPicker(Vertical):
         if row is not None:
             self._keeper.delete(row.conversation)
             self.show()
-            self.post_message(Hint.Wanted(f"{printable(row.title) or 'Untitled'} is deleted; ctrl+z brings it back."))
+            title, back = printable(row.title) or "Untitled", key("found.undelete", "ctrl+z")
+            self.post_message(Hint.Wanted(f"{title} is deleted; {back} brings it back."))
             self.post_message(self.Changed())
 
     def action_undelete(self) -> None:

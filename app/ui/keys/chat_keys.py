@@ -48,9 +48,9 @@ KEYS: list[BindingType] = [
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
     Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
     Binding(
-        "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier round of f3", priority=True
+        "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier verify round", priority=True
     ),
-    Binding("right", "round(1)", "later", id="chat.later_round", tooltip="Show a later round of f3", priority=True),
+    Binding("right", "round(1)", "later", id="chat.later_round", tooltip="Show a later verify round", priority=True),
     Binding("f8", "copy_answer", "copy", id="chat.copy", tooltip="Copy the answer", show=False, priority=True),
     Binding(
         "ctrl+b",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.chat.ending import Ending
 from app.chat.tree import State
 from app.engine.types import FinishReason
+from app.ui.key_names import key
 
 _WORDS = {
     FinishReason.CANCELLED: "stopped",
@@ -17,8 +18,6 @@ _STATES = {
     State.FAILED: "failed before its end",
     State.WRITING: "another Tandem is writing it",
 }
-_NO_ROOM = "ctrl+n begins a new conversation, f4 sets a longer context"
-_CIRCLES = "a repeat_penalty (f4) works against that"
 _NOTHING = "the model said nothing"
 
 
@@ -36,8 +35,12 @@ def in_words(ending: Ending, *, empty: bool) -> str:
         return ""
     said = _WORDS.get(ending.reason, _NOTHING if empty else "")
     if ending.repeating and ending.reason in (FinishReason.LENGTH, FinishReason.CONTEXT):
-        return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {_CIRCLES}"
-    return f"{said}; {_NO_ROOM}" if ending.reason is FinishReason.CONTEXT else said
+        circles = f"a repeat_penalty ({key('chat.settings', 'f4')}) works against that"
+        return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {circles}"
+    if ending.reason is FinishReason.CONTEXT:
+        new, settings = key("chat.new", "ctrl+n"), key("chat.settings", "f4")
+        return f"{said}; {new} begins a new conversation, {settings} sets a longer context"
+    return said
 
 
 def kept_in_words(state: State, ending: Ending) -> str:

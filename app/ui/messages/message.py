@@ -14,6 +14,7 @@ from textual.widgets import Static
 from app.chat.attached import split
 from app.engine.text import Segment, printable
 from app.errors import AppError
+from app.ui.key_names import key
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
 from app.ui.messages.folded import FoldedText
 from app.ui.messages.reasoning import Reasoning
@@ -177,7 +178,7 @@ class AnswerMessage(Speech):
         self._draw_remark()
 
     def _draw_remark(self) -> None:
-        more = "ctrl+g continues" if self.can_go_on and not self._is_final else ""
+        more = f"{key('chat.go_on', 'ctrl+g')} continues" if self.can_go_on and not self._is_final else ""
         remark = "; ".join(filter(None, (self._remark, more)))
         self.remark.update(Content(printable(remark)))
         self.remark.set_class(bool(remark), "-given")

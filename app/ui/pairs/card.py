@@ -15,6 +15,7 @@ from textual.widgets import Static
 from app.engine.text import printable
 from app.errors import HubError
 from app.pairing.propose import Fit
+from app.ui.key_names import key
 from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
 from app.ui.text import MARK, percent
@@ -168,7 +169,8 @@ def default_text(cards: Sequence[Card], name: str) -> str:
         return ""
     if default == name:
         return printable(f"Tandem opens with {name} from now on.")
-    return printable(f"Tandem still opens with {default}; f6, then ctrl+d on {name} changes that.")
+    pairs, make = key("chat.pairs", "f6"), key("pairs.default", "ctrl+d")
+    return printable(f"Tandem still opens with {default}; {pairs}, then {make} on {name} changes that.")
 
 
 def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
@@ -197,15 +199,17 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
 
 def _news(card: Card, job: Job) -> Iterator[Content]:
     """What came of a set-up."""
+    enter = key("pairs.choose", "enter")
     if job.error is not None:
         yield Content(printable(job.error.message))
         if job.error.hint:
             yield Content.styled(printable(job.error.hint), "$quiet")
     if job.stage is Stage.STOPPED:
-        yield Content("Stopped. What was downloaded is kept; enter goes on.")
+        yield Content(f"Stopped. What was downloaded is kept; {enter} goes on.")
     if job.stage is Stage.READY:
-        yield Content(printable(f"Set up: {job.line}." if job.line else "Set up; enter opens it."))
-        default = "Tandem opens with it." if card.is_default else "ctrl+d makes it the one that Tandem opens with."
+        yield Content(printable(f"Set up: {job.line}." if job.line else f"Set up; {enter} opens it."))
+        makes = f"{key('pairs.default', 'ctrl+d')} makes it the one that Tandem opens with."
+        default = "Tandem opens with it." if card.is_default else makes
         yield Content.styled(default, "$quiet")
     for warning in job.warnings:
         yield Content.styled(printable(warning), "$quiet")

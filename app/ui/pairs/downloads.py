@@ -9,6 +9,7 @@ from textual.widgets import Static
 from app.engine.text import printable
 from app.pairing.texts import duration, speed
 from app.sizes import GB
+from app.ui.key_names import key
 from app.ui.pairs.setups import Download, Job, PairService, Stage
 from app.ui.text import percent
 
@@ -22,7 +23,6 @@ _NUMBERS = 54
 _SPEED = 7
 """Cells of a speed, so that the time left stays where it is."""
 _GAP = "  "
-_MORE = " f6 tells more"
 
 
 class DownloadBars(Static):
@@ -94,16 +94,15 @@ class DownloadLine(Static):
 
 def line_text(name: str, job: Job, width: int) -> Content:
     """A set-up in one line of so many cells."""
-    name = printable(name)
+    name, pairs = printable(name), key("chat.pairs", "f6")
     if job.stage is Stage.READY:
-        return Content.styled(f"{name} is set up; f6 opens it", "$quiet").truncate(width, ellipsis=True)
+        return Content.styled(f"{name} is set up; {pairs} opens it", "$quiet").truncate(width, ellipsis=True)
     if job.stage is Stage.ASKING:
-        return Content.styled(f"{name} waits for a yes before it is downloaded; f6 tells more", "$quiet").truncate(
-            width, ellipsis=True
-        )
+        text = f"{name} waits for a yes before it is downloaded; {pairs} tells more"
+        return Content.styled(text, "$quiet").truncate(width, ellipsis=True)
     if job.error is not None:
-        what = Content(f"{name}: {printable(job.error.message)}")
-        return (what.truncate(max(0, width - len(_MORE)), ellipsis=True) + _MORE).stylize("$quiet")
+        what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} tells more"
+        return (what.truncate(max(0, width - len(more)), ellipsis=True) + more).stylize("$quiet")
     parts = _line_parts(name, job)
     while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
         parts.pop()

@@ -10,6 +10,7 @@ from textual.widgets import Static
 from app.engine.text import printable
 from app.pairing.propose import Fit
 from app.sizes import gigabytes
+from app.ui.key_names import key
 from app.ui.pairs.setups import Card, Job, Stage
 
 _LOOKING = "To download: seeing what this machine can run …"
@@ -46,23 +47,27 @@ def question(card: Card, job: Job | None) -> str:
         return ""
     what = f"downloads {gigabytes(card.to_come)}" if card.to_come else "sets it up"
     if card.fit is Fit.TOO_BIG:
-        return f"It {card.reason}. Enter again {what} all the same."
-    return f"Enter again {what}, esc does not." if card.to_come else ""
+        return f"It {card.reason}. {_enter().capitalize()} again {what} all the same."
+    return f"{_enter().capitalize()} again {what}, {key('pairs.leave', 'esc')} does not." if card.to_come else ""
 
 
 def before_start(card: Card, job: Job | None) -> Iterator[Content]:
     """What enter would do with a pair that is not set up yet."""
     if job is not None and job.stage is Stage.ASKING:
         to_come, free = gigabytes(job.to_come), gigabytes(job.free)
-        yield Content.styled(f"Enter again downloads {to_come}; {free} of disk are free.", "bold")
+        yield Content.styled(f"{_enter().capitalize()} again downloads {to_come}; {free} of disk are free.", "bold")
     elif job is not None:
         return
     elif card.here:
-        yield Content("Already on this machine: enter opens it, nothing is downloaded.")
+        yield Content(f"Already on this machine: {_enter()} opens it, nothing is downloaded.")
     elif card.to_come:
-        yield Content(f"{gigabytes(card.to_come)} to download; enter asks once more before it begins.")
+        yield Content(f"{gigabytes(card.to_come)} to download; {_enter()} asks once more before it begins.")
     elif card.to_come is None:
-        yield Content("Not on this machine; enter asks the hub how large it is, and you before it is downloaded.")
+        yield Content(f"Not on this machine; {_enter()} asks the hub how large it is, and you before it is downloaded.")
+
+
+def _enter() -> str:
+    return key("pairs.choose", "enter")
 
 
 def without_hub(ready: str) -> str:
@@ -71,5 +76,5 @@ def without_hub(ready: str) -> str:
     Args:
         ready: A pair that is here; "" if there is none.
     """
-    own = "ctrl+a takes GGUF files of this machine."
+    own = f"{key('pairs.add', 'ctrl+a')} takes GGUF files of this machine."
     return f"Without the hub: {printable(ready)}, the first line, needs no download; {own}" if ready else own

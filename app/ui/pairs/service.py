@@ -20,6 +20,7 @@ from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.ui.key_names import key
 from app.ui.pairs.jobs import Question, SetupJob, sized
 from app.ui.pairs.lookout import Lookout, Surroundings
 from app.ui.pairs.setups import Card, Choice, Stage, State
@@ -88,7 +89,7 @@ class Pairs:
 
     def make_default(self, name: str) -> None:
         if self._files(name) is None:
-            raise PairError(f"{name} is not set up yet.", "Press enter on it first.")
+            raise PairError(f"{name} is not set up yet.", f"Press {key('pairs.choose', 'enter')} on it first.")
         self._outside.registry.set_default(name)
         self._stale = True
 
@@ -121,7 +122,8 @@ class Pairs:
     def choose(self, name: str) -> Choice:
         files = self._files(name)
         if files is None:
-            raise PairError(f"{name} is not on this machine yet.", "Press enter on it to bring it.")
+            enter = key("pairs.choose", "enter")
+            raise PairError(f"{name} is not on this machine yet.", f"Press {enter} on it to bring it.")
         return self._outside.open_pair(self._pairs[name], files)
 
     def close(self, timeout: float | None = None) -> bool:

@@ -14,6 +14,7 @@ from textual.widgets.text_area import Document
 from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
 from app.ui.commands.command import as_typed
+from app.ui.key_names import key
 from app.ui.prompt.completing import Completing
 from app.ui.prompt.past_prompts import PastPrompts
 from app.ui.prompt.pastes import LONGEST, Pastes
@@ -24,7 +25,6 @@ from app.ui.widgets.hint import Hint
 
 _ASKING = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
 """What an empty prompt says: the first that fits."""
-_SEARCHING = "search what was asked before; esc leaves"
 
 
 class PromptInput(TextArea):
@@ -219,7 +219,7 @@ class PromptInput(TextArea):
             self.post_message(Hint.Wanted("Nothing was asked yet."))
         else:
             self._completing.begin()
-            self.placeholder = _SEARCHING
+            self.placeholder = f"search what was asked before; {key('prompt.dismiss', 'esc')} leaves"
             self._recalling.search()
 
     def _leave_search(self) -> str | None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
@@ -16,8 +16,8 @@ from textual.widgets import Input, Static
 from app.engine.text import printable
 from app.errors import AppError
 from app.sizes import gigabytes
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.pairs.downloads import LOOK_S
 from app.ui.pairs.setups import Inquiry, PairService, Report
 from app.ui.screens.overlay import Overlay
@@ -25,7 +25,6 @@ from app.ui.widgets.filter_input import QuietInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
-_KEYS = ("line.submit", "add.next", "add.leave", "app.quit")
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
 _NO_DRAFT = "none: drafts come from looking up what was already said"
 
@@ -43,6 +42,7 @@ class AddPairScreen(Overlay[str | None]):
         Binding("tab", "app.focus_next", "next", id="add.next", tooltip="To the other model"),
         Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
     ]
+    SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
 
     target = query_one("#target", QuietInput)
     draft = query_one("#draft", QuietInput)
@@ -96,10 +96,6 @@ class AddPairScreen(Overlay[str | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)
 
     @property
     def _texts(self) -> tuple[str, str]:
@@ -179,5 +175,5 @@ def _verdict(report: Report) -> Iterator[Content]:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:
         verb = "brings" if report.download_bytes else "takes"
-        both = len(report.models) > 1
-        yield Content(f"They can ride together; enter {verb} them." if both else f"It can chat; enter {verb} it.")
+        both, enter = len(report.models) > 1, key("line.submit", "enter")
+        yield Content(f"They can ride together; {enter} {verb} them." if both else f"It can chat; {enter} {verb} it.")

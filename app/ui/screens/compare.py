@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.geometry import Size
@@ -24,7 +24,6 @@ from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
@@ -38,15 +37,6 @@ _SIDE = 50
 _AIRY = 5
 """Rows for each side from which on an empty one keeps a text from the title below it."""
 _MORE = 3
-_KEYS = (
-    "compare.leave",
-    "compare.once",
-    "compare.more",
-    "compare.fixed",
-    "compare.save",
-    "compare.copy",
-    "app.quit",
-)
 
 
 class Panes(Container):
@@ -82,6 +72,15 @@ class CompareScreen(Overlay[None]):
         Binding("pageup", "scroll(-5)", "page up", id="compare.page_up", show=False),
         Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
     ]
+    SHOWN_FIRST = (
+        "compare.leave",
+        "compare.once",
+        "compare.more",
+        "compare.fixed",
+        "compare.save",
+        "compare.copy",
+        "app.quit",
+    )
 
     outcome = query_one(Outcome)
     hint = query_one(Hint)
@@ -165,10 +164,6 @@ class CompareScreen(Overlay[None]):
         if action in ("save", "copy"):
             return self._comparing.result is not None or None
         return True
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)
 
     # What comes of it; `app.ui.comparing.course` calls
 

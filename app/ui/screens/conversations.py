@@ -6,29 +6,16 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.getters import query_one
 
 from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-
-_KEYS = (
-    "title.take",
-    "title.leave",
-    "found.open",
-    "found.leave",
-    "found.rename",
-    "found.pin",
-    "found.delete",
-    "found.undelete",
-    "app.quit",
-)
 
 
 class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
@@ -44,6 +31,17 @@ class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="found.leave", tooltip="Back to the chat"),
     ]
+    SHOWN_FIRST = (
+        "title.take",
+        "title.leave",
+        "found.open",
+        "found.leave",
+        "found.rename",
+        "found.pin",
+        "found.delete",
+        "found.undelete",
+        "app.quit",
+    )
 
     conversations = query_one(ConversationList)
     hint = query_one(Hint)
@@ -68,7 +66,3 @@ class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)

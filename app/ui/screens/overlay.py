@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from textual.await_complete import AwaitComplete
+from textual.binding import ActiveBinding
 
+from app.ui.keys.order import in_order
 from app.ui.screens.sturdy import SturdyScreen
 
 _T = TypeVar("_T")
@@ -25,6 +27,13 @@ class Overlay(SturdyScreen[_T]):
         display: none;
     }
     """
+
+    SHOWN_FIRST: ClassVar[tuple[str, ...]] = ()
+    """The ids of the bindings for the last line, most wanted first."""
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, self.SHOWN_FIRST)
 
     def dismiss(self, result: _T | None = None) -> AwaitComplete:
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()

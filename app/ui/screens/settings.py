@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
@@ -19,33 +19,20 @@ from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.tree import Setting
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.screens.overlay import Overlay
 from app.ui.settings.changing import Changing
 from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
-from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles
+from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
-_KEYS = (
-    "settings.change",
-    "value.keep",
-    "text.keep",
-    "text.break_line",
-    "settings.leave",
-    "settings.scope",
-    "settings.reset",
-    "settings.reset_all",
-    "settings.save",
-    "settings.move",
-    "app.quit",
-)
 
 
 class SettingsScreen(Overlay[bool]):
@@ -68,6 +55,19 @@ class SettingsScreen(Overlay[bool]):
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them under a name", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
+    SHOWN_FIRST = (
+        "settings.change",
+        "value.keep",
+        "text.keep",
+        "text.break_line",
+        "settings.leave",
+        "settings.scope",
+        "settings.reset",
+        "settings.reset_all",
+        "settings.save",
+        "settings.move",
+        "app.quit",
+    )
 
     filter_input = query_one(SettingFilter)
     settings = query_one(SettingList)
@@ -191,8 +191,7 @@ class SettingsScreen(Overlay[bool]):
             self.dismiss(False)
         elif self._live.waiting and self._live.waiting != self._waited:
             self._asked = "load"
-            names = ", ".join(setting.name for setting in self._live.waiting)
-            self.hint.ask(f"{names}: enter loads the models anew, now; esc leaves that for later.")
+            self.hint.ask(whether_to_load(self._live.waiting))
         else:
             self.dismiss(False)
 
@@ -208,7 +207,7 @@ class SettingsScreen(Overlay[bool]):
     def action_reset_all(self) -> None:
         if self._asked != "reset":
             self._asked = "reset"
-            self.hint.ask("ctrl+l again sets everything back, for all conversations; presets stay.")
+            self.hint.ask(whether_to_reset())
             return
         self._asked = ""
         self.hint.forget()
@@ -243,10 +242,6 @@ class SettingsScreen(Overlay[bool]):
             return False if editing else may or None
         return True
 
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, _KEYS)
-
     # What comes of it
 
     def _step(self, by: int) -> None:
@@ -255,7 +250,7 @@ class SettingsScreen(Overlay[bool]):
         if shown is not None:
             value = stepped(shown, by)
             if value is None:
-                self.hint.say("Enter changes it.")
+                self.hint.say(f"{key('settings.change', 'enter').capitalize()} changes it.")
             else:
                 self._set(shown.setting, value[0])
 

@@ -17,8 +17,8 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
+from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.keys.order import in_order
 from app.ui.pairs.card import default_text
 from app.ui.pairs.downloads import LOOK_S, DownloadBars
 from app.ui.pairs.list import PairList
@@ -32,7 +32,6 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
-_KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 """The keys in the last line, most wanted first; together they fit 80 columns."""
 
 
@@ -53,6 +52,7 @@ class SetupScreen(Overlay[Choice | None]):
         Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Always open with it", priority=True),
         Binding("ctrl+a", "add", "another", id="pairs.add", tooltip="Add any repository or file", priority=True),
     ]
+    SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 
     machine = query_one("#machine", Static)
     filter_input = query_one(PairFilter)
@@ -115,7 +115,7 @@ class SetupScreen(Overlay[Choice | None]):
         elif card.set_up:
             self._open(card.name)
         elif job is not None and job.running:
-            self.hint.say("It is on its way; ctrl+x stops it.")
+            self.hint.say(f"It is on its way; {key('pairs.cancel', 'ctrl+x')} stops it.")
         elif self._asked != card.name and (asks := question(card, job)):
             self._asked = card.name
             self.pairs.ask(asks)
@@ -144,7 +144,8 @@ class SetupScreen(Overlay[Choice | None]):
         elif self._can_leave:
             self.dismiss(None)
         else:
-            self.hint.say("There is no chat yet: choose a pair with enter; ctrl+q quits.")
+            choose, leave = key("pairs.choose", "enter"), key("app.quit", "ctrl+q")
+            self.hint.say(f"There is no chat yet: choose a pair with {choose}; {leave} quits.")
 
     def action_cancel(self) -> None:
         card, job = self.pairs.card, self._job
@@ -182,8 +183,7 @@ class SetupScreen(Overlay[Choice | None]):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         bindings = super().active_bindings
-        shown = {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
-        return in_order(shown, _KEYS)
+        return {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
 
     # What comes of it
 

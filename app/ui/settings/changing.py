@@ -39,7 +39,7 @@ class Changing:
             value = setting.kind.parse(text)
         except (ValueError, OverflowError):
             return None, f"It must be {setting.kind.allowed}."
-        return value, printable(self._live.refusal(setting.name, value, self.scope))
+        return value, self.refusal(setting, value)
 
     def judge_name(self, text: str) -> str:
         """Why a preset cannot be called so; "" if it can."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.engine.text import printable
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import SETTINGS, Setting
+from app.ui.key_names import key
 from app.ui.settings.line import Shown
 
 PRESET = "preset"
@@ -48,7 +49,7 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]
 def not_here(setting: Setting, scope: Scope) -> str:
     """Why a setting cannot be changed for one conversation; "" if it can, or is for all."""
     if scope is Scope.CONVERSATION and not setting.in_conversation:
-        return f"{setting.name} counts for all conversations; tab changes for whom."
+        return f"{setting.name} counts for all conversations; {key('settings.scope', 'tab')} changes for whom."
     return ""
 
 
@@ -72,8 +73,21 @@ def troubles(live: LiveSettings) -> list[str]:
     if len(sentences) > _MOST_SENTENCES:
         told.append(f"and {len(sentences) - _MOST_SENTENCES} more; tandem settings shows all")
     if live.content.unreadable:
-        told.append("ctrl+o moves it away, so that a new one can be written.")
+        told.append(f"{key('settings.move', 'ctrl+o')} moves it away, so that a new one can be written.")
     return told
+
+
+def whether_to_load(waiting: Iterable[Setting]) -> str:
+    """The question whether settings that wait for the models to be loaded anew shall wait on."""
+    names = ", ".join(setting.name for setting in waiting)
+    now, later = key("settings.change", "enter"), key("settings.leave", "esc")
+    return f"{names}: {now} loads the models anew, now; {later} leaves that for later."
+
+
+def whether_to_reset() -> str:
+    """The question whether no setting shall count any more."""
+    again = key("settings.reset_all", "ctrl+l")
+    return f"{again} again sets everything back, for all conversations; presets stay."
 
 
 def _options(setting: Setting, known: Sequence[str]) -> tuple[str, ...]:

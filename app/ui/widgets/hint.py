@@ -9,6 +9,8 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
+from app.ui.key_names import key
+
 _SECONDS = 4.0
 
 
@@ -78,6 +80,7 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        odd = [f"It has been repeating itself for {self._repeating:,} tokens; esc stops it."] if self._repeating else []
+        circles = f"It has been repeating itself for {self._repeating:,} tokens; {key('chat.stop', 'esc')} stops it."
+        odd = [circles] if self._repeating else []
         odd += ["↓ new text below"] if self._unseen else []
         self.update(Content(self._said or self._kept or "  ".join(odd)))

@@ -1,0 +1,27 @@
+"""What sentences call a key: the user may have put another one in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+_own: Callable[[], Mapping[str, str]] = dict
+
+
+def name_by(own: Callable[[], Mapping[str, str]]) -> None:
+    """From here on let sentences name the keys of one program; a process runs one at a time.
+
+    Args:
+        own: Keys by the ids of their bindings, as far as they are not the shipped ones; asked whenever one is named.
+    """
+    global _own
+    _own = own
+
+
+def key(identity: str, shipped: str) -> str:
+    """The key that a binding is on now, as the last line shows it; of several the first.
+
+    Args:
+        identity: The id of the binding.
+        shipped: The key that it comes with: a sentence can be read where it is written, and needs no screen for it.
+    """
+    return _own().get(identity, shipped).partition(",")[0]

@@ -1,0 +1,92 @@
+"""The pairs behind the set-up screens in a small world, for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.catalog import Pair
+from app.errors import CatalogError
+from app.pairing.propose import Room
+from app.registry import Registry, SetUp
+from app.responder import LoadedPair
+from app.ui.pairs.lookout import Surroundings
+from app.ui.pairs.service import Pairs
+from app.ui.pairs.setups import Card, Choice, Inquiry, Job
+from app.ui.settings.chat_settings import ChatSettings
+from app.worker import CancelSwitch, Progress
+from tests.hub.models import tiny
+
+WAIT_S = 20.0
+
+
+class Setting:
+    """The service in a small world, and what was opened with it."""
+
+    def __init__(self, folder: Path, *pairs: Pair) -> None:
+        self.opened: list[tuple[Pair, SetUp]] = []
+        self.pairs = list(pairs)
+        self.broken = False
+        self.demo = tiny_file(folder / "demo.gguf")
+        self.registry = Registry(folder / "data" / "pairs.toml")
+        self.surroundings = Surroundings(
+            catalog=self._catalog,
+            registry=self.registry,
+            machine=lambda: ("An abacus", Room(2_000_000_000)),
+            demo_file=lambda part: self.demo,
+            demo_is_installed=lambda: True,
+            open_pair=self._open,
+        )
+        self.service = Pairs(self.surroundings)
+
+    def again(self) -> Pairs:
+        """The service of the next run of the program."""
+        self.service.close()
+        self.service = Pairs(self.surroundings)
+        self.service.look()
+        return self.service
+
+    def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < end, self.service.look()
+            time.sleep(0.01)
+
+    def card(self, name: str) -> Card:
+        return next(card for card in self.service.look().cards if card.name == name)
+
+    def job(self, name: str) -> Job:
+        return self.service.look().jobs[name]
+
+    def set_up(self, name: str) -> Job:
+        """Start and wait for the end."""
+        self.service.start(name, agreed=True)
+        self.until(lambda: not self.job(name).running)
+        return self.job(name)
+
+    def ask(self, target: str, draft: str = "") -> Inquiry:
+        """Ask and wait for the answer."""
+        self.service.ask(target, draft)
+        self.until(lambda: not self.service.look().busy)
+        inquiry = self.service.look().inquiry
+        assert inquiry is not None
+        return inquiry
+
+    def _catalog(self) -> list[Pair]:
+        if self.broken:
+            raise CatalogError("models.toml cannot be read.", "Mend it.")
+        return self.pairs
+
+    def _open(self, pair: Pair, files: SetUp) -> Choice:
+        self.opened.append((pair, files))
+        return Choice(_no_loader, ChatSettings(pair.title))
+
+
+def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    raise AssertionError
+
+
+def tiny_file(path: Path) -> Path:
+    tiny(path.parent, path.name)
+    return path

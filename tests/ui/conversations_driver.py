@@ -1,0 +1,57 @@
+"""Conversations in a store, and the screen that lists them, for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.chat.message import Role
+from app.chat.store import Store
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.conversations import ConversationsScreen
+from tests.ui.chat_driver import Chat
+
+
+def fill(file: Path, *titles: str) -> None:
+    store = Store.open(file)
+    for title in titles:
+        number = store.create()
+        asked = store.add(number, Role.USER, title, parent=None)
+        store.add(number, Role.ASSISTANT, f"The answer about {title} is long.", parent=asked.id)
+    store.close()
+
+
+def texts(file: Path, conversation: int = 1) -> list[str]:
+    """What the shown branch of a conversation says, message by message."""
+    store = Store.open(file)
+    path = store.load(conversation).tree.path
+    store.close()
+    return [node.text for node in path]
+
+
+async def look(chat: Chat) -> ConversationsScreen:
+    await chat.pilot.press("ctrl+o")
+    await chat.pilot.pause()
+    if chat.screen.sidebar.has_focus_within:
+        await chat.pilot.press("ctrl+o")
+    await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+    await chat.pilot.pause()
+    screen = chat.pilot.app.screen
+    assert isinstance(screen, ConversationsScreen)
+    return screen
+
+
+async def back(chat: Chat) -> None:
+    await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+
+
+async def filled(chat: Chat) -> ConversationPicker:
+    """The list beside the conversation, once it is there."""
+    await chat.until(lambda: chat.screen.sidebar.query(ConversationPicker))
+    await chat.pilot.pause()
+    return chat.screen.sidebar.query_one(ConversationPicker)
+
+
+def chosen(picker: ConversationPicker) -> str:
+    row = picker.conversations.row
+    return row.title if row is not None else ""

@@ -1,0 +1,44 @@
+"""A running program: what is on its screen, and waiting for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+
+_PAUSES = 200
+
+
+class Driver:
+    """What every driver of a screen can do.
+
+    Args:
+        pilot: Presses the keys.
+    """
+
+    def __init__(self, pilot: Pilot[None]) -> None:
+        self.pilot = pilot
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so; fails after a bounded number of looks."""
+        for _ in range(_PAUSES):
+            await self.pilot.pause(0.01)
+            if condition():
+                return
+        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text)
+
+    @property
+    def rows(self) -> list[str]:
+        """What the terminal shows, row by row."""
+        width, height = self.pilot.app.size
+        screen = self.pilot.app.screen
+        strips = screen._compositor.render_strips(screen.size)
+        assert len(strips) == height
+        return [strip.text[:width].rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.rows)

@@ -1,0 +1,99 @@
+"""The program with its settings open, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.types import AutoDraft
+from app.events import Event
+from app.settings.file import SettingsFile
+from app.settings.layers import Layer
+from app.settings.live import LiveSettings
+from app.settings.model_file import Recommended
+from app.ui.app import TandemApp
+from app.ui.keeping.keeper import StoreOpener
+from app.ui.pairs.setups import Choice
+from app.ui.pairs.tuning import Tuning
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.settings import SettingsScreen
+from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.chat_driver import Chat
+from tests.ui.fakes import FakeEngine, no_loader
+
+
+@dataclass
+class Panel:
+    """The program with its settings."""
+
+    chat: Chat
+    live: LiveSettings
+
+    @property
+    def screen(self) -> SettingsScreen:
+        screen = self.chat.pilot.app.screen
+        assert isinstance(screen, SettingsScreen)
+        return screen
+
+    @property
+    def chosen(self) -> str:
+        shown = self.screen.settings.shown
+        return shown.setting.name if shown is not None else ""
+
+    async def press(self, *keys: str) -> None:
+        await self.chat.pilot.press(*keys)
+        await self.chat.pilot.pause()
+
+    async def open(self) -> None:
+        await self.press("f4")
+        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, SettingsScreen))
+        await self.chat.pilot.pause()
+
+    async def close(self) -> None:
+        await self.press("escape")
+        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
+
+    async def find(self, words: str) -> None:
+        """Filter, so that the first setting found is the chosen one."""
+        self.screen.filter_input.value = words
+        await self.chat.pilot.pause()
+
+
+@asynccontextmanager
+async def open_panel(
+    file: Path,
+    *,
+    flags: Layer | None = None,
+    pair: Layer | None = None,
+    model: Recommended | None = None,
+    size: tuple[int, int] = (100, 30),
+    store: StoreOpener | None = None,
+    opened: bool = True,
+) -> AsyncIterator[Panel]:
+    """Run the program, with the panel open."""
+    live = LiveSettings(SettingsFile(file), flags, pair, model)
+    engines: list[FakeEngine] = []
+
+    def factory(emit: Callable[[Event], None]) -> FakeEngine:
+        engines.append(FakeEngine(emit))
+        return engines[0]
+
+    def reopen() -> Choice:
+        live.loading()
+        return Choice(no_loader, ChatSettings("Anew"))
+
+    live.loading()
+    app = TandemApp(
+        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(live, reopen)
+    )
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ChatScreen)
+        panel = Panel(Chat(pilot, screen, engines[0]), live)
+        await panel.chat.until(lambda: engines[0].loads)
+        await panel.chat.load()
+        if opened:
+            await panel.open()
+        yield panel

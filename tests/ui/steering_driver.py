@@ -1,0 +1,75 @@
+"""A chat whose messages are chosen, changed and answered again, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.chat.store import Store
+from app.chat.tree import State
+from app.engine.types import FinishReason
+from tests.ui.chat_driver import Chat, open_chat
+
+
+@asynccontextmanager
+async def kept_chat(file: Path, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Chat]:
+    async with open_chat(store=lambda: Store.open(file), size=size) as chat:
+        yield chat
+
+
+def everything(file: Path) -> list[tuple[str, State]]:
+    store = Store.open(file)
+    nodes = store.load(1).tree.nodes.values()
+    store.close()
+    return [(node.text, node.state) for node in nodes]
+
+
+def asked(chat: Chat) -> list[str]:
+    """What the last request says, message by message."""
+    return [message.content for message in chat.engine.requests[-1].messages]
+
+
+async def exchange(chat: Chat, prompt: str, answer: str) -> None:
+    await chat.send(prompt)
+    await answer_with(chat, answer)
+
+
+async def answer_with(chat: Chat, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+    chat.engine.says(text)
+    chat.engine.finishes(reason)
+    await chat.ready()
+    await chat.shows(text.strip("` "))
+
+
+async def press(chat: Chat, *keys: str) -> None:
+    for key in keys:
+        await chat.pilot.press(key)
+        await chat.pilot.pause()
+
+
+async def next_request(chat: Chat, *keys: str) -> None:
+    """Press keys that ask the engine for something."""
+    count = len(chat.engine.requests)
+    await press(chat, *keys)
+    await chat.until(lambda: len(chat.engine.requests) > count)
+
+
+def chosen(chat: Chat) -> str:
+    speech = chat.screen.messages.chosen
+    return speech.text if speech is not None else ""
+
+
+def is_chosen(chat: Chat, text: str) -> bool:
+    return chosen(chat) == text
+
+
+async def palette(chat: Chat, command: str) -> None:
+    for entry in chat.pilot.app.get_system_commands(chat.screen):
+        if entry.title == command:
+            result = entry.callback()
+            if result is not None:
+                await result
+            await chat.pilot.pause()
+            return
+    raise AssertionError(f"there is no command {command}")

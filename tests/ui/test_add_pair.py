@@ -1,0 +1,77 @@
+"""A pair from any repository."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.errors import HubError
+from app.ui.pairs.setups import Inquiry
+from tests.ui.fake_pairs import REPORT
+from tests.ui.setup_driver import open_setup
+
+
+async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        window.type("owner/big:Q4_K_M", "enter")
+        await window.shows("owner/big:Q4_K_M")
+        window.type("owner/small", "enter")
+        await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
+        await window.shows("nothing is downloaded yet")
+        window.pairs.answers(Inquiry(report=REPORT))
+        await window.shows("They can ride together; enter brings them.")
+        for text in (
+            "Big One Q4_K_M",
+            "20.0 GB",
+            "here already",
+            "tight: only 0.4 GB",
+            "apache-2.0",
+            "The draft is old.",
+        ):
+            assert text in window.text
+        assert "accept its terms" in window.text
+        assert "20.0 GB to download, 100.0 GB of disk free" in window.text
+        assert window.pairs.names("add") == []
+        await window.press("enter")
+        await window.until(lambda: not window.is_adding)
+        assert window.pairs.names("add") == [[]]
+        await window.until(lambda: window.chosen == "added")
+        await window.shows("checking")
+
+
+async def test_two_that_cannot_ride_together_are_not_brought() -> None:
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        window.type("a/b")
+        await window.shows("a/b")
+        await window.press("tab")
+        window.type("c/d", "enter")
+        await window.until(lambda: window.pairs.names("ask"))
+        window.pairs.answers(Inquiry(report=replace(REPORT, problems=('Token 5 is "x" in one and "y" in the other.',))))
+        await window.shows('Token 5 is "x" in one')
+        await window.press("enter")
+        await window.shows("name another draft")
+        assert window.pairs.names("add") == []
+        window.type("e")
+        await window.until(lambda: 'Token 5 is "x"' not in window.text)
+        assert window.pairs.state.inquiry is None
+        await window.press("enter")
+        assert window.pairs.names("ask")[-1] == ["a/b", "c/de"]
+
+
+async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again() -> None:
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        await window.press("enter")
+        await window.shows("Name the target first.")
+        window.type("a/b", "enter", "enter")
+        await window.until(lambda: window.pairs.names("ask") == [["a/b", ""]])
+        window.pairs.answers(Inquiry(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
+        await window.shows("a/b wants its terms accepted.")
+        assert "Accept them on its page." in window.text
+        await window.press("enter")
+        await window.until(lambda: len(window.pairs.names("ask")) == 2)
+        await window.press("escape")
+        await window.until(lambda: not window.is_adding)
+        assert window.pairs.calls[-1] == ("drop",)

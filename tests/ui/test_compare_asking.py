@@ -1,0 +1,124 @@
+"""What is compared, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from app.chat.message import Role
+from app.engine.types import AutoDraft, SamplingParams
+from app.ui.screens.chat import ChatScreen
+from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.chat_driver import open_chat
+from tests.ui.compare_driver import (
+    AUTOMATIC,
+    PLAIN,
+    SAME,
+    SETTINGS,
+    Comparison,
+    made,
+    open_comparison,
+)
+
+
+def asked(comparison: Comparison) -> list[tuple[Role, str]]:
+    return [(message.role, message.content) for message in comparison.job.request.messages]
+
+
+async def test_the_prompt_being_typed_is_compared() -> None:
+    async with open_comparison() as compare:
+        job = compare.job
+        assert asked(compare) == [(Role.USER, "Write a quicksort.")]
+        assert [side.name for side in job.sides] == [PLAIN, AUTOMATIC]
+        assert job.sides[1].drafting == AutoDraft()
+        assert (job.rounds, job.first, job.warm_up, job.explains) == (1, 1, True, True)
+        assert job.request.max_tokens == 256
+
+
+async def test_else_the_last_prompt_with_what_came_before_it() -> None:
+    async with open_chat(SETTINGS) as chat:
+        for prompt, answer in (("One?", "First."), ("Two?", "Second.")):
+            await chat.exchange(prompt, answer)
+        compare = Comparison(chat)
+        await compare.open()
+        assert asked(compare) == [(Role.USER, "One?"), (Role.ASSISTANT, "First."), (Role.USER, "Two?")]
+
+        await chat.pilot.press("escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.type("Three?")
+        await compare.open()
+        assert asked(compare)[2:] == [(Role.USER, "Two?"), (Role.ASSISTANT, "Second."), (Role.USER, "Three?")]
+
+
+async def test_pastes_and_files_are_compared_as_they_would_be_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.md").write_text("Buy milk.")
+    async with open_chat(SETTINGS) as chat:
+        await chat.type("why @nots.md ")
+        await chat.pilot.press("f2")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        assert chat.prompt == "why @nots.md "
+        assert chat.engine.jobs == []
+        chat.screen.prompt.clear()
+        await chat.type("why @notes.md ")
+        log = "line\n" * 500
+        chat.pilot.app.post_message(events.Paste(log))
+        await chat.until(lambda: "[pasted" in chat.prompt)
+        compare = Comparison(chat)
+        await compare.open()
+        message = asked(compare)[0][1]
+        assert log in message
+        assert "Buy milk." in message
+
+
+async def test_what_is_written_for_something_else_is_not_compared() -> None:
+    async with open_chat(SETTINGS) as chat:
+        await chat.exchange("One?", "First.")
+
+        async def take(text: str) -> bool:
+            return True
+
+        chat.screen.tasks.begin("Naming.", "A title", take)
+        compare = Comparison(chat)
+        await compare.open()
+        assert asked(compare) == [(Role.USER, "One?")]
+
+
+async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:
+    settings = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0.7), max_tokens=32)
+    async with open_comparison(settings) as compare:
+        seed = compare.job.request.sampling.seed
+        assert seed is not None
+        assert compare.job.request.max_tokens == 32
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("faster")
+        await compare.chat.pilot.press("m")
+        assert compare.job.request.sampling.seed == seed
+
+
+async def refused(chat_text: str, settings: ChatSettings = SETTINGS, *, loaded: bool = True, typed: str = "Hi") -> None:
+    async with open_chat(settings, loaded=loaded) as chat:
+        if typed:
+            await chat.type(typed)
+        await chat.pilot.press("f2")
+        await chat.shows(chat_text)
+        assert chat.engine.jobs == []
+        assert chat.prompt == typed
+
+
+async def test_refusals() -> None:
+    await refused("There is no prompt to compare yet; type one.", typed="")
+    await refused("The models are still being loaded.", loaded=False)
+    await refused("Drafting was turned off", ChatSettings("A pair"))
+
+
+async def test_not_while_an_answer_is_written() -> None:
+    async with open_chat(SETTINGS) as chat:
+        await chat.send("One?")
+        await chat.pilot.press("f2")
+        await chat.shows("An answer is being written; esc stops it.")
+        assert chat.engine.jobs == []

@@ -1,0 +1,200 @@
+"""The list of pairs: what it shows, how it is filtered, how one is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import events
+
+from app.ui.pairs.setups import Job, Stage
+from tests.ui.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, SMALL, FakePairs
+from tests.ui.setup_driver import open_setup
+
+
+async def test_only_the_chosen_pair_tells_more() -> None:
+    async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
+        assert "1.9x on an RTX 3090" in window.text
+        assert "an all-rounder" not in window.text
+        await window.press("down", "down")
+        assert window.chosen == "llama-8b"
+        await window.shows("an all-rounder")
+        assert "licence llama3.1" in window.text
+        assert "1.9x on an RTX 3090" not in window.text
+
+
+async def test_while_the_machine_is_being_looked_at_only_what_no_look_changes_is_listed() -> None:
+    pairs = FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")
+    async with open_setup(pairs) as window:
+        assert "Looking at this machine" in window.text
+        assert "To download: seeing what this machine can run" in window.text
+        assert "coder-32b" not in window.text
+        before = window.rows
+        at = next(i for i, row in enumerate(before) if row[3:].startswith("demo"))
+        pairs.state = replace(pairs.state, machine="An abacus", cards=tuple(reversed(CARDS)))
+        await window.shows("This machine: An abacus")
+        await window.shows("To download, the best for this machine first")
+        assert window.rows[at] == before[at]
+        assert window.chosen == "demo"
+        names = [row.split()[0] for row in window.rows if row[3:4].isalpha() and "Q4_K_M" in row]
+        assert names == [card.name for card in reversed(CARDS) if card is not DEMO]
+
+
+async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_and_stays_so() -> None:
+    async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
+        await window.until(lambda: window.setup.pairs.adds)
+        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.until(lambda: window.chosen == "coder-32b")
+        window.pairs.state = replace(window.pairs.state, cards=(SMALL, CODER))
+        await window.until(lambda: 0 <= window.text.find("llama-8b") < window.text.find("coder-32b"))
+        assert window.chosen == "coder-32b"
+
+
+async def test_a_pair_that_turns_out_not_to_be_here_is_not_what_enter_means() -> None:
+    async with open_setup(FakePairs(DEMO, replace(CODER, here=True), machine="")) as window:
+        assert window.chosen == "demo"
+        cards = (replace(CODER, here=True), replace(DEMO, here=False))
+        window.pairs.state = replace(window.pairs.state, machine="An abacus", cards=cards)
+        await window.until(lambda: window.chosen == "coder-32b")
+
+
+async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_comes() -> None:
+    async with open_setup(FakePairs(machine="")) as window:
+        window.type("llama", "enter")
+        await window.shows("still being looked at")
+        assert not window.is_adding
+        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.until(lambda: window.chosen == "llama-8b")
+        assert "coder-32b" not in window.text
+
+
+async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
+    gain = "Drafting usually gains little with Q4 weights on a processor"
+    async with open_setup(
+        FakePairs(replace(CODER, gain=f"{gain}; look-up still helps."), SMALL), size=(80, 24)
+    ) as window:
+        await window.shows(gain)
+        await window.press("enter")
+        await window.shows("Enter again downloads 20.5 GB")
+        assert gain in window.text
+        await window.press("down")
+        await window.until(lambda: gain not in window.text)
+
+
+async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> None:
+    async with open_setup(first_run=False) as window:
+        window.type("llama", "escape")
+        await window.until(lambda: window.setup.filter_input.value == "" and "coder-32b" in window.text)
+        assert not window.in_chat
+        assert window.chosen == "llama-8b"
+        window.type("", "escape")
+        await window.until(lambda: window.in_chat)
+
+
+async def test_esc_waits_for_what_was_typed_before_it() -> None:
+    async with open_setup(first_run=False) as window:
+        setup, values = window.setup, list[str]()
+        setup.watch(setup.filter_input, "value", lambda value: values.append(value), init=False)
+        for character in "llama":
+            setup.filter_input.post_message(events.Key(character, character))
+        setup.action_leave()
+        await window.until(lambda: values[-2:] == ["llama", ""])
+        assert not window.in_chat
+
+
+async def test_f1_shows_the_keys_of_the_list() -> None:
+    async with open_setup() as window:
+        await window.press("f1")
+        await window.shows("Pairs")
+        for key, does in (("enter", "Set the pair up"), ("ctrl+a", "Add any"), ("ctrl+d", "Always open with it")):
+            assert any(row.split()[:1] == [key] and does in row for row in window.rows)
+        assert any(row.split()[:1] == ["ctrl+x"] and "Stop its download" in row for row in window.rows)
+        assert any(row.split()[:1] == ["esc"] and "Clear the filter" in row for row in window.rows)
+
+
+async def test_a_long_name_is_cut_before_what_tells_quantisation_and_draft() -> None:
+    long = replace(CODER, target="Qwen2.5-Coder-32B-Instruct-With-More Q4_K_M", draft="0.5B Q8_0")
+    async with open_setup(FakePairs(long, SMALL), size=(80, 24)) as window:
+        row = next(row for row in window.rows if "coder-32b " in row)
+        assert "Qwen2.5-Coder-32B-I" in row
+        assert "… Q4_K_M + 0.5B Q8_0 " in row
+
+
+async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled_away() -> None:
+    async with open_setup(size=(80, 20)) as window:
+        pairs, name = window.setup.pairs, HUGE.name
+        await window.press(*["down"] * 5)
+        await window.until(lambda: window.chosen == name)
+
+        async def warn(*warnings: str) -> None:
+            height = pairs.virtual_size.height
+            window.pairs.goes(name, Job(Stage.STOPPED, warnings=warnings))
+            await window.until(lambda: pairs.virtual_size.height > height)
+            await window.pilot.pause()
+
+        await warn("It is old.", "It is slow.", "It is loud.")
+        assert "licence llama3.3" in window.text
+        assert f" {name} " in window.text
+
+        pairs.scroll_home(animate=False, immediate=True)
+        await warn("It is old.", "It is slow.", "It is loud.", "It is large.")
+        assert pairs.scroll_y == 0
+
+        await window.press("up", "down")
+        await window.until(lambda: f" {name} " in window.text)
+
+
+async def test_new_cards_leave_the_choice_of_the_user_alone() -> None:
+    async with open_setup() as window:
+        await window.press("down", "down")
+        window.pairs.state = replace(window.pairs.state, cards=tuple(reversed(CARDS)))
+        await window.until(lambda: "\n   llama-70b" in window.text.partition("To download")[2][:80])
+        assert window.chosen == "qwen3-32b"
+
+
+async def test_typing_filters() -> None:
+    async with open_setup() as window:
+        window.type("32b code")
+        await window.until(lambda: "llama-8b" not in window.text)
+        assert "coder-32b" in window.text
+        assert "qwen3-32b" in window.text
+        assert "Another repository" in window.text
+        window.type("", "down", "down", "down")
+        await window.until(lambda: window.setup.pairs.adds)
+        await window.press("backspace")
+        await window.until(lambda: window.chosen == "coder-32b")
+        await window.press(*["backspace"] * 7)
+        await window.shows("llama-8b")
+        assert window.chosen == "coder-32b"
+
+
+async def test_enter_means_what_was_typed_before_it() -> None:
+    async with open_setup() as window:
+        window.type("demo", "enter")
+        await window.until(lambda: window.pairs.names("start"))
+        assert window.pairs.names("start") == [["demo"]]
+
+
+async def test_a_key_that_overtakes_characters_waits_for_them() -> None:
+    async with open_setup() as window:
+        for character in "demo":
+            window.setup.filter_input.post_message(events.Key(character, character))
+        window.setup.filter_input.action_tell("enter")
+        await window.until(lambda: window.pairs.names("start"))
+        assert window.pairs.names("start") == [["demo"]]
+
+
+async def test_down_means_the_list_as_it_was_typed_down() -> None:
+    async with open_setup() as window:
+        window.type("llama", "down", "enter")
+        await window.shows("Enter again downloads 43.8 GB all the same.")
+        assert window.chosen == "llama-70b"
+
+
+async def test_a_click_chooses_and_a_second_one_takes() -> None:
+    async with open_setup() as window:
+        row = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
+        await window.pilot.click(offset=(10, row))
+        await window.until(lambda: window.chosen == "demo")
+        row = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
+        await window.pilot.click(offset=(10, row))
+        await window.until(lambda: window.pairs.names("start") == [["demo"]])

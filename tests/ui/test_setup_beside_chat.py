@@ -1,0 +1,186 @@
+"""Setting pairs up while a conversation goes on, and changing to another pair in the middle of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.chat.message import Message, Role
+from app.engine.types import DraftParams, FinishReason
+from app.errors import AppError
+from app.ui.chat.session import Phase
+from app.ui.pairs.downloads import line_text
+from app.ui.pairs.setups import Job, Stage
+from app.ui.screens.setup import SetupScreen
+from tests.ui.chat_driver import open_chat
+from tests.ui.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
+from tests.ui.setup_driver import open_setup
+
+
+async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("down", "enter", "enter")
+        window.pairs.goes("coder-32b", BEGUN)
+        await window.shows("MB/s")
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        await window.shows("coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s")
+        await window.chat.send("hello")
+        window.engine.says("Good morning.")
+        window.engine.finishes()
+        await window.shows("Good morning.")
+        window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
+        await window.shows("coder-32b is set up; f6 opens it")
+        assert window.engine.loads == 1
+        await window.press("f6")
+        await window.until(lambda: not window.in_chat)
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        assert "f6 opens it" not in window.text
+
+
+async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_loaded() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("down", "enter", "enter")
+        window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
+        await window.shows("Set up; enter opens it.")
+        assert window.engine.loads == 1
+        await window.press("enter")
+        await window.until(lambda: window.engine.loads == 2)
+
+
+async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("down", "enter", "enter", "escape")
+        await window.until(lambda: window.in_chat)
+        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
+        await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
+
+
+async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        await window.chat.send("story")
+        window.engine.says("Once upon")
+        await window.shows("Once upon")
+        await window.press("f6")
+        await window.until(lambda: not window.in_chat)
+        await window.press("enter")
+        await window.until(lambda: window.engine.cancelled)
+        assert window.engine.loads == 1, "the answer must end first"
+        window.engine.finishes(FinishReason.CANCELLED)
+        await window.until(lambda: window.engine.loads == 2)
+        assert window.chat.screen.session.phase is Phase.LOADING
+        await window.shows("Title of coder-32b")
+        assert "Once upon" in window.text
+        await window.chat.load()
+        await window.chat.send("go on")
+        said = [Message(Role.USER, "story"), Message(Role.ASSISTANT, "Once upon"), Message(Role.USER, "go on")]
+        assert list(window.engine.requests[1].messages) == said
+        assert window.engine.requests[1].drafting == DraftParams()
+
+
+async def test_a_new_conversation_while_the_answer_ends_still_loads_the_pair() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        await window.chat.send("story")
+        await window.press("f6")
+        await window.until(lambda: not window.in_chat)
+        await window.press("enter")
+        await window.until(lambda: window.in_chat)
+        await window.press("ctrl+n")
+        await window.until(lambda: window.engine.loads == 2)
+
+
+async def test_a_pair_that_does_not_load_says_so_and_keeps_the_conversation() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        await window.chat.send("one")
+        window.engine.says("first")
+        window.engine.finishes()
+        await window.chat.ready()
+        await window.press("f6")
+        await window.until(lambda: not window.in_chat)
+        await window.press("enter")
+        await window.until(lambda: window.engine.loads == 2)
+        window.engine.fails_to_load(AppError("There is not enough memory.", "Choose a smaller pair."))
+        await window.shows("There is not enough memory.")
+        assert "first" in window.text
+        await window.chat.type("two")
+        await window.press("enter")
+        await window.shows("No model is loaded; f6 chooses one.")
+        assert window.chat.prompt == "two"
+
+
+async def test_what_is_loaded_last_counts() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        for loads in (2, 3):
+            await window.press("enter")
+            await window.until(lambda n=loads: window.engine.loads == n)  # type: ignore[misc]
+            if loads == 2:
+                await window.press("f6")
+                await window.until(lambda: not window.in_chat)
+        assert window.engine.cancelled == 1
+        window.engine.fails_to_load(AppError("Loading was stopped."))
+        await window.pilot.pause()
+        assert window.chat.screen.session.phase is Phase.LOADING
+        assert "Loading was stopped." not in window.text
+        await window.chat.load()
+
+
+async def test_the_command_palette_leads_to_the_pairs() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("escape", "ctrl+p")
+        await window.until(lambda: not window.in_chat)
+        window.type("models")
+        await window.shows("Choose, download or add a pair of models")
+        await window.press("enter")
+        await window.until(lambda: isinstance(window.app.screen, SetupScreen))
+
+
+async def test_without_pairs_there_is_no_key_for_them() -> None:
+    async with open_chat() as chat:
+        assert "models" not in chat.rows[-1]
+        await chat.pilot.press("f6")
+        await chat.pilot.pause()
+        assert chat.pilot.app.screen is chat.screen
+
+
+async def test_quitting_stops_the_downloads() -> None:
+    async with open_setup() as window:
+        await window.press("enter")
+        await window.press("ctrl+c")
+        await window.shows("ctrl+c again quits")
+        await window.press("ctrl+q")
+        assert not window.app.is_running
+        assert ("close",) in window.pairs.calls
+
+
+async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("down", "enter", "enter", "escape")
+        await window.until(lambda: window.in_chat)
+        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
+        await window.shows("coder-32b: [b]bad[2J")
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (78, "coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s"),
+        (50, "coder-32b  target 62%  draft 100%  94 MB/s"),
+        (30, "coder-32b  target 62%"),
+        (6, "coder…"),
+    ],
+)
+def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, line: str) -> None:
+    assert line_text("coder-32b", BEGUN, width).plain == line
+
+
+def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
+    failed = Job(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
+    assert line_text("coder-32b", failed, 40).plain == "coder-32b: The connection… f6 tells more"

@@ -1,0 +1,67 @@
+"""The line above the prompt: what was measured, and who drafted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.engine.types import AutoDraft, DraftingStatus, FinishReason
+from app.events import AnswerPlan, Finished, Measuring
+from app.ui.readouts.status_line import StatusLine
+from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.chat_driver import open_chat
+from tests.ui.fakes import STATS
+
+
+async def test_the_status_line_says_what_was_measured() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.reads(1024, 3000)
+        await chat.shows("reading prompt 1,024 / 3,000")
+        chat.engine.says("word")
+        await chat.shows("106.7 t/s")
+        assert chat.status == "106.7 t/s  accepted 78%  5.9 per check  model  ctx 2.1k/32k"
+        chat.engine.finishes()
+        await chat.ready()
+        assert chat.status.startswith("106.7 t/s")
+
+
+async def test_acceptance_wears_the_drafts_colour() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("word", stats=STATS)
+        await chat.shows("accepted 78%")
+        content = chat.screen.query_one(StatusLine).render()
+        styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
+        assert styled["accepted 78%"] == "$draft"
+        assert "106.7 t/s" not in styled
+
+
+async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that_is_left() -> None:
+    settings = ChatSettings("A pair", drafting=AutoDraft())
+    async with open_chat(settings) as chat:
+        await chat.shows("ready  automatic drafting  ctx 0/32k")
+        await chat.send("go")
+        chat.engine.emit(Measuring(1, 0.3))
+        await chat.shows("measuring this pair: 30%")
+        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
+        await chat.shows("3.1x winning")
+        chat.screen.status.recent.rates.extend([1.0] * 8)
+        assert len(chat.status) <= 78
+        assert "5.9 per check" in chat.status
+        assert 0 < chat.status.count("█") < 8
+
+
+@pytest.mark.parametrize(("n_model", "word"), [(0, "look-up"), (500, "model"), (200, "both")])
+async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, word: str) -> None:
+    async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
+        await chat.send("go")
+        status = DraftingStatus("off", "a plain step was worth more here", "winning", 1.2)
+        stats = replace(STATS, draft_n_model=n_model)
+        chat.engine.says("word", stats=stats, drafting=status)
+        await chat.shows("plain")
+        plan = AnswerPlan("auto", "model+look-up", None, None)
+        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
+        await chat.ready()
+        assert f"per check  {word} " in chat.status

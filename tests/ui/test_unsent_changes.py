@@ -1,0 +1,150 @@
+"""A message that is being changed while something else happens: nothing of it is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.chat.store import Store
+from app.engine.types import FinishReason
+from app.ui.chat.session import Phase
+from tests.ui.conversations_driver import texts
+from tests.ui.steering_driver import (
+    answer_with,
+    asked,
+    chosen,
+    exchange,
+    kept_chat,
+    next_request,
+    press,
+)
+
+
+async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.send("two")
+        chat.engine.says("sec")
+        await chat.shows("sec")
+        await press(chat, "ctrl+up", "up", "up", "up")
+        assert chosen(chat) == "one"
+        for key in ("e", "r"):
+            await press(chat, key)
+            await chat.shows("An answer is being written; esc stops it.")
+        assert len(chat.engine.requests) == 2
+        assert chat.prompt == ""
+
+
+async def test_what_was_edited_during_an_answer_waits_for_its_end(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        chat.screen.session.phase = Phase.ANSWERING
+        await press(chat, "enter")
+        await chat.shows("An answer is being written; esc stops it.")
+        assert chat.prompt == "one more"
+        assert chat.screen.tasks.has_task
+        chat.screen.session.phase = Phase.READY
+        await next_request(chat, "enter")
+        assert asked(chat) == ["one more"]
+
+
+async def test_leaving_the_conversation_leaves_what_was_edited(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("draft")
+        await press(chat, "ctrl+up", "up", "e")
+        await press(chat, "ctrl+n")
+        await chat.until(lambda: chat.answers == [])
+        assert chat.prompt == ""
+        assert "Editing" not in chat.text
+        store = Store.open(file)
+        assert store.load(1).draft == "draft"
+        store.close()
+
+
+@pytest.mark.parametrize("unsent", ["", "unsent"])
+async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file: Path, unsent: str) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type(unsent)
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        kept = f"{unsent}\none more".strip()
+        await press(chat, "ctrl+n")
+        await chat.until(lambda: chat.answers == [])
+        assert chat.prompt == ""
+        await chat.screen.open_conversation(1)
+        assert chat.prompt == kept
+    store = Store.open(file)
+    assert store.load(1).draft == kept
+    store.close()
+
+
+async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" of many words")
+        chat.screen._unsent.keep()
+        store = Store.open(file)
+        assert store.load(1).draft == "first of many words"
+        await press(chat, "escape")
+        chat.screen._unsent.keep()
+        assert store.load(1).draft == ""
+        store.close()
+
+
+async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.send("two")
+        store = chat.screen.keeper._disk.store
+        assert store is not None
+        store._database.connection.execute("PRAGMA query_only = ON")
+        chat.engine.says("line\n\n" * 60)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
+        assert not store.on_disk
+    assert texts(file)[2:] == ["two", "line\n\n" * 60]
+
+
+async def test_an_edit_that_names_a_missing_file_stays_an_edit(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("not yet sent")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" @nots.md")
+        await press(chat, "enter")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        await chat.until(lambda: chat.prompt == "one @nots.md")
+        assert chat.screen.tasks.has_task
+        assert chat.screen.unsent == "not yet sent\none @nots.md"
+        await next_request(chat, "enter")
+        assert asked(chat) == ["one @nots.md"]
+        assert chat.prompt == "not yet sent"
+
+
+async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        await chat.type("typed")
+        for key in ("left", "r"):
+            await press(chat, "ctrl+up", "e")
+            assert chat.screen.tasks.has_task
+            await press(chat, "ctrl+up", key)
+            await chat.until(lambda: not chat.screen.tasks.has_task)
+            assert chat.prompt == "typed"
+        await answer_with(chat, "third", FinishReason.CANCELLED)
+        await press(chat, "ctrl+up", "e")
+        await next_request(chat, "ctrl+g")
+        assert not chat.screen.tasks.has_task
+        assert chat.prompt == "typed"
