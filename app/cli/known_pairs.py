@@ -46,10 +46,10 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
     """A pair by its name, and what was set up for it, if anything was; an entry of the catalogue is the newer one.
 
     Raises:
-        CatalogError: There is none; it names the nearest.
+        CatalogError: There is none; it names the nearest. Or its entry is wrong.
     """
-    here = registry().read().pairs.get(name)
-    known = catalog()
-    if here is not None and name not in known.pairs:
+    set_up, known = registry().read().pairs, catalog()
+    here = set_up.get(name)
+    if here is not None and name not in known.pairs and name not in known.problems:
         return here.pair, here
-    return known.get(name), here
+    return known.get(name, set_up), here

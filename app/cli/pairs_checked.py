@@ -17,10 +17,12 @@ from app.errors import AppError, UsageError
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.find import Candidate, find_drafts
+from app.pairing.order import every_pair
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
+from app.registry import SetUp
 from app.sizes import gigabytes
-from app.source import ModelSource, parse_source
+from app.source import LocalModel, ModelSource, parse_source
 
 
 def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
@@ -67,18 +69,26 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
 
 def _asked(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
     """The models that are meant: both of a pair, by its name, or those that are named one by one."""
-    pairs = {name: one.pair for name, one in registry().read().pairs.items()} | catalog().pairs
-    if target in pairs:
+    known, here = catalog(), registry().read()
+    pairs = every_pair(known.pairs, here)
+    if target in pairs or target in known.problems:
         if draft is not None:
             raise UsageError(
                 f"{target} is a pair, with a draft of its own or none.", f"Leave {draft} out, or name a target model."
             )
-        return pairs[target].target, pairs[target].draft
+        pair = pairs[target] if target not in known.problems else known.get(target)
+        # What is here is what rides; nobody needs to ask the hub about it.
+        files = here.usable(pair)
+        return _on_disk(files) if files is not None else (pair.target, pair.draft)
     try:
         return parse_source(target), parse_source(draft) if draft is not None else None
     except AppError as error:
         close = difflib.get_close_matches(target, pairs, n=1) if draft is None else []
         raise error if not close else UsageError(error.message, f'Did you mean the pair "{close[0]}"?') from None
+
+
+def _on_disk(files: SetUp) -> tuple[ModelSource, ModelSource | None]:
+    return LocalModel(files.target.path), LocalModel(files.draft.path) if files.draft is not None else None
 
 
 def _look(target: ModelSource, draft: ModelSource | None, stop: threading.Event, status: StatusLine) -> PairCheck:

@@ -38,6 +38,8 @@ def remove_pair(args: argparse.Namespace) -> int:
     freed = remove_files(doomed)
     registry().release([removal.path for removal in doomed])
     status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
+    if here.default == args.pair:
+        status.say("It was the default, and none is now: the chat asks for one. To name it: tandem pairs default NAME")
     return 0
 
 

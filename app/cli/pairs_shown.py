@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from app.catalog import Pair
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
+from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.engine.text import printable
 from app.fitting.place import place
@@ -17,23 +19,26 @@ from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Room, propose, weigh
 from app.pairing.resolve import cached_file
 from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
-from app.registry import Registered, SetUp
+from app.registry import Registered
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
+
+_WIDEST_NAME = 24
+"""Cells that a name gets in every line; a longer one moves its own line only."""
 
 
 def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
     from app.cli.measured_pairs import seen_here
 
-    known, here, space = catalog().pairs, registry().read(), place().room
-    pairs = every_pair(known, here)
+    known, here, space = catalog(), registry().read(), place().room
+    pairs = every_pair(known.pairs, here)
     seen = seen_here()
     rows: list[dict[str, Any]] = []
     shown: list[str] = []
     standings = [_standing(pair, here, space) for pair in pairs.values()]
     for one in in_order(standings, propose(list(pairs.values()), space)):
-        pair, files, proposal = one.pair, _files(here, one.pair), one.proposal
+        pair, files, proposal = one.pair, here.usable(one.pair), one.proposal
         assert proposal is not None
         rows.append(
             {
@@ -54,14 +59,17 @@ def list_pairs(args: argparse.Namespace) -> int:
     if hasattr(args, "json"):
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    width = max(len(str(row["name"])) for row in rows)
+    width = min(_WIDEST_NAME, max(len(str(row["name"])) for row in rows))
     fit = max(len(str(row["fit"])) for row in rows)
     for row, size_shown in zip(rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
-        print(f"{mark} {row['name']:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
+        name = printable(str(row["name"]))
+        print(f"{mark} {name:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
     print(f"\n* default  + on this machine  in {store.folder()}")
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
+    if known.trouble is not None:
+        StatusLine(sys.stderr).say(f"\n{known.trouble.message} {known.trouble.hint}")
     return 0
 
 
@@ -71,7 +79,7 @@ def show_pair(args: argparse.Namespace) -> int:
 
     pair, here = named_pair(args.pair)
     space = place().room
-    proposal = weigh(pair, space)
+    proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
     facts: dict[str, Any] = {
         "name": pair.name,
         "title": pair.title,
@@ -93,26 +101,20 @@ def show_pair(args: argparse.Namespace) -> int:
         return 0
     for key, value in facts.items():
         if value:
-            shown = "\n            ".join(value) if isinstance(value, list) else str(value)
-            print(f"{key.replace('_', ' '):11} {shown}")
+            lines = value if isinstance(value, list) else [str(value)]
+            print(f"{key.replace('_', ' '):11} " + f"\n{'':12}".join(map(printable, lines)))
     return 0
 
 
 def _standing(pair: Pair, here: Registered, space: Room) -> Standing:
-    files = _files(here, pair)
+    files = here.usable(pair)
     return Standing(
         pair,
-        weigh(pair if files is None else with_files(pair, files), space),
+        weigh(with_files(pair, files), space),
         set_up=files is not None,
         here=files is not None or all(map(_exists, pair.sources)),
         is_default=pair.name == here.default,
     )
-
-
-def _files(here: Registered, pair: Pair) -> SetUp | None:
-    """The files of a pair that can be opened; an entry that was changed since it was set up means other files."""
-    one = here.pairs.get(pair.name)
-    return one if one is not None and one.is_here and one.pair.sources == pair.sources else None
 
 
 def _exists(source: ModelSource) -> bool:

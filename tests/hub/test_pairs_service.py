@@ -39,7 +39,9 @@ class Setting:
     def __init__(self, folder: Path, *pairs: Pair) -> None:
         self.opened: list[tuple[Pair, SetUp]] = []
         self.pairs = list(pairs)
+        self.current: tuple[Pair, SetUp | None] | None = None
         self.broken = False
+        self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
         self.registry = Registry(folder / "data" / "pairs.toml")
         self.surroundings = Surroundings(
@@ -49,6 +51,7 @@ class Setting:
             demo_file=lambda part: self.demo,
             demo_is_installed=lambda: True,
             open_pair=self._open,
+            current=lambda: self.current,
         )
         self.service = Pairs(self.surroundings)
 
@@ -85,13 +88,14 @@ class Setting:
         assert inquiry is not None
         return inquiry
 
-    def _catalog(self) -> list[Pair]:
+    def _catalog(self) -> tuple[list[Pair], CatalogError | None]:
         if self.broken:
             raise CatalogError("models.toml cannot be read.", "Mend it.")
-        return self.pairs
+        return self.pairs, self.trouble
 
     def _open(self, pair: Pair, files: SetUp) -> Choice:
         self.opened.append((pair, files))
+        self.current = pair, files
         return Choice(_no_loader, ChatSettings(pair.title))
 
 
@@ -417,6 +421,86 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
     assert state.trouble is not None
     assert [card.name for card in state.cards] == ["mine"]
     assert setting.service.choose("mine")
+
+
+def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
+    setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
+    state = setting.again().look()
+    assert state.trouble == setting.trouble
+    assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
+
+
+def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.registry.set_default("mine")
+    files = setting.registry.read().pairs["mine"]
+    assert setting.again().look().trouble is None
+    files.target.path.unlink()
+    setting.service.begin()
+    trouble = setting.service.look().trouble
+    assert trouble is not None
+    assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
+    assert trouble.hint == "Bring it back: tandem setup mine"
+    assert not setting.card("mine").set_up
+
+
+def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:
+    file = tiny_file(tmp_path / "own.gguf")
+    setting.pairs.append(Pair("own", "Own", LocalModel(file), None))
+    setting.again()
+    setting.set_up("own")
+    assert setting.card("own").size == "0 MB"
+    file.write_bytes(file.read_bytes() + bytes(5_000_000))
+    setting.service.begin()
+    assert setting.card("own").size == "5 MB"
+
+
+def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.hub.store.free_bytes", lambda: 1_000_000)
+    setting.service.start("mine")
+    setting.until(lambda: not setting.job("mine").running)
+    job = setting.job("mine")
+    assert job.stage is Stage.FAILED
+    assert job.error is not None
+    assert "3 MB are to be downloaded" in job.error.message
+    assert "1 MB are free there" in job.error.message
+
+
+def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_back_to(
+    setting: Setting, tmp_path: Path
+) -> None:
+    setting.set_up("demo")
+    target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
+    setting.current = Pair("files", "Own", target, draft), None
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    card = setting.card("own-q8-0")
+    assert (card.is_open, card.set_up, card.target, card.word) == (True, True, "Own Q8_0", "fits")
+    assert [c.name for c in setting.service.look().cards if c.is_open] == ["own-q8-0"]
+    setting.service.choose("demo")
+    assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)
+    setting.service.choose("own-q8-0")
+    assert setting.card("own-q8-0").is_open
+    assert setting.opened[-1][1].target.path == target.path
+
+    setting.service.make_default("own-q8-0")
+    assert setting.card("own-q8-0").is_default
+    assert setting.registry.read().default == "own-q8-0", "it is remembered, for the next run opens with it"
+    setting.current = None
+    assert [c.name for c in setting.again().look().cards if c.set_up] == ["own-q8-0", "demo"]
+
+
+def test_what_another_program_sets_up_or_forgets_is_seen_when_the_list_is_opened_again(setting: Setting) -> None:
+    setting.set_up("demo")
+    service = setting.again()
+    assert setting.card("demo").set_up
+    setting.registry.remove("demo")
+    assert setting.card("demo").set_up, "nothing is read while nothing is asked for"
+    service.begin()
+    assert not setting.card("demo").set_up
 
 
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:

@@ -42,7 +42,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
             row = next(row for row in window.rows if row[3:].startswith(f"{card.name} "))
             assert card.target in row
             assert (card.fit is not None and card.fit.value in row) or card.here
-        assert "too big, needs 47.8 GB of memory, 22.8 GB are free" in window.text
+        assert "too big, needs 47.8 GB, 22.8 GB are free for models" in window.text
         assert window.engine.loads == 0
         assert window.chat.screen.session.phase is Phase.UNLOADED
 
@@ -120,9 +120,9 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
 
 
 async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
-    gain = "Drafting usually gains little with Q4 weights on a processor"
+    gain = "With Q4_K weights look-up gained 1.02x to 1.08x"
     async with open_setup(
-        FakePairs(replace(CODER, gain=f"{gain}; look-up still helps."), SMALL), size=(80, 24)
+        FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)
     ) as window:
         await window.shows(gain)
         await window.press("enter")
@@ -305,7 +305,7 @@ async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> 
 async def test_too_big_wants_a_second_enter() -> None:
     async with open_setup() as window:
         window.type("70b", "enter")
-        await window.shows("It needs 47.8 GB of memory, 22.8 GB are free. Enter again downloads 43.8 GB all the same.")
+        await window.shows("It needs 47.8 GB, 22.8 GB are free for models. Enter again downloads 43.8 GB all the same.")
         assert window.pairs.names("start") == []
         await window.press("enter")
         await window.until(lambda: window.pairs.names("start") == [["llama-70b", "agreed"]])
@@ -408,6 +408,43 @@ async def test_why_a_pair_is_proposed_is_said_and_a_slow_one_called_so() -> None
         assert any("llama-8b" in row and row.endswith("slow") for row in window.rows)
         await window.press("down")
         await window.shows("slow: about 2 tokens/s")
+
+
+async def test_the_open_pair_is_marked_and_taking_it_again_says_so_and_loads_nothing() -> None:
+    is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
+    async with open_setup(FakePairs(is_open, replace(DEMO, set_up=True), CODER), first_run=False) as window:
+        row = next(row for row in window.rows if "llama-8b" in row)
+        assert "open, default" in row
+        assert "The chat has this pair." in window.text
+        await window.press("enter")
+        await window.shows("The chat has llama-8b already; esc goes back to it.")
+        assert not window.in_chat
+        await window.press("down", "enter")
+        await window.until(lambda: window.in_chat)
+        assert window.pairs.names("choose") == [["demo"]]
+
+
+async def test_a_narrow_line_has_a_word_for_the_open_pair() -> None:
+    is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
+    async with open_setup(FakePairs(DEMO, is_open), first_run=False, size=(80, 24)) as window:
+        assert [row.split()[-1] for row in window.rows if " llama-8b " in row and "GB" in row] == ["open"]
+
+
+async def test_an_open_pair_whose_file_was_deleted_is_still_the_open_one() -> None:
+    async with open_setup(FakePairs(DEMO, replace(SMALL, is_open=True, to_come=None)), first_run=False) as window:
+        await window.press("down")
+        await window.until(lambda: window.chosen == "llama-8b")
+        assert "to be downloaded" not in window.text
+        await window.press("enter")
+        await window.shows("The chat has llama-8b already")
+        assert not window.pairs.names("start")
+
+
+async def test_a_name_that_is_longer_than_its_column_stands_whole_in_the_details() -> None:
+    name = "a-model-of-my-own-with-a-long-name-q4"
+    async with open_setup(FakePairs(replace(DEMO, name=name, title=name), DEMO), size=(80, 24)) as window:
+        assert name in window.text
+        assert sum("a-model-of-my-own" in row for row in window.rows) == 2, "once in its line, once whole"
 
 
 async def test_a_pair_whose_files_are_gone_says_so() -> None:
@@ -593,6 +630,16 @@ async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -
         said = [Message(Role.USER, "story"), Message(Role.ASSISTANT, "Once upon"), Message(Role.USER, "go on")]
         assert list(window.engine.requests[1].messages) == said
         assert window.engine.requests[1].drafting == DraftParams()
+
+
+async def test_the_line_at_the_top_stays_where_it_is_when_another_pair_is_loaded() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        header = window.chat.screen.header
+        await window.press("enter")
+        await window.shows("Title of coder-32b")
+        assert window.chat.screen.header is header, "the models may be there before another one would be"
+        await window.chat.load()
+        await window.until(lambda: "Title of coder-32b" not in window.text)
 
 
 async def test_a_new_conversation_while_the_answer_ends_still_loads_the_pair() -> None:

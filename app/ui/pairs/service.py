@@ -6,7 +6,7 @@ Called from the screen's thread only; what takes time is in `app.ui.pairs.jobs`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,14 @@ from app.errors import AppError, PairError
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Proposal, propose, weigh, why
-from app.pairing.texts import pair_texts
+from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.pairs.jobs import Question, SetupJob, sized
 from app.ui.pairs.lookout import Lookout, Surroundings
+from app.ui.pairs.opened import Opened
 from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Pairs:
     def __init__(self, surroundings: Surroundings) -> None:
         self._outside = surroundings
         self._lookout = Lookout(surroundings, self._on_change)
+        self._opened = Opened(surroundings.current)
         self._known = self._lookout.found
         """Of what was found that which the cards were made of."""
         self._stale = True
@@ -53,13 +55,15 @@ class Pairs:
     # How it is
 
     def begin(self) -> None:
+        # Other programs set pairs up and remove them too.
+        self._stale = True
         sources = (source for pair in self._pairs.values() for source in pair.sources)
         self._lookout.begin(frozenset(source for source in sources if isinstance(source, HubModel)))
 
     def look(self) -> State:
         # Asked before anything is read: what ends in between is then seen at the next look.
         busy = self._lookout.is_looking or self._is_asking or any(one.job.running for one in self._jobs.values())
-        if self._stale:
+        if self._opened.look() or self._stale:
             self._stale = False
             self._read()
         return State(
@@ -87,9 +91,13 @@ class Pairs:
             self._jobs[name].cancel()
 
     def make_default(self, name: str) -> None:
-        if self._files(name) is None:
+        files = self._files(name)
+        if files is None:
             raise PairError(f"{name} is not set up yet.", "Press enter on it first.")
-        self._outside.registry.set_default(name)
+        if name in self._registered.pairs:
+            self._outside.registry.set_default(name)
+        else:
+            self._outside.registry.add(files, default=True)
         self._stale = True
 
     def ask(self, target: str, draft: str) -> None:
@@ -110,7 +118,7 @@ class Pairs:
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
-            pair = replace(asked, name=_unused(asked.name, self._pairs))
+            pair = replace(asked, name=free_name(asked, self._pairs))
         prepared = replace(prepared, pair=pair)
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
@@ -158,12 +166,11 @@ class Pairs:
 
     def _files(self, name: str) -> SetUp | None:
         """The files of a pair that can be opened."""
-        job = self._jobs.get(name)
-        files = self._registered.pairs.get(name) or (job.files if job is not None else None)
-        # An entry that was changed since it was set up means other files.
-        if files is None or not files.is_here or files.pair.sources != self._pairs[name].sources:
-            return None
-        return files
+        job, pair = self._jobs.get(name), self._pairs[name]
+        if (registered := self._registered.usable(pair)) is not None:
+            return registered
+        files = (job.files if job is not None else None) or self._opened.files(name)
+        return files if files is not None and files.is_here and files.pair.sources == pair.sources else None
 
     def _read(self) -> None:
         """Read the catalogue and what was set up, and put the cards in order."""
@@ -172,11 +179,15 @@ class Pairs:
         known: dict[str, Pair] = {}
         try:
             self._registered = self._outside.registry.read()
-            known = {pair.name: pair for pair in self._outside.catalog()}
+            default = self._registered.pairs.get(self._registered.default or "")
+            self._trouble = default.gone if default is not None and not default.is_here else None
+            pairs, trouble = self._outside.catalog()
+            known = {pair.name: pair for pair in pairs}
+            self._trouble = trouble or self._trouble
         except AppError as error:
             self._trouble = error
         known = every_pair(known, self._registered)
-        self._pairs = {name: one.pair for name, one in self._added.items()} | known
+        self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
         proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
@@ -193,11 +204,7 @@ class Pairs:
         )
 
     def _weigh(self, name: str) -> Proposal | None:
-        pair, files = self._pairs[name], self._files(name)
-        if name in self._added:
-            pair = sized(self._added[name])
-        elif files is not None:
-            pair = with_files(pair, files)
+        pair = sized(self._added[name]) if name in self._added else with_files(self._pairs[name], self._files(name))
         return weigh(pair, self._known.room) if self._known.room is not None else None
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
@@ -222,6 +229,7 @@ class Pairs:
             here=one.here,
             set_up=one.set_up,
             is_default=one.is_default,
+            is_open=name == self._opened.name,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
@@ -246,10 +254,3 @@ class Pairs:
             return self._added[pair.name].download_bytes
         missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
         return sum(size for size in missing if size is not None) if None not in missing else None
-
-
-def _unused(name: str, taken: Mapping[str, Pair]) -> str:
-    number, free = 2, name
-    while free in taken:
-        free, number = f"{name}-{number}", number + 1
-    return free

@@ -112,6 +112,8 @@ class SetupScreen(Overlay[Choice | None]):
             self.hint.say("This machine is still being looked at; what it can run is listed in a moment.")
         elif card is None:
             self.action_add()
+        elif card.is_open:
+            self.hint.say(printable(f"The chat has {card.name} already; esc goes back to it."))
         elif card.set_up:
             self._open(card.name)
         elif job is not None and job.running:
