@@ -273,9 +273,9 @@ def _params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
 def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            raise CatalogError(
-                f'{where} has the unknown key "{key}".{_nearest(key, keys)}', f"Known: {', '.join(keys)}."
-            )
+            nearest = _nearest(key, keys)
+            hint = f"Known: {', '.join(keys)}." if not nearest else ""
+            raise CatalogError(f'{where} has the unknown key "{key}".{nearest}', hint)
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:

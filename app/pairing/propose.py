@@ -38,7 +38,7 @@ class Fit(Enum):
     FITS = "fits"
     TIGHT = "tight"
     TOO_BIG = "too big"
-    UNKNOWN = "size unknown"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

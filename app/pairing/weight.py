@@ -10,7 +10,7 @@ from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
-UNKNOWN, OVER = "?", ">"
+UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """In place of a size, or before what is known of it."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
 """What the demo extra brings, and what is made of it."""
@@ -54,7 +54,7 @@ def size_text(pair: Pair, files: SetUp | None = None) -> str:
     if (size := pair_bytes(pair, files)) is not None:
         return gigabytes(size)
     if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
-        return "no file"
+        return NO_FILE
     target = model_bytes(pair.target)
     return f"{OVER}{gigabytes(target)}" if target is not None else UNKNOWN
 

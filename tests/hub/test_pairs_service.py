@@ -218,14 +218,16 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
 def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
     assert setting.set_up("mine").stage is Stage.READY
     setting.registry.remove("mine")
-    found = [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
-    service = Pairs(replace(setting.surroundings, is_cached=found.__contains__))
+    found: list[HubModel] = []
+    service = Pairs(replace(setting.surroundings, is_cached=lambda source: source in found))
     service.look()
-    service.begin()
-    setting.until(lambda: not service.look().busy)
-
-    card = next(card for card in service.look().cards if card.name == "mine")
-    assert (card.here, card.set_up, card.to_come) == (True, False, 0)
+    for here in (False, True):
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        card = next(card for card in service.look().cards if card.name == "mine")
+        assert (card.here, card.set_up) == (here, False), "what comes is seen when the list is opened again"
+        found += [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
+    assert card.to_come == 0
     service.start("mine")
     setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
 
@@ -418,7 +420,7 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
     setting.set_up("mine")
     setting.broken = True
     state = setting.again().look()
-    assert state.trouble is not None
+    assert len(state.troubles) == 1
     assert [card.name for card in state.cards] == ["mine"]
     assert setting.service.choose("mine")
 
@@ -426,7 +428,7 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
 def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
     setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
     state = setting.again().look()
-    assert state.trouble == setting.trouble
+    assert state.troubles == (setting.trouble,)
     assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
 
 
@@ -434,11 +436,12 @@ def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: S
     setting.set_up("mine")
     setting.registry.set_default("mine")
     files = setting.registry.read().pairs["mine"]
-    assert setting.again().look().trouble is None
+    assert setting.again().look().troubles == ()
     files.target.path.unlink()
+    setting.trouble = CatalogError("pairs.other has no target.")
     setting.service.begin()
-    trouble = setting.service.look().trouble
-    assert trouble is not None
+    trouble, other = setting.service.look().troubles
+    assert other == setting.trouble, "one does not hide the other"
     assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
     assert trouble.hint == "Bring it back: tandem setup mine"
     assert not setting.card("mine").set_up

@@ -424,6 +424,15 @@ async def test_the_open_pair_is_marked_and_taking_it_again_says_so_and_loads_not
         assert window.pairs.names("choose") == [["demo"]]
 
 
+async def test_a_pair_that_was_set_up_and_opened_just_now_is_not_offered_to_be_opened() -> None:
+    async with open_setup(FakePairs(replace(DEMO, is_open=True)), first_run=False) as window:
+        window.pairs.goes("demo", Job(Stage.READY, warnings=("The draft is large.",)))
+        await window.shows("The draft is large.")
+        assert "The chat has this pair." in window.text
+        assert "enter opens it" not in window.text
+        assert "ctrl+d makes it" not in window.text
+
+
 async def test_a_narrow_line_has_a_word_for_the_open_pair() -> None:
     is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
     async with open_setup(FakePairs(DEMO, is_open), first_run=False, size=(80, 24)) as window:
@@ -438,6 +447,14 @@ async def test_an_open_pair_whose_file_was_deleted_is_still_the_open_one() -> No
         await window.press("enter")
         await window.shows("The chat has llama-8b already")
         assert not window.pairs.names("start")
+
+
+async def test_a_file_that_is_gone_is_not_spoken_of_as_a_download() -> None:
+    gone = replace(SMALL, size="no file", fit=Fit.UNKNOWN, reason="its files are not here to be measured", to_come=0)
+    async with open_setup(FakePairs(gone, DEMO), size=(80, 24)) as window:
+        await window.press("down")
+        await window.shows("A file of it is not where it was")
+        assert any(row.endswith("no file  unknown") for row in window.rows)
 
 
 async def test_a_name_that_is_longer_than_its_column_stands_whole_in_the_details() -> None:
@@ -478,7 +495,9 @@ async def test_a_click_chooses_and_a_second_one_takes() -> None:
 
 async def test_a_broken_catalogue_is_named_beside_the_pairs() -> None:
     async with open_setup(FakePairs(DEMO)) as window:
-        window.pairs.state = replace(window.pairs.state, trouble=AppError("models.toml cannot be read.", "Mend it."))
+        window.pairs.state = replace(
+            window.pairs.state, troubles=(AppError("models.toml cannot be read.", "Mend it."),)
+        )
         await window.shows("models.toml cannot be read. Mend it.")
         assert "demo" in window.text
 

@@ -203,7 +203,7 @@ def _news(card: Card, job: Job) -> Iterator[Content]:
             yield Content.styled(printable(job.error.hint), "$quiet")
     if job.stage is Stage.STOPPED:
         yield Content("Stopped. What was downloaded is kept; enter goes on.")
-    if job.stage is Stage.READY:
+    if job.stage is Stage.READY and not card.is_open:
         yield Content(printable(f"Set up: {job.line}." if job.line else "Set up; enter opens it."))
         default = "Tandem opens with it." if card.is_default else "ctrl+d makes it the one that Tandem opens with."
         yield Content.styled(default, "$quiet")

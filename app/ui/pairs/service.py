@@ -44,7 +44,7 @@ class Pairs:
         """Of what was found that which the cards were made of."""
         self._stale = True
         self._cards: tuple[Card, ...] = ()
-        self._trouble: AppError | None = None
+        self._troubles: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
         self._added: dict[str, Prepared] = {}
         self._registered = Registered()
@@ -71,7 +71,7 @@ class Pairs:
             cards=self._cards,
             jobs={name: one.job for name, one in self._jobs.items()},
             inquiry=self._question.inquiry if self._question is not None else None,
-            trouble=self._trouble,
+            troubles=tuple(self._troubles),
             busy=busy,
         )
 
@@ -174,18 +174,20 @@ class Pairs:
 
     def _read(self) -> None:
         """Read the catalogue and what was set up, and put the cards in order."""
-        self._trouble = None
+        self._troubles = []
         self._known = self._lookout.found
         known: dict[str, Pair] = {}
         try:
             self._registered = self._outside.registry.read()
             default = self._registered.pairs.get(self._registered.default or "")
-            self._trouble = default.gone if default is not None and not default.is_here else None
+            if default is not None and not default.is_here:
+                self._troubles.append(default.gone)
             pairs, trouble = self._outside.catalog()
             known = {pair.name: pair for pair in pairs}
-            self._trouble = trouble or self._trouble
+            if trouble is not None:
+                self._troubles.append(trouble)
         except AppError as error:
-            self._trouble = error
+            self._troubles.append(error)
         known = every_pair(known, self._registered)
         self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
         proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []

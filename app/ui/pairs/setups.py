@@ -219,7 +219,7 @@ class State:
         cards: The pairs, the most useful first; the same object as long as nothing about them changes.
         jobs: Set-ups by the name of their pair, the latest last.
         inquiry: The question asked last, or None.
-        trouble: Why pairs are missing from the list.
+        troubles: Why pairs are missing from the list, or cannot be opened.
         busy: Whether something goes on, so that another look is worth while.
     """
 
@@ -227,7 +227,7 @@ class State:
     cards: tuple[Card, ...] = ()
     jobs: Mapping[str, Job] = field(default_factory=dict)
     inquiry: Inquiry | None = None
-    trouble: AppError | None = None
+    troubles: tuple[AppError, ...] = ()
     busy: bool = False
 
 
