@@ -274,7 +274,7 @@ def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
             nearest = _nearest(key, keys)
-            hint = f"Known: {', '.join(keys)}." if not nearest else ""
+            hint = f"Known: {', '.join(keys)}." if not nearest else "Mend that line, or take it out."
             raise CatalogError(f'{where} has the unknown key "{key}".{nearest}', hint)
 
 

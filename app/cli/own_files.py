@@ -24,8 +24,9 @@ def _catalogue() -> list[Line]:
     except AppError as error:
         return [_broken("models.toml", error)]
     n = len(found.pairs)
-    good = Line("ok", "models.toml", f"{n} pair{'s' * (n != 1)} of your own in {file}")
-    return [good, *(_broken("models.toml", error) for error in found.problems.values())]
+    good = [Line("ok", "models.toml", f"{n} pair{'s' * (n != 1)} of your own in {file}")]
+    broken = [_broken("models.toml", error) for error in found.problems.values()]
+    return broken if broken and not n else good + broken
 
 
 def _pairs() -> list[Line]:

@@ -102,7 +102,9 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     """Hold one pair against the memory there is."""
     weights = _weights(pair)
     if not weights:
-        return Proposal(pair, Fit.UNKNOWN, 0, 0, "its files are not here to be measured")
+        by_hub = isinstance(pair.target, HubModel)
+        reason = "only the hub knows its size" if by_hub else "its files are not here to be measured"
+        return Proposal(pair, Fit.UNKNOWN, 0, 0, reason)
     need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
     rough = "" if model_bytes(pair.target) is not None else "about "
     if need > room.free_bytes:

@@ -215,6 +215,17 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert setting.set_up("mine").stage is Stage.READY
 
 
+def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
+    setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
+    setting.again().begin()
+    setting.until(lambda: setting.card("open").word)
+    assert (setting.card("open").word, setting.card("open").reason) == ("unknown", "only the hub knows its size")
+    setting.service.start("open")
+    setting.until(lambda: setting.job("open").stage is Stage.ASKING)
+    card = setting.card("open")
+    assert (card.size, card.word) == ("3 MB", "fits")
+
+
 def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
     assert setting.set_up("mine").stage is Stage.READY
     setting.registry.remove("mine")
@@ -499,6 +510,8 @@ def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_ba
 def test_what_another_program_sets_up_or_forgets_is_seen_when_the_list_is_opened_again(setting: Setting) -> None:
     setting.set_up("demo")
     service = setting.again()
+    service.begin()
+    setting.until(lambda: not service.look().busy)
     assert setting.card("demo").set_up
     setting.registry.remove("demo")
     assert setting.card("demo").set_up, "nothing is read while nothing is asked for"

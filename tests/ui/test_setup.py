@@ -271,6 +271,9 @@ async def test_waiting_is_explained() -> None:
         stuck = Download("target", GB, 2 * GB, "The hub asks to slow down.", 7)
         window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (stuck,)))
         await window.shows("The hub asks to slow down, again in 7 s")
+        window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", 0, GB, "It is busy", 1.0),)))
+        await window.shows("It is busy")
+        assert "again in" not in window.text, "it is asked again all the time"
 
 
 async def test_ctrl_x_stops_and_enter_goes_on() -> None:
@@ -444,6 +447,7 @@ async def test_an_open_pair_whose_file_was_deleted_is_still_the_open_one() -> No
         await window.press("down")
         await window.until(lambda: window.chosen == "llama-8b")
         assert "to be downloaded" not in window.text
+        assert "To download" not in window.text
         await window.press("enter")
         await window.shows("The chat has llama-8b already")
         assert not window.pairs.names("start")

@@ -155,7 +155,7 @@ def test_files_that_are_gone(folders: Path) -> None:
     found, _ = look()
     trouble = line(pair_section(found), "trouble")
     assert (found.name, trouble.state) == ("mine", "problem")
-    assert "tandem setup mine" in trouble.hint[0]
+    assert "tandem pairs list" in trouble.hint[0], "nothing brings back a file of the user's own"
     gone = line(own_files(), "pairs.toml")
     assert gone.state == "warning"
     assert gone.hint[1:] == ("  tandem setup mine", "  tandem pairs remove mine")

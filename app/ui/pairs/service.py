@@ -206,8 +206,11 @@ class Pairs:
         )
 
     def _weigh(self, name: str) -> Proposal | None:
-        pair = sized(self._added[name]) if name in self._added else with_files(self._pairs[name], self._files(name))
-        return weigh(pair, self._known.room) if self._known.room is not None else None
+        if self._known.room is None:
+            return None
+        files, prepared = self._files(name), self._prepared(name)
+        pair = sized(prepared) if files is None and prepared is not None else with_files(self._pairs[name], files)
+        return weigh(pair, self._known.room)
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
         pair, proposal, name = one.pair, one.proposal, one.pair.name
@@ -244,11 +247,14 @@ class Pairs:
                 return source in self._known.cached
 
     def _size(self, pair: Pair, files: SetUp | None) -> str:
-        job = self._jobs.get(pair.name)
-        prepared = self._added.get(pair.name) or (job.prepared if job is not None else None)
-        if files is None and prepared is not None:
+        if files is None and (prepared := self._prepared(pair.name)) is not None:
             return gigabytes(sum(model.size for _, model in prepared.models))
         return size_text(pair, files)
+
+    def _prepared(self, name: str) -> Prepared | None:
+        """What the hub has told of a pair since the program began."""
+        job = self._jobs.get(name)
+        return self._added.get(name) or (job.prepared if job is not None else None)
 
     def _to_come(self, pair: Pair) -> int | None:
         """Bytes that would be downloaded, as far as the catalogue knows."""
