@@ -85,14 +85,34 @@ class Catalog:
         files: models.toml files; the first must exist, the others may.
 
     Raises:
-        CatalogError: A file is not TOML, or an entry is wrong; it names file, entry and the nearest known key.
+        CatalogError: A file is not TOML, or holds something else than pairs.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.pairs: dict[str, Pair] = {}
+        self.problems: dict[str, CatalogError] = {}
+        """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
+        that name stands in for it."""
         for index, file in enumerate(files):
             if index == 0 or file.exists():
-                self.pairs.update(_read(file))
+                self._take(file)
+
+    def _take(self, file: Path) -> None:
+        for name, entry in _entries(file).items():
+            try:
+                self.pairs[name] = read_pair(name, entry, file)
+                self.problems.pop(name, None)
+            except CatalogError as error:
+                self.problems[name] = error
+                self.pairs.pop(name, None)
+
+    @property
+    def trouble(self) -> CatalogError | None:
+        """The first problem, and how many more there are; None without any."""
+        first, n_more = next(iter(self.problems.values()), None), len(self.problems) - 1
+        if first is None or not n_more:
+            return first
+        return CatalogError(f"{first.message} {n_more} more: tandem doctor.", first.hint)
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
         """The pair of that name.
@@ -102,10 +122,12 @@ class Catalog:
             set_up: Names that the user may mean as well, for the sentence that tells what there is.
 
         Raises:
-            CatalogError: There is none; it names the nearest.
+            CatalogError: There is none; it names the nearest. Or its entry is wrong.
         """
         if name in self.pairs:
             return self.pairs[name]
+        if name in self.problems:
+            raise self.problems[name]
         known = dict.fromkeys([*set_up, *self.pairs])
         raise CatalogError(f'There is no pair "{name}".{_nearest(name, known)}', f"Known: {', '.join(known)}.")
 
@@ -117,7 +139,7 @@ def shipped_file() -> Path:
     return inside if inside.exists() else here.parent / "models.toml"
 
 
-def _read(file: Path) -> dict[str, Pair]:
+def _entries(file: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -127,7 +149,7 @@ def _read(file: Path) -> dict[str, Pair]:
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):
         raise CatalogError(f"{file}: pairs must be a table.", "Write [pairs.NAME].")
-    return {name: read_pair(name, entry, file) for name, entry in pairs.items()}
+    return pairs
 
 
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
@@ -251,9 +273,9 @@ def _params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
 def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            raise CatalogError(
-                f'{where} has the unknown key "{key}".{_nearest(key, keys)}', f"Known: {', '.join(keys)}."
-            )
+            nearest = _nearest(key, keys)
+            hint = f"Known: {', '.join(keys)}." if not nearest else "Mend that line, or take it out."
+            raise CatalogError(f'{where} has the unknown key "{key}".{nearest}', hint)
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ import tomli_w
 
 from app import atomic
 from app.catalog import Pair, read_pair, write_pair
-from app.errors import CatalogError
+from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
 
 _LOCK_S = 10.0
@@ -65,6 +65,17 @@ class SetUp:
         """Whether the files still exist."""
         return all(model.path.is_file() for model in self.models)
 
+    @property
+    def gone(self) -> PairError:
+        """What to say where a file does not exist any more."""
+        missing = next(model for model in self.models if not model.path.is_file())
+        again = f"Bring it back: tandem setup {self.pair.name}"
+        other = "Put it back, or choose another pair: tandem pairs list"
+        return PairError(
+            f"{missing.path.name} of the pair {self.pair.name} is gone from {missing.path.parent}.",
+            again if missing.repo else other,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -79,6 +90,11 @@ class Registered:
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
     default: str | None = None
     downloaded: frozenset[Path] = frozenset()
+
+    def usable(self, pair: Pair) -> SetUp | None:
+        """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
+        one = self.pairs.get(pair.name)
+        return one if one is not None and one.is_here and one.pair.sources == pair.sources else None
 
 
 class Registry:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from app.catalog import Pair
 from app.cli.engine import make_engine
 from app.cli.flags import read_flags
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
 from app.cli.opener import Opener
 from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
-from app.errors import UsageError
+from app.errors import AppError, PairError, UsageError
 from app.pairing.gain import Seen
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
+from app.registry import SetUp
 from app.source import HubModel
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.tuning import Tuning
 
 if TYPE_CHECKING:
     from app.chat.store import Store
+    from app.ui.chat.session import ChatSession
 
 _CLOSE_S = 1.0
 """Freeing the models takes a moment; a native call that does not return would take for ever."""
@@ -34,7 +37,7 @@ _CHOOSING = ("pair", "target", "draft")
 
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
-    pair, files = choose_pair(vars(args))
+    pair, files, first_run = _first_pair(args)
     opener = Opener(open_settings(read_flags(args), pair, of_file(pair, files)), pair, files, read_process(args))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -54,8 +57,10 @@ def chat(args: argparse.Namespace) -> int:
 
         return Store.open_anyway(conversations_file())
 
-    pairs = _pairs(opener)
-    first_run = registry().read().default is None and not any(flag in args for flag in _CHOOSING)
+    def session() -> ChatSession:
+        return app.session
+
+    pairs = _pairs(opener, session)
     app = TandemApp(
         lambda emit: make_engine(opener.process, lambda event: emit(opener.with_ways(event))),
         first.loader,
@@ -81,16 +86,36 @@ def chat(args: argparse.Namespace) -> int:
     return code
 
 
-def _pairs(opener: Opener) -> PairService:
-    """The pairs to choose from."""
+def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
+    """The pair to open, and whether the user chooses one first; the pair then only stands for it until then."""
+    if any(flag in args for flag in _CHOOSING):
+        return *choose_pair(vars(args)), False
+    try:
+        return *choose_pair({}), registry().read().default is None
+    except PairError:
+        # Its files are gone, which is said beside the others.
+        return known_pairs()[0], None, True
+
+
+def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
+    """The pairs to choose from, for a chat that is built after them."""
+    from app.ui.chat.session import Phase
     from app.ui.pairs.lookout import Surroundings
     from app.ui.pairs.service import Pairs
 
     def machine() -> tuple[str, Room]:
+        from app.fitting.held import held
         from app.fitting.place import place
 
-        here = place()
+        here = place(held(session().pair))
         return here.line, here.room
+
+    def known() -> tuple[Sequence[Pair], AppError | None]:
+        found = catalog()
+        return list(found.pairs.values()), found.trouble
+
+    def current() -> tuple[Pair, SetUp | None] | None:
+        return opener.current if session().phase is not Phase.UNLOADED else None
 
     def is_cached(source: HubModel) -> bool:
         from app.pairing.resolve import cached_file
@@ -104,7 +129,7 @@ def _pairs(opener: Opener) -> PairService:
 
     return Pairs(
         Surroundings(
-            catalog=lambda: list(catalog().pairs.values()),
+            catalog=known,
             registry=registry(),
             machine=machine,
             demo_file=demo_file,
@@ -112,5 +137,6 @@ def _pairs(opener: Opener) -> PairService:
             open_pair=opener.open,
             is_cached=is_cached,
             seen=seen,
+            current=current,
         )
     )

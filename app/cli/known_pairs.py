@@ -7,7 +7,7 @@ from pathlib import Path
 from app.catalog import Catalog, Pair, shipped_file
 from app.errors import ModelFileError
 from app.paths import cache_dir, config_dir, pairs_file
-from app.registry import Registry
+from app.registry import Registry, SetUp
 
 
 def catalog() -> Catalog:
@@ -40,3 +40,16 @@ def demo_is_installed() -> bool:
         return demo.target_file().is_file()
     except ModelFileError:
         return False
+
+
+def named_pair(name: str) -> tuple[Pair, SetUp | None]:
+    """A pair by its name, and what was set up for it, if anything was; an entry of the catalogue is the newer one.
+
+    Raises:
+        CatalogError: There is none; it names the nearest. Or its entry is wrong.
+    """
+    set_up, known = registry().read().pairs, catalog()
+    here = set_up.get(name)
+    if here is not None and name not in known.pairs and name not in known.problems:
+        return here.pair, here
+    return known.get(name, set_up), here

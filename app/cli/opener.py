@@ -50,6 +50,11 @@ class Opener:
         self._pair = pair
         self._files = files
 
+    @property
+    def current(self) -> tuple[Pair, SetUp | None]:
+        """The pair that was asked for last, and what was set up for it."""
+        return self._pair, self._files
+
     def open(self, pair: Pair, files: SetUp | None) -> Choice:
         """Take another pair from here on.
 

@@ -12,18 +12,21 @@ from app.registry import Registry, SetUp
 
 def own_files() -> Section:
     """A line for each file, whether it is there or not."""
-    return Section("files", (_catalogue(), *_pairs(), _conversations()))
+    return Section("files", (*_catalogue(), *_pairs(), _conversations()))
 
 
-def _catalogue() -> Line:
+def _catalogue() -> list[Line]:
     file = config_dir() / "models.toml"
     if not file.exists():
-        return Line("ok", "models.toml", "none of your own")
+        return [Line("ok", "models.toml", "none of your own")]
     try:
-        n = len(Catalog([file]).pairs)
+        found = Catalog([file])
     except AppError as error:
-        return _broken("models.toml", error)
-    return Line("ok", "models.toml", f"{n} pair{'s' * (n != 1)} of your own in {file}")
+        return [_broken("models.toml", error)]
+    n = len(found.pairs)
+    good = [Line("ok", "models.toml", f"{n} pair{'s' * (n != 1)} of your own in {file}")]
+    broken = [_broken("models.toml", error) for error in found.problems.values()]
+    return broken if broken and not n else good + broken
 
 
 def _pairs() -> list[Line]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from app.catalog import Pair
-from app.cli.known_pairs import catalog, registry
-from app.errors import PairError, UsageError
+from app.cli.known_pairs import named_pair, registry
+from app.errors import UsageError
 from app.pairing.texts import title_of
 from app.registry import SetUp
-from app.source import parse_source
+from app.source import DemoModel, parse_source
 
 DEFAULT_PAIR = "demo"
 """What is taken before any pair was set up."""
@@ -34,19 +34,12 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:
-    known = registry().read()
-    name = name or known.default or DEFAULT_PAIR
-    files = known.pairs.get(name)
-    pair = catalog().pairs.get(name)
-    if files is not None and pair is None:
-        pair = files.pair
-    if pair is None:
-        pair = catalog().get(name, known.pairs)
-    # An entry that was changed since it was set up means other files.
+    pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
+    # An entry that was changed since it was set up means other files; the demo's are found, or made, anew.
     if files is not None and pair.sources != files.pair.sources:
         files = None
     if files is not None and not files.is_here:
-        raise PairError(
-            f"The files of {name} are gone from {files.target.path.parent}.", f"Bring them back: tandem setup {name}"
-        )
+        if not all(isinstance(source, DemoModel) for source in pair.sources):
+            raise files.gone
+        files = None
     return pair, files

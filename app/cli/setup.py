@@ -6,11 +6,12 @@ import argparse
 import json
 import shlex
 import sys
+from dataclasses import replace
 
 from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
@@ -20,10 +21,11 @@ from app.errors import AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.gain import expected_gain
+from app.pairing.order import every_pair
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
 from app.pairing.setup import Prepared, Ready, Setup, Trying
-from app.pairing.texts import pair_name, title_of
+from app.pairing.texts import free_name, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
 from app.paths import memory_dir
 from app.registry import SetUp
@@ -79,9 +81,7 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
                 f"{given['pair']} is not the name of a pair.",
                 f"To set up a model: tandem setup --target {given['pair']}",
             )
-        known = catalog()
-        here = registry().read().pairs.get(given["pair"])
-        return here.pair if here is not None and given["pair"] not in known.pairs else known.get(given["pair"])
+        return named_pair(given["pair"])[0]
     return _proposed(args, status)
 
 
@@ -92,19 +92,32 @@ def _of_models(given: dict[str, str]) -> Pair:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
     target = parse_source(given["target"])
     draft = parse_source(given["draft"]) if "draft" in given else None
-    name = given.get("name") or pair_name(target)
-    known = catalog().pairs.get(name)
-    if known is not None and known.sources != ((target,) if draft is None else (target, draft)):
+    pair = Pair(pair_name(target), title_of(target, draft), target, draft)
+    known = catalog()
+    taken = every_pair(known.pairs, registry().read()) | dict.fromkeys(known.problems)
+    if "name" not in given:
+        return replace(pair, name=free_name(pair, taken))
+    name = given["name"]
+    if not name.strip() or not name.isprintable() or "/" in name:
+        raise UsageError(f'"{name}" is no name for a pair.', "Take letters, digits, dots and dashes.")
+    if name in known.problems:
+        raise known.problems[name]
+    if name in known.pairs and known.pairs[name].sources != pair.sources:
         raise UsageError(f'"{name}" is another pair of the catalogue.', "Choose another --name.")
-    return Pair(name, title_of(target, draft), target, draft)
+    if (other := taken.get(name)) is not None and other.sources != pair.sources:
+        raise UsageError(
+            f'"{name}" is another pair that was set up here.',
+            f"Choose another name, or forget that pair: tandem pairs remove {shlex.quote(name)}",
+        )
+    return replace(pair, name=name)
 
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     from app.cli.measured_pairs import seen_here
 
-    here, seen = place(), seen_here()
-    proposals = propose(list(catalog().pairs.values()), here.room)
+    here, seen, known = place(), seen_here(), catalog()
+    proposals = propose(list(known.pairs.values()), here.room)
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
@@ -116,6 +129,8 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
         status.say(f"{printable(gain)}\n")
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download(registry().read().default)}\n".lstrip())
+    if known.trouble is not None:
+        status.say(f"{known.trouble.message} {known.trouble.hint}\n")
     if hasattr(args, "yes"):
         return proposals[0].pair
     if not sys.stdin.isatty():
@@ -159,6 +174,7 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
         lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
     for line in lines:
         status.say(line)
+    steps.refuse(prepared)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
         return None
     ready = None

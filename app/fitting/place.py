@@ -1,15 +1,16 @@
-"""How much memory there is for models, and the machine in one line."""
+"""How much memory there is for models, and the machine in one line; both name what is left after the reserve."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.errors import AppError
 from app.fitting.speed import weights_per_second
 from app.hardware.cpu import default_threads
-from app.hardware.device_room import main_memory_room
+from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
 from app.hardware.machine import Machine, look
 from app.llama.devices import BuildInfo, Device, probe
 from app.pairing.propose import Room
@@ -22,7 +23,7 @@ class Place:
     """Where models would go on this machine.
 
     Attributes:
-        room: Memory of the graphics cards that this build of llama.cpp can use, or else main memory.
+        room: Of the graphics cards that this build of llama.cpp can use, or else of main memory.
         line: The machine in one line.
     """
 
@@ -30,19 +31,34 @@ class Place:
     line: str
 
 
-def place() -> Place:
-    """Look at the machine and at what the installed build can use of it."""
+def place(held: Mapping[str, int] | None = None) -> Place:
+    """Look at the machine and at what the installed build can use of it.
+
+    Args:
+        held: Bytes that are given back before other models are loaded, by device; they count as free.
+    """
+    held = {name.lower(): n_bytes for name, n_bytes in (held or {}).items()}
     machine = look()
+    machine = replace(machine, ram_available=min(machine.ram_total, machine.ram_available + held.get(MAIN, 0)))
     build: BuildInfo | None = None
     devices: tuple[Device, ...] = ()
     # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
     with suppress(AppError):
         build, devices = probe(machine.ram_available)
+    devices = tuple(_with_held(device, held.get(device.name.lower(), 0)) for device in devices)
     return Place(_room(machine, build, devices), _line(machine, devices))
 
 
+def _with_held(device: Device, held: int) -> Device:
+    """A card that has got its memory back; what is given back to main memory was counted there."""
+    if device.kind != "gpu":
+        return device
+    free = device.free_bytes + held
+    return replace(device, free_bytes=min(free, device.total_bytes) if device.total_bytes else free)
+
+
 def _room(machine: Machine, build: BuildInfo | None, devices: tuple[Device, ...]) -> Room:
-    cards = [device for device in devices if device.kind == "gpu"]
+    cards = _cards(devices)
     # What a card of its own can hold it also reads fast enough.
     shared = not cards or all(gpu.integrated for gpu in machine.gpus)
     bytes_per_s = None
@@ -50,25 +66,31 @@ def _room(machine: Machine, build: BuildInfo | None, devices: tuple[Device, ...]
         bytes_per_s = weights_per_second(build, devices, default_threads(), memory_dir())
     if not cards:
         return Room(main_memory_room(machine.ram_available).room_bytes, bytes_per_s=bytes_per_s)
-    # llama.cpp spreads a model over cards of one kind; cards of two kinds are not added up.
-    backend, _ = Counter(card.backend for card in cards).most_common(1)[0]
-    same = [card for card in cards if card.backend == backend]
-    names = Counter(card.description for card in same)
-    device = " and ".join(_times(n, name) for name, n in names.items())
-    return Room(sum(card.free_bytes for card in same), device, bytes_per_s)
+    return Room(_for_models(cards), _named(cards), bytes_per_s)
 
 
-def _times(n: int, name: str) -> str:
-    return name if n == 1 else f"{n} x {name}"
+def _cards(devices: tuple[Device, ...]) -> list[Device]:
+    """The cards that models go to: llama.cpp spreads one over cards of one kind; those of two are not added up."""
+    cards = [device for device in devices if device.kind == "gpu"]
+    backends = Counter(card.backend for card in cards).most_common(1)
+    return [card for card in cards if card.backend == backends[0][0]]
+
+
+def _for_models(cards: list[Device]) -> int:
+    return sum(DeviceRoom(card.name, "gpu", card.backend, card.free_bytes).room_bytes for card in cards)
+
+
+def _named(cards: list[Device]) -> str:
+    names = Counter(card.description for card in cards)
+    return " and ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items())
 
 
 def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
-    parts = [
-        f"{device.description}, {share_of(device.free_bytes, device.total_bytes)}"
-        for device in devices
-        if device.kind == "gpu"
-    ]
-    parts += [f"{gpu.name}, which this build of llama.cpp cannot use" for gpu in machine.gpus if not parts]
-    parts.append(f"{machine.physical_cores} cores")
-    parts.append(f"{gigabytes(machine.ram_available)} of {gigabytes(machine.ram_total)} memory free")
-    return " · ".join(parts)
+    cards, total = _cards(devices), gigabytes(machine.ram_total)
+    if cards:
+        has = sum(card.total_bytes for card in cards)
+        free = share_of(_for_models(cards), has) if has else f"{gigabytes(_for_models(cards))} free"
+        return f"{_named(cards)}, {free} for models · {machine.physical_cores} cores · {total} memory"
+    parts = [f"{gpu.name}, which this build of llama.cpp cannot use" for gpu in machine.gpus]
+    free = gigabytes(main_memory_room(machine.ram_available).room_bytes)
+    return " · ".join([*parts, f"{machine.physical_cores} cores", f"{free} of {total} memory free for models"])

@@ -170,9 +170,9 @@ def _recommended(found: Recommended) -> list[Line]:
 
 def _room(need: DeviceNeed, view: PairView) -> Line:
     label = "main memory" if need.device == MAIN else need.device
-    text = f"{gigabytes(need.need_bytes)} needed, {gigabytes(need.free_bytes)} free"
+    free, room = gigabytes(need.free_bytes), gigabytes(need.room_bytes)
+    text = f"{gigabytes(need.need_bytes)} needed, {free} free, {room} of it for models"
     how = "by llama.cpp's own reckoning" if view.measured else "by the headers, within a few percent"
     if need.fits:
         return Line("ok", label, text, how)
-    kept = f"; {gigabytes(need.room_bytes)} of it may be used"
-    return Line("problem", label, text + kept, how, ("It does not fit. Take one of these:", *view.offers))
+    return Line("problem", label, text, how, ("It does not fit. Take one of these:", *view.offers))

@@ -38,7 +38,7 @@ class Fit(Enum):
     FITS = "fits"
     TIGHT = "tight"
     TOO_BIG = "too big"
-    UNKNOWN = "size unknown"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Room:
     """Memory that models can be put into.
 
     Attributes:
-        free_bytes: Of the largest device, or of main memory where there is none.
+        free_bytes: Of the cards, or of main memory where there is none, after what is left to everybody else.
         device: Its name; "" for main memory.
         bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
     """
@@ -84,19 +84,34 @@ class Proposal:
 
     @property
     def word(self) -> str:
-        """How it stands with the pair, in a word."""
-        return "slow" if self.fit is Fit.FITS and self.slow else self.fit.value
+        """See `in_a_word`."""
+        return in_a_word(self.fit, slow=self.slow)
+
+
+def in_a_word(fit: Fit | None, *, slow: bool) -> str:
+    """How it stands with a pair, the one word that every list and sentence has for it; "" before it is known.
+
+    A slow pair is called slow however much memory is left: that it stays, while what is free changes by the minute.
+    """
+    if slow and fit in (Fit.FITS, Fit.TIGHT):
+        return "slow"
+    return fit.value if fit is not None else ""
 
 
 def weigh(pair: Pair, room: Room) -> Proposal:
     """Hold one pair against the memory there is."""
     weights = _weights(pair)
     if not weights:
-        return Proposal(pair, Fit.UNKNOWN, 0, 0, "its files are not here to be measured")
+        by_hub = isinstance(pair.target, HubModel)
+        reason = "only the hub knows its size" if by_hub else "its files are not here to be measured"
+        return Proposal(pair, Fit.UNKNOWN, 0, 0, reason)
     need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
     rough = "" if model_bytes(pair.target) is not None else "about "
     if need > room.free_bytes:
-        reason = f"needs {rough}{gigabytes(need)} of memory, {gigabytes(room.free_bytes)} are free"
+        wanted, free = f"{rough}{gigabytes(need)}", gigabytes(room.free_bytes)
+        reason = f"needs {wanted}, {free} are free for models"
+        if wanted == free:
+            reason = f"needs {gigabytes(need - room.free_bytes)} more than the {free} free for models"
         return Proposal(pair, Fit.TOO_BIG, need, _download(pair), reason)
     speed, slow = _speed(pair, room)
     tight = need > _TIGHT * room.free_bytes

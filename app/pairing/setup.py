@@ -157,14 +157,7 @@ class Setup:
             AppError: The pair does not work.
             Interrupted: Cancelled.
         """
-        if prepared.check.problems:
-            raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
-        if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
-            raise CacheError(
-                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
-                f"and {gigabytes(prepared.free_bytes)} are free there.",
-                "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
-            )
+        self.refuse(prepared)
         paths = yield from self._download(prepared)
         pair = self._set_up(prepared, paths)
         line = ""
@@ -178,6 +171,22 @@ class Setup:
             yield Ready(pair, line, error)
         else:
             yield Ready(pair, line)
+
+    def refuse(self, prepared: Prepared) -> None:
+        """Say what stands against bringing a pair, before anybody is asked about it; see `bring`.
+
+        Raises:
+            PairError: The models cannot ride together.
+            CacheError: The disk is too small.
+        """
+        if prepared.check.problems:
+            raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
+        if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
+            raise CacheError(
+                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
+                f"and {gigabytes(prepared.free_bytes)} are free there.",
+                "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
+            )
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
         """Bring both models side by side; returns the path to load for each role."""

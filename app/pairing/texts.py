@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePath
 
 from app.catalog import Pair
@@ -87,6 +88,19 @@ def pair_name(target: ModelSource) -> str:
             text = str(target)
     text = re.sub(r"[-_.]?gguf", "", text.lower())
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
+
+
+def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
+    """The pair's own name, unless other models have it: then with a number behind it.
+
+    Args:
+        pair: The pair.
+        taken: The pairs that there are, by name; None for one that nothing is known of.
+    """
+    number, name = 2, pair.name
+    while name in taken and ((other := taken[name]) is None or other.sources != pair.sources):
+        name, number = f"{pair.name}-{number}", number + 1
+    return name
 
 
 def speed(bytes_per_s: float) -> str:

@@ -10,7 +10,7 @@ from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
-UNKNOWN, OVER = "?", ">"
+UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """In place of a size, or before what is known of it."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
 """What the demo extra brings, and what is made of it."""
@@ -37,9 +37,10 @@ def pair_bytes(pair: Pair, files: SetUp | None = None) -> int | None:
         pair: The pair.
         files: What was set up for it, if that is still here.
     """
-    if files is not None:
+    if files is not None and not any(isinstance(source, LocalModel) for source in pair.sources):
         return sum(model.size for model in files.models)
-    sizes = [model_bytes(source) for source in pair.sources]
+    # A file of the user's own may have been replaced since it was set up: it tells its size itself.
+    sizes = [model_bytes(source) for source in with_files(pair, files).sources]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
 
 
@@ -53,13 +54,15 @@ def size_text(pair: Pair, files: SetUp | None = None) -> str:
     if (size := pair_bytes(pair, files)) is not None:
         return gigabytes(size)
     if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
-        return "no file"
+        return NO_FILE
     target = model_bytes(pair.target)
     return f"{OVER}{gigabytes(target)}" if target is not None else UNKNOWN
 
 
-def with_files(pair: Pair, files: SetUp) -> Pair:
-    """The pair with the sizes of the files that were set up for it."""
+def with_files(pair: Pair, files: SetUp | None) -> Pair:
+    """The pair with the sizes of the files that were set up for it, if any were."""
+    if files is None:
+        return pair
     draft = with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
     return replace(pair, target=with_size(pair.target, files.target.size), draft=draft)
 

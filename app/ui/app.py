@@ -15,6 +15,7 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
+from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
@@ -142,6 +143,11 @@ class TandemApp(App[None]):
         from app.ui.screens.own_keys import take_keys
 
         return take_keys(self, wishes)
+
+    @property
+    def session(self) -> ChatSession:
+        """What is being talked about, and with which pair."""
+        return self._chat.session
 
     @on(PairsWanted)
     def _open_pairs(self) -> None:

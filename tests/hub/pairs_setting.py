@@ -27,7 +27,9 @@ class Setting:
     def __init__(self, folder: Path, *pairs: Pair) -> None:
         self.opened: list[tuple[Pair, SetUp]] = []
         self.pairs = list(pairs)
+        self.current: tuple[Pair, SetUp | None] | None = None
         self.broken = False
+        self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
         self.registry = Registry(folder / "data" / "pairs.toml")
         self.surroundings = Surroundings(
@@ -37,6 +39,7 @@ class Setting:
             demo_file=lambda part: self.demo,
             demo_is_installed=lambda: True,
             open_pair=self._open,
+            current=lambda: self.current,
         )
         self.service = Pairs(self.surroundings)
 
@@ -73,13 +76,14 @@ class Setting:
         assert inquiry is not None
         return inquiry
 
-    def _catalog(self) -> list[Pair]:
+    def _catalog(self) -> tuple[list[Pair], CatalogError | None]:
         if self.broken:
             raise CatalogError("models.toml cannot be read.", "Mend it.")
-        return self.pairs
+        return self.pairs, self.trouble
 
     def _open(self, pair: Pair, files: SetUp) -> Choice:
         self.opened.append((pair, files))
+        self.current = pair, files
         return Choice(_no_loader, ChatSettings(pair.title))
 
 

@@ -135,17 +135,30 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert setting.set_up("mine").stage is Stage.READY
 
 
+def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
+    setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
+    setting.again().begin()
+    setting.until(lambda: setting.card("open").word)
+    assert (setting.card("open").word, setting.card("open").reason) == ("unknown", "only the hub knows its size")
+    setting.service.start("open")
+    setting.until(lambda: setting.job("open").stage is Stage.ASKING)
+    card = setting.card("open")
+    assert (card.size, card.word) == ("3 MB", "fits")
+
+
 def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
     assert setting.set_up("mine").stage is Stage.READY
     setting.registry.remove("mine")
-    found = [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
-    service = Pairs(replace(setting.surroundings, is_cached=found.__contains__))
+    found: list[HubModel] = []
+    service = Pairs(replace(setting.surroundings, is_cached=lambda source: source in found))
     service.look()
-    service.begin()
-    setting.until(lambda: not service.look().busy)
-
-    card = next(card for card in service.look().cards if card.name == "mine")
-    assert (card.here, card.set_up, card.to_come) == (True, False, 0)
+    for here in (False, True):
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        card = next(card for card in service.look().cards if card.name == "mine")
+        assert (card.here, card.set_up) == (here, False), "what comes is seen when the list is opened again"
+        found += [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
+    assert card.to_come == 0
     service.start("mine")
     setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
 
@@ -338,9 +351,92 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
     setting.set_up("mine")
     setting.broken = True
     state = setting.again().look()
-    assert state.trouble is not None
+    assert len(state.troubles) == 1
     assert [card.name for card in state.cards] == ["mine"]
     assert setting.service.choose("mine")
+
+
+def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
+    setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
+    state = setting.again().look()
+    assert state.troubles == (setting.trouble,)
+    assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
+
+
+def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.registry.set_default("mine")
+    files = setting.registry.read().pairs["mine"]
+    assert setting.again().look().troubles == ()
+    files.target.path.unlink()
+    setting.trouble = CatalogError("pairs.other has no target.")
+    setting.service.begin()
+    trouble, other = setting.service.look().troubles
+    assert other == setting.trouble, "one does not hide the other"
+    assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
+    assert trouble.hint == "Bring it back: tandem setup mine"
+    assert not setting.card("mine").set_up
+
+
+def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:
+    file = tiny_file(tmp_path / "own.gguf")
+    setting.pairs.append(Pair("own", "Own", LocalModel(file), None))
+    setting.again()
+    setting.set_up("own")
+    assert setting.card("own").size == "0 MB"
+    file.write_bytes(file.read_bytes() + bytes(5_000_000))
+    setting.service.begin()
+    assert setting.card("own").size == "5 MB"
+
+
+def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.hub.store.free_bytes", lambda: 1_000_000)
+    setting.service.start("mine")
+    setting.until(lambda: not setting.job("mine").running)
+    job = setting.job("mine")
+    assert job.stage is Stage.FAILED
+    assert job.error is not None
+    assert "3 MB are to be downloaded" in job.error.message
+    assert "1 MB are free there" in job.error.message
+
+
+def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_back_to(
+    setting: Setting, tmp_path: Path
+) -> None:
+    setting.set_up("demo")
+    target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
+    setting.current = Pair("files", "Own", target, draft), None
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    card = setting.card("own-q8-0")
+    assert (card.is_open, card.set_up, card.target, card.word) == (True, True, "Own Q8_0", "fits")
+    assert [c.name for c in setting.service.look().cards if c.is_open] == ["own-q8-0"]
+    setting.service.choose("demo")
+    assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)
+    setting.service.choose("own-q8-0")
+    assert setting.card("own-q8-0").is_open
+    assert setting.opened[-1][1].target.path == target.path
+
+    setting.service.make_default("own-q8-0")
+    assert setting.card("own-q8-0").is_default
+    assert setting.registry.read().default == "own-q8-0", "it is remembered, for the next run opens with it"
+    setting.current = None
+    assert [c.name for c in setting.again().look().cards if c.set_up] == ["own-q8-0", "demo"]
+
+
+def test_what_another_program_sets_up_or_forgets_is_seen_when_the_list_is_opened_again(setting: Setting) -> None:
+    setting.set_up("demo")
+    service = setting.again()
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert setting.card("demo").set_up
+    setting.registry.remove("demo")
+    assert setting.card("demo").set_up, "nothing is read while nothing is asked for"
+    service.begin()
+    assert not setting.card("demo").set_up
 
 
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:

@@ -363,6 +363,81 @@ def test_a_name_of_the_catalogue_is_not_given_to_other_models(
     assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
 
 
+def test_a_name_that_was_given_to_other_models_is_not_given_again(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (str(home / "mine" / name) for name in ("One-Q8_0.gguf", "other.gguf"))
+    for path in (one, other):
+        tiny(home / "mine", Path(path).name)
+    assert main(["pairs", "add", "own", one]) == 0
+    assert main(["pairs", "add", "own", one]) == 0, "the same again is nothing else"
+
+    assert main(["pairs", "add", "own", other]) == 2
+    assert '"own" is another pair that was set up here.' in capsys.readouterr().err
+    assert registry().read().pairs["own"].target.path == Path(one)
+    for name in ("", "a/b", "a\x1b[31m", "  "):
+        assert main(["pairs", "add", name, one]) == 2
+        assert "is no name for a pair" in capsys.readouterr().err
+    assert main(["setup", "--target", one, "--no-trial", "--yes"]) == 0
+    assert main(["setup", "--target", one, "--draft", other, "--no-trial", "--yes"]) == 0
+    assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
+
+
+def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.good]\ntarget = "{home / "mine" / "t.gguf"}"\ntitle = "\\u001b[31mred"\n[pairs.bad]\ntraget = "x"\n',
+        encoding="utf-8",
+    )
+
+    assert main(["pairs", "list"]) == 0
+    said = capsys.readouterr()
+    assert "good" in said.out
+    assert "coder-32b" in said.out
+    assert 'pairs.bad has the unknown key "traget". Did you mean "target"?' in said.err
+    assert main(["pairs", "show", "good"]) == 0
+    assert "\x1b" not in said.out + capsys.readouterr().out
+    assert main(["run", "--pair", "good", "--max-tokens", "2", "hi"]) == 0
+    capsys.readouterr()
+    for command in (
+        ["run", "--pair", "bad", "hi"],
+        ["setup", "bad"],
+        ["pairs", "show", "bad"],
+        ["pairs", "check", "bad"],
+    ):
+        assert main(command) == 1
+        assert "pairs.bad has the unknown key" in capsys.readouterr().err
+
+
+def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "n" * 200, str(home / "mine" / "t.gguf")]) == 0
+    assert main(["pairs", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("* " + "n" * 200)
+    assert len(lines[1]) < 120
+
+
+def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
+    pair.faults.add(Status(503), "*", times=None)
+    capsys.readouterr()
+    assert main(["pairs", "check", "mine"]) == 0
+    assert "They can ride together" in capsys.readouterr().out
+
+
+def test_a_default_that_is_forgotten_says_what_comes_then(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
+    assert main(["pairs", "remove", "own", "--yes"]) == 0
+    assert "It was the default, and none is now" in capsys.readouterr().err
+
+
 def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
     command = f"{sys.executable} -m app pairs list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)

@@ -13,7 +13,7 @@ from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 
 GB = 1_000_000_000
-MACHINE = "NVIDIA RTX 4090, 22.8 of 24 GB free · llama.cpp with CUDA 12.4 · 64 GB memory · 310 GB disk"
+MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24.0 GB free for models · 16 cores · 64.0 GB memory"
 ON_CARD = "to spare on RTX 4090"
 
 CODER = Card(
@@ -84,7 +84,7 @@ HUGE = Card(
     size="43.8 GB",
     to_come=43_841_000_000,
     fit=Fit.TOO_BIG,
-    reason="needs 47.8 GB of memory, 22.8 GB are free",
+    reason="needs 47.8 GB, 22.8 GB are free for models",
     good_at="chat, general questions, long texts, code",
     licence="llama3.3; draft: llama3.2",
 )

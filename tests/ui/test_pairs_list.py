@@ -68,9 +68,9 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
 
 
 async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
-    gain = "Drafting usually gains little with Q4 weights on a processor"
+    gain = "With Q4_K weights look-up gained 1.02x to 1.08x"
     async with open_setup(
-        FakePairs(replace(CODER, gain=f"{gain}; look-up still helps."), SMALL), size=(80, 24)
+        FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)
     ) as window:
         await window.shows(gain)
         await window.press("enter")

@@ -21,7 +21,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
             row = next(row for row in window.rows if row[3:].startswith(f"{card.name} "))
             assert card.target in row
             assert (card.fit is not None and card.fit.value in row) or card.here
-        assert "too big, needs 47.8 GB of memory, 22.8 GB are free" in window.text
+        assert "too big, needs 47.8 GB, 22.8 GB are free for models" in window.text
         assert window.engine.loads == 0
         assert window.chat.screen.session.phase is Phase.UNLOADED
 
@@ -71,6 +71,9 @@ async def test_waiting_is_explained() -> None:
         stuck = Download("target", GB, 2 * GB, "The hub asks to slow down.", 7)
         window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (stuck,)))
         await window.shows("The hub asks to slow down, again in 7 s")
+        window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", 0, GB, "It is busy", 1.0),)))
+        await window.shows("It is busy")
+        assert "again in" not in window.text, "it is asked again all the time"
 
 
 async def test_ctrl_x_stops_and_enter_goes_on() -> None:
@@ -105,7 +108,7 @@ async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> 
 async def test_too_big_wants_a_second_enter() -> None:
     async with open_setup() as window:
         window.type("70b", "enter")
-        await window.shows("It needs 47.8 GB of memory, 22.8 GB are free. Enter again downloads 43.8 GB all the same.")
+        await window.shows("It needs 47.8 GB, 22.8 GB are free for models. Enter again downloads 43.8 GB all the same.")
         assert window.pairs.names("start") == []
         await window.press("enter")
         await window.until(lambda: window.pairs.names("start") == [["llama-70b", "agreed"]])
@@ -210,6 +213,61 @@ async def test_why_a_pair_is_proposed_is_said_and_a_slow_one_called_so() -> None
         await window.shows("slow: about 2 tokens/s")
 
 
+async def test_the_open_pair_is_marked_and_taking_it_again_says_so_and_loads_nothing() -> None:
+    is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
+    async with open_setup(FakePairs(is_open, replace(DEMO, set_up=True), CODER), first_run=False) as window:
+        row = next(row for row in window.rows if "llama-8b" in row)
+        assert "open, default" in row
+        assert "The chat has this pair." in window.text
+        await window.press("enter")
+        await window.shows("The chat has llama-8b already; esc goes back to it.")
+        assert not window.in_chat
+        await window.press("down", "enter")
+        await window.until(lambda: window.in_chat)
+        assert window.pairs.names("choose") == [["demo"]]
+
+
+async def test_a_pair_that_was_set_up_and_opened_just_now_is_not_offered_to_be_opened() -> None:
+    async with open_setup(FakePairs(replace(DEMO, is_open=True)), first_run=False) as window:
+        window.pairs.goes("demo", Job(Stage.READY, warnings=("The draft is large.",)))
+        await window.shows("The draft is large.")
+        assert "The chat has this pair." in window.text
+        assert "enter opens it" not in window.text
+        assert "ctrl+d makes it" not in window.text
+
+
+async def test_a_narrow_line_has_a_word_for_the_open_pair() -> None:
+    is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
+    async with open_setup(FakePairs(DEMO, is_open), first_run=False, size=(80, 24)) as window:
+        assert [row.split()[-1] for row in window.rows if " llama-8b " in row and "GB" in row] == ["open"]
+
+
+async def test_an_open_pair_whose_file_was_deleted_is_still_the_open_one() -> None:
+    async with open_setup(FakePairs(DEMO, replace(SMALL, is_open=True, to_come=None)), first_run=False) as window:
+        await window.press("down")
+        await window.until(lambda: window.chosen == "llama-8b")
+        assert "to be downloaded" not in window.text
+        assert "To download" not in window.text
+        await window.press("enter")
+        await window.shows("The chat has llama-8b already")
+        assert not window.pairs.names("start")
+
+
+async def test_a_file_that_is_gone_is_not_spoken_of_as_a_download() -> None:
+    gone = replace(SMALL, size="no file", fit=Fit.UNKNOWN, reason="its files are not here to be measured", to_come=0)
+    async with open_setup(FakePairs(gone, DEMO), size=(80, 24)) as window:
+        await window.press("down")
+        await window.shows("A file of it is not where it was")
+        assert any(row.endswith("no file  unknown") for row in window.rows)
+
+
+async def test_a_name_that_is_longer_than_its_column_stands_whole_in_the_details() -> None:
+    name = "a-model-of-my-own-with-a-long-name-q4"
+    async with open_setup(FakePairs(replace(DEMO, name=name, title=name), DEMO), size=(80, 24)) as window:
+        assert name in window.text
+        assert sum("a-model-of-my-own" in row for row in window.rows) == 2, "once in its line, once whole"
+
+
 async def test_a_pair_whose_files_are_gone_says_so() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True, here=True))) as window:
         window.pairs.refuses = PairError("The files are gone.", "Bring them back.")
@@ -231,7 +289,9 @@ async def test_ctrl_d_makes_the_default() -> None:
 
 async def test_a_broken_catalogue_is_named_beside_the_pairs() -> None:
     async with open_setup(FakePairs(DEMO)) as window:
-        window.pairs.state = replace(window.pairs.state, trouble=AppError("models.toml cannot be read.", "Mend it."))
+        window.pairs.state = replace(
+            window.pairs.state, troubles=(AppError("models.toml cannot be read.", "Mend it."),)
+        )
         await window.shows("models.toml cannot be read. Mend it.")
         assert "demo" in window.text
 

@@ -82,6 +82,16 @@ async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -
         assert window.engine.requests[1].drafting == DraftParams()
 
 
+async def test_the_line_at_the_top_stays_where_it_is_when_another_pair_is_loaded() -> None:
+    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
+        header = window.chat.screen.header
+        await window.press("enter")
+        await window.shows("Title of coder-32b")
+        assert window.chat.screen.header is header, "the models may be there before another one would be"
+        await window.chat.load()
+        await window.until(lambda: "Title of coder-32b" not in window.text)
+
+
 async def test_a_new_conversation_while_the_answer_ends_still_loads_the_pair() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         await window.press("escape")

@@ -102,6 +102,15 @@ async def adding(window: Window) -> None:
     await window.shows("ride together")
 
 
+async def open_pair(window: Window) -> None:
+    window.pairs.change("demo", set_up=True, here=True, is_default=True)
+    window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
+    await window.until(lambda: any("llama-8b" in row and "open" in row for row in window.rows))
+    await window.setup.pairs.choose("llama-8b")
+    await window.press("enter")
+    await window.shows("The chat has llama-8b already")
+
+
 async def beside_the_chat(window: Window) -> None:
     window.pairs.goes("coder-32b", BEGUN)
     await window.press("escape")
@@ -128,3 +137,8 @@ def test_narrow(snap_compare: SnapCompare, scene: Scene) -> None:
 
 def test_beside_the_chat(snap_compare: SnapCompare) -> None:
     assert picture(snap_compare, beside_the_chat, (80, 24), "tandem-dark", first_run=False)
+
+
+@pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=False)), ids=str)
+def test_open_pair(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
+    assert picture(snap_compare, open_pair, size, theme, first_run=False)

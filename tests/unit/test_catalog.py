@@ -106,10 +106,25 @@ def test_a_missing_file_of_the_users_is_no_error(tmp_path: Path) -> None:
 )
 def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, message: str) -> None:
     with pytest.raises(CatalogError) as caught:
-        catalog(tmp_path, own)
+        catalog(tmp_path, own).get("a")
 
     assert message in caught.value.message
     assert "models.toml" in caught.value.message
+
+
+def test_one_wrong_entry_takes_no_other_with_it_and_nothing_stands_in_for_it(tmp_path: Path) -> None:
+    known = catalog(
+        tmp_path, "[pairs.good]\ntarget = 'x'\n[pairs.demo]\ntraget = 'x'\n[pairs.worse]\n[pairs.better]\ntarget = 'y'"
+    )
+
+    assert {"good", "better", "coder-32b"} <= set(known.pairs)
+    assert list(known.problems) == ["demo", "worse"]
+    with pytest.raises(CatalogError, match=r"pairs\.demo has the unknown key"):
+        known.get("demo")
+    assert known.trouble is not None
+    assert "pairs.demo" in known.trouble.message
+    assert known.trouble.message.endswith("1 more: tandem doctor.")
+    assert catalog(tmp_path, "").trouble is None
 
 
 def test_an_unknown_pair_names_the_nearest() -> None:
@@ -128,7 +143,7 @@ def test_an_unknown_pair_names_the_nearest_of_those_set_up_too() -> None:
 @pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
 def test_a_number_without_end_is_told(tmp_path: Path, key: str, number: str) -> None:
     with pytest.raises(CatalogError, match=r"must be a whole number|must lie between"):
-        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = {number} }}')
+        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = {number} }}').get("mine")
 
 
 @pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])

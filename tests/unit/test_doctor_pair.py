@@ -69,8 +69,8 @@ def test_every_layer_on_a_card() -> None:
     assert line(section, "target").text == "Big, all 29 layers on CUDA0"
     assert line(section, "draft").text == "Small, all 25 layers on CUDA0"
     assert line(section, "target").other == "weights 4.0 GB, KV cache 1.0 GB (8,192 tokens, f16), buffers 0.1 GB"
-    assert line(section, "CUDA0").text == "5.8 GB needed, 24.0 GB free"
-    assert line(section, "main memory").text == "50 MB needed, 32.0 GB free"
+    assert line(section, "CUDA0").text == "5.8 GB needed, 24.0 GB free, 23.2 GB of it for models"
+    assert line(section, "main memory").text == "50 MB needed, 32.0 GB free, 28.8 GB of it for models"
     assert worst([section]) == "ok"
 
 
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
 
     found = line(section, "CUDA0")
     assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
-    assert "5.0 GB free; 4.2 GB of it may be used" in found.text
+    assert "5.0 GB free, 4.2 GB of it for models" in found.text
     assert found.other.startswith("by the headers")
 
 
@@ -155,7 +155,7 @@ def test_files_that_are_gone(folders: Path) -> None:
     found, _ = look()
     trouble = line(pair_section(found), "trouble")
     assert (found.name, trouble.state) == ("mine", "problem")
-    assert "tandem setup mine" in trouble.hint[0]
+    assert "tandem pairs list" in trouble.hint[0], "nothing brings back a file of the user's own"
     gone = line(own_files(), "pairs.toml")
     assert gone.state == "warning"
     assert gone.hint[1:] == ("  tandem setup mine", "  tandem pairs remove mine")

@@ -15,7 +15,7 @@ from app.gguf import GgufHeader, parse_header
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.graph import Graph
-from app.pairing.propose import PLEASANT, Fit, Proposal, Room, propose, weigh, why
+from app.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
 from app.sizes import GB
 from app.source import HubModel
 from tests.native import tiny_model
@@ -165,6 +165,25 @@ def test_a_guess_is_as_rough_as_it_is_and_never_at_odds_with_the_word_slow() -> 
     ):
         found = weigh(pair, Room(60 * GB, bytes_per_s=speed * GB))
         assert (found.reason.partition(";")[0], found.word) == (said, word)
+
+
+def test_a_slow_pair_is_slow_however_much_memory_is_left_as_it_stands_in_the_list() -> None:
+    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None)
+    need = weigh(pair, Room(99 * GB)).need_bytes
+    ample, scarce, none = (weigh(pair, Room(room, bytes_per_s=10e9)) for room in (2 * need, need, need - 1))
+
+    assert (scarce.fit, scarce.word, ample.word, none.word) == (Fit.TIGHT, "slow", "slow", "too big")
+    assert "; only 0 MB to spare" in scarce.reason
+    assert weigh(pair, Room(need, "a card")).word == "tight"
+    assert in_a_word(None, slow=True) == ""
+
+
+def test_what_is_too_big_by_a_little_is_not_told_with_two_figures_that_are_the_same() -> None:
+    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None)
+
+    assert weigh(pair, Room(21 * GB)).reason == "needs 22.1 GB, 21.0 GB are free for models"
+    need = weigh(pair, Room(99 * GB)).need_bytes
+    assert weigh(pair, Room(need - GB // 100)).reason == "needs 10 MB more than the 22.1 GB free for models"
 
 
 def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:

@@ -10,7 +10,6 @@ from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.way_list import WayList
 from app.ui.pairs.ways import Way
-from app.ui.widgets.header import HeaderLine
 
 
 class PairLoading:
@@ -42,8 +41,7 @@ class PairLoading:
             return
         screen = self._screen
         await screen.query(WayList).remove()
-        await screen.header.remove()
-        await screen.mount(HeaderLine(title), before=0)
+        screen.header.announce(title)
         screen.panel.show_pair(None)
         screen.status.reading_models()
         screen.listener.begin()

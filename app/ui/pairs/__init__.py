@@ -3,6 +3,7 @@
 setups         the pairs as the screens see them: values, and `PairService`, which hands them out
 service, jobs  that service over the catalogue, this machine and the hub; what takes time has a thread of its own
 lookout        what the pairs are held against: the machine, files, earlier answers
+opened         which of them the chat has
 texts          names, sizes and times
 tuning         the settings, and the way to load the open pair anew with them
 list, card     the pairs to choose from            downloads   how far downloads are

@@ -22,6 +22,8 @@ from app.ui.text import MARK, percent
 
 ADD = ""
 """Stands for a pair's name in the line that adds one."""
+LONGEST_NAME = 18
+"""Cells that a name gets in its line; a longer one stands whole in the details."""
 _GAP = 2
 _SIZE = 8
 _WIDE = 110
@@ -148,18 +150,11 @@ def state_text(card: Card, job: Job | None, *, full: bool) -> str:
         if job.stage is Stage.STOPPED and job.downloads:
             return f"stopped, {percent(job.share)}" if full else "stopped"
         return str(job.stage.value)
-    fit = _fit(card)
-    if card.here:
-        words = ["default" if card.is_default else "here", *([fit] if card.fit not in (None, Fit.FITS) else [])]
+    if card.here or card.is_open:
+        words = [word for word, is_so in (("open", card.is_open), ("default", card.is_default)) if is_so] or ["here"]
+        words += [card.word] if card.word not in ("", Fit.FITS.value) else []
         return ", ".join(words) if full else words[0]
-    return printable(f"{fit}, {card.reason}" if full and card.reason else fit)
-
-
-def _fit(card: Card) -> str:
-    """How it stands with the memory, in a word; of what fits, whether it is slow."""
-    if card.fit is Fit.FITS and card.slow:
-        return "slow"
-    return card.fit.value if card.fit is not None else ""
+    return printable(f"{card.word}, {card.reason}" if full and card.reason else card.word)
 
 
 def default_text(cards: Sequence[Card], name: str) -> str:
@@ -174,11 +169,16 @@ def default_text(cards: Sequence[Card], name: str) -> str:
 
 
 def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
-    yield Content(printable(card.title))
+    if len(card.name) > LONGEST_NAME:
+        yield Content(printable(card.name))
+    if card.title != card.name:
+        yield Content(printable(card.title))
     # What is asked stands out from what speaks for it.
     asked = question or (job is not None and job.stage is Stage.ASKING)
     if question:
         yield Content.styled(printable(question), "bold")
+    elif card.is_open:
+        yield Content("The chat has this pair.")
     elif not card.set_up:
         yield from before_start(card, job)
     if job is not None:
@@ -187,7 +187,7 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
         yield Content.styled(printable(card.why), "$quiet" if asked else "")
     if card.gain:
         yield Content.styled(printable(card.gain), "$quiet" if asked else "")
-    fit = f"{_fit(card)}: {card.reason}" if card.fit is not None else ""
+    fit = f"{card.word}: {card.reason}" if card.word else ""
     if (full and not card.here and len(fit) <= _REASON) or (card.reason and card.reason in question):
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
@@ -206,7 +206,7 @@ def _news(card: Card, job: Job) -> Iterator[Content]:
             yield Content.styled(printable(job.error.hint), "$quiet")
     if job.stage is Stage.STOPPED:
         yield Content(f"Stopped. What was downloaded is kept; {enter} goes on.")
-    if job.stage is Stage.READY:
+    if job.stage is Stage.READY and not card.is_open:
         yield Content(printable(f"Set up: {job.line}." if job.line else f"Set up; {enter} opens it."))
         makes = f"{key('pairs.default', 'ctrl+d')} makes it the one that Tandem opens with."
         default = "Tandem opens with it." if card.is_default else makes

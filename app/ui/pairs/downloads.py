@@ -16,6 +16,8 @@ from app.ui.text import percent
 LOOK_S = 0.125
 """Eight times a second is as often as numbers can be read."""
 _QUIET_LOOK_S = 0.5
+_SOON_S = 1.0
+"""A wait that need not be told: it is over, or begins anew, while it is read."""
 _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
 _NUMBERS = 54
@@ -138,7 +140,7 @@ def _bar(one: Download, pace: str, width: int) -> Content:
     full = int(one.share * cells)
     style = f"${one.role}"
     if one.waiting:
-        again = f", again in {one.wait_s:.0f} s" if one.wait_s >= 1 else ""
+        again = f", again in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
         tail = f"{printable(one.waiting).rstrip('.')}{again}"
     else:
         tail = f"{_amount(one)}{_GAP}{'✓' if one.done >= one.total else pace}"

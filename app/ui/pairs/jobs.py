@@ -117,7 +117,8 @@ class SetupJob(_Task):
 
         prepared = self.prepared or setup.prepare(self._pair)
         job = replace(self.job, warnings=prepared.check.warnings)
-        if prepared.download_bytes and not prepared.check.problems and not self.agreed:
+        if prepared.download_bytes and not self.agreed:
+            setup.refuse(prepared)
             self.prepared = prepared
             self._changed()
             self._tell(replace(job, stage=Stage.ASKING, to_come=prepared.download_bytes, free=prepared.free_bytes))
@@ -197,6 +198,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
         warnings=prepared.check.warnings,
         fit=proposal.fit if proposal is not None else None,
         reason=proposal.reason if proposal is not None else "",
+        slow=proposal is not None and proposal.slow,
         licence=prepared.pair.licence,
         gated=any(files.gated for _, files in prepared.models),
         download_bytes=prepared.download_bytes,

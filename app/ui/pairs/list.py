@@ -9,11 +9,9 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
 
-from app.ui.pairs.card import ADD, Columns, PairDetails, PairLine, models_text
+from app.ui.pairs.card import ADD, LONGEST_NAME, Columns, PairDetails, PairLine, models_text
 from app.ui.pairs.section import PairSection
 from app.ui.pairs.setups import Card, Job, State
-
-_LONGEST_NAME = 18
 
 
 class PairList(VerticalScroll, can_focus=False):
@@ -183,7 +181,7 @@ class PairList(VerticalScroll, can_focus=False):
         # Of those too that are not shown yet, so that nothing moves to the right when they are.
         cards = self._seen or ()
         columns = Columns(
-            name=min(_LONGEST_NAME, max((len(card.name) for card in cards), default=0)),
+            name=min(LONGEST_NAME, max((len(card.name) for card in cards), default=0)),
             models=max((models_text(card, coloured=False).cell_length for card in cards), default=0),
         )
         for name, line in self._lines.items():
@@ -194,5 +192,5 @@ class PairList(VerticalScroll, can_focus=False):
 
 
 def is_here(card: Card) -> bool:
-    """Whether a pair can be chatted with without a download."""
-    return card.here or card.set_up
+    """Whether a pair can be chatted with without a download, or is."""
+    return card.here or card.set_up or card.is_open

@@ -16,6 +16,7 @@ from app.pairing.gain import Seen
 from app.pairing.propose import Room
 from app.registry import Registry, SetUp
 from app.source import HubModel
+from app.ui.pairs.opened import Current
 from app.ui.pairs.setups import Choice
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ log = logging.getLogger("tandem.pairs")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the program knows and the screens must not import; all but `catalog` and `open_pair` run on other threads.
+    """What the program knows and the screens must not import.
+
+    All but `catalog`, `open_pair` and `current` run on other threads.
 
     Attributes:
-        catalog: The known pairs; raises AppError if a file is wrong.
+        catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
         registry: Where pairs are remembered.
         machine: The machine in one line, and its memory for models; called once. What the engine itself holds at
             that time counts as free.
@@ -39,9 +42,10 @@ class Surroundings:
         trial: Tries a pair after its download; None leaves that to the first chat with it.
         is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
         seen: What answers on this machine have shown of pairs, by their names.
+        current: The pair that the chat has; asked on the screen's thread, at every look.
     """
 
-    catalog: Callable[[], Sequence[Pair]]
+    catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
     registry: Registry
     machine: Callable[[], tuple[str, Room]]
     demo_file: Callable[[str], Path]
@@ -50,6 +54,7 @@ class Surroundings:
     trial: Trial | None = None
     is_cached: Callable[[HubModel], bool] = lambda _: False
     seen: Callable[[], Mapping[str, Seen]] = dict
+    current: Current = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +95,34 @@ class Lookout:
         return self._thread is not None and self._thread.is_alive()
 
     def begin(self, sources: frozenset[HubModel]) -> None:
-        """Look, if nobody does. The machine stays what it was at first; answers show more of a pair each time.
+        """Look, if nobody does. The machine stays what it was at first; files come, and answers show more of a pair.
 
         Args:
             sources: Models that may be here already.
         """
         if not self.is_looking:
-            work = self._look_again if self._thread else lambda: self._look_around(sources)
-            self._thread = threading.Thread(target=work, name="machine", daemon=True)
+            look = self._look_again if self._thread else self._look_around
+            self._thread = threading.Thread(target=look, args=(sources,), name="machine", daemon=True)
             self._thread.start()
 
     def _look_around(self, sources: frozenset[HubModel]) -> None:
         try:
             machine, room = self._outside.machine()
-            cached = frozenset(source for source in sources if self._outside.is_cached(source))
-            found = Found(machine, room, self._outside.demo_is_installed(), cached)
+            found = Found(machine, room, self._outside.demo_is_installed(), self._cached(sources))
         except Exception as error:
             log.exception("the machine could not be read")
             found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
         self.found = replace(found, seen=self._seen())
         self._changed()
 
-    def _look_again(self) -> None:
-        seen = self._seen()
-        if seen != self.found.seen:
-            self.found = replace(self.found, seen=seen)
+    def _look_again(self, sources: frozenset[HubModel]) -> None:
+        found = replace(self.found, seen=self._seen(), cached=self._cached(sources))
+        if found != self.found:
+            self.found = found
             self._changed()
+
+    def _cached(self, sources: frozenset[HubModel]) -> frozenset[HubModel]:
+        return frozenset(source for source in sources if self._outside.is_cached(source))
 
     def _seen(self) -> Mapping[str, Seen]:
         try:

@@ -9,6 +9,7 @@ from textual.widgets import Static
 
 from app.engine.text import printable
 from app.pairing.propose import Fit
+from app.pairing.weight import NO_FILE
 from app.sizes import gigabytes
 from app.ui.key_names import key
 from app.ui.pairs.setups import Card, Job, Stage
@@ -60,6 +61,8 @@ def before_start(card: Card, job: Job | None) -> Iterator[Content]:
         return
     elif card.here:
         yield Content(f"Already on this machine: {_enter()} opens it, nothing is downloaded.")
+    elif card.size == NO_FILE:
+        yield Content("A file of it is not where it was: put it back there, or choose another pair.")
     elif card.to_come:
         yield Content(f"{gigabytes(card.to_come)} to download; {_enter()} asks once more before it begins.")
     elif card.to_come is None:

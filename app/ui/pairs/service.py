@@ -6,7 +6,7 @@ Called from the screen's thread only; what takes time is in `app.ui.pairs.jobs`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from app.errors import AppError, PairError
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Proposal, propose, weigh, why
-from app.pairing.texts import pair_texts
+from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
 from app.sizes import gigabytes
@@ -23,6 +23,7 @@ from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.key_names import key
 from app.ui.pairs.jobs import Question, SetupJob, sized
 from app.ui.pairs.lookout import Lookout, Surroundings
+from app.ui.pairs.opened import Opened
 from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ class Pairs:
     def __init__(self, surroundings: Surroundings) -> None:
         self._outside = surroundings
         self._lookout = Lookout(surroundings, self._on_change)
+        self._opened = Opened(surroundings.current)
         self._known = self._lookout.found
         """Of what was found that which the cards were made of."""
         self._stale = True
         self._cards: tuple[Card, ...] = ()
-        self._trouble: AppError | None = None
+        self._troubles: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
         self._added: dict[str, Prepared] = {}
         self._registered = Registered()
@@ -54,13 +56,15 @@ class Pairs:
     # How it is
 
     def begin(self) -> None:
+        # Other programs set pairs up and remove them too.
+        self._stale = True
         sources = (source for pair in self._pairs.values() for source in pair.sources)
         self._lookout.begin(frozenset(source for source in sources if isinstance(source, HubModel)))
 
     def look(self) -> State:
         # Asked before anything is read: what ends in between is then seen at the next look.
         busy = self._lookout.is_looking or self._is_asking or any(one.job.running for one in self._jobs.values())
-        if self._stale:
+        if self._opened.look() or self._stale:
             self._stale = False
             self._read()
         return State(
@@ -68,7 +72,7 @@ class Pairs:
             cards=self._cards,
             jobs={name: one.job for name, one in self._jobs.items()},
             inquiry=self._question.inquiry if self._question is not None else None,
-            trouble=self._trouble,
+            troubles=tuple(self._troubles),
             busy=busy,
         )
 
@@ -88,9 +92,13 @@ class Pairs:
             self._jobs[name].cancel()
 
     def make_default(self, name: str) -> None:
-        if self._files(name) is None:
+        files = self._files(name)
+        if files is None:
             raise PairError(f"{name} is not set up yet.", f"Press {key('pairs.choose', 'enter')} on it first.")
-        self._outside.registry.set_default(name)
+        if name in self._registered.pairs:
+            self._outside.registry.set_default(name)
+        else:
+            self._outside.registry.add(files, default=True)
         self._stale = True
 
     def ask(self, target: str, draft: str) -> None:
@@ -111,7 +119,7 @@ class Pairs:
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
-            pair = replace(asked, name=_unused(asked.name, self._pairs))
+            pair = replace(asked, name=free_name(asked, self._pairs))
         prepared = replace(prepared, pair=pair)
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
@@ -160,25 +168,30 @@ class Pairs:
 
     def _files(self, name: str) -> SetUp | None:
         """The files of a pair that can be opened."""
-        job = self._jobs.get(name)
-        files = self._registered.pairs.get(name) or (job.files if job is not None else None)
-        # An entry that was changed since it was set up means other files.
-        if files is None or not files.is_here or files.pair.sources != self._pairs[name].sources:
-            return None
-        return files
+        job, pair = self._jobs.get(name), self._pairs[name]
+        if (registered := self._registered.usable(pair)) is not None:
+            return registered
+        files = (job.files if job is not None else None) or self._opened.files(name)
+        return files if files is not None and files.is_here and files.pair.sources == pair.sources else None
 
     def _read(self) -> None:
         """Read the catalogue and what was set up, and put the cards in order."""
-        self._trouble = None
+        self._troubles = []
         self._known = self._lookout.found
         known: dict[str, Pair] = {}
         try:
             self._registered = self._outside.registry.read()
-            known = {pair.name: pair for pair in self._outside.catalog()}
+            default = self._registered.pairs.get(self._registered.default or "")
+            if default is not None and not default.is_here:
+                self._troubles.append(default.gone)
+            pairs, trouble = self._outside.catalog()
+            known = {pair.name: pair for pair in pairs}
+            if trouble is not None:
+                self._troubles.append(trouble)
         except AppError as error:
-            self._trouble = error
+            self._troubles.append(error)
         known = every_pair(known, self._registered)
-        self._pairs = {name: one.pair for name, one in self._added.items()} | known
+        self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
         proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
@@ -195,12 +208,11 @@ class Pairs:
         )
 
     def _weigh(self, name: str) -> Proposal | None:
-        pair, files = self._pairs[name], self._files(name)
-        if name in self._added:
-            pair = sized(self._added[name])
-        elif files is not None:
-            pair = with_files(pair, files)
-        return weigh(pair, self._known.room) if self._known.room is not None else None
+        if self._known.room is None:
+            return None
+        files, prepared = self._files(name), self._prepared(name)
+        pair = sized(prepared) if files is None and prepared is not None else with_files(self._pairs[name], files)
+        return weigh(pair, self._known.room)
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
         pair, proposal, name = one.pair, one.proposal, one.pair.name
@@ -224,6 +236,7 @@ class Pairs:
             here=one.here,
             set_up=one.set_up,
             is_default=one.is_default,
+            is_open=name == self._opened.name,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
@@ -236,11 +249,14 @@ class Pairs:
                 return source in self._known.cached
 
     def _size(self, pair: Pair, files: SetUp | None) -> str:
-        job = self._jobs.get(pair.name)
-        prepared = self._added.get(pair.name) or (job.prepared if job is not None else None)
-        if files is None and prepared is not None:
+        if files is None and (prepared := self._prepared(pair.name)) is not None:
             return gigabytes(sum(model.size for _, model in prepared.models))
         return size_text(pair, files)
+
+    def _prepared(self, name: str) -> Prepared | None:
+        """What the hub has told of a pair since the program began."""
+        job = self._jobs.get(name)
+        return self._added.get(name) or (job.prepared if job is not None else None)
 
     def _to_come(self, pair: Pair) -> int | None:
         """Bytes that would be downloaded, as far as the catalogue knows."""
@@ -248,10 +264,3 @@ class Pairs:
             return self._added[pair.name].download_bytes
         missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
         return sum(size for size in missing if size is not None) if None not in missing else None
-
-
-def _unused(name: str, taken: Mapping[str, Pair]) -> str:
-    number, free = 2, name
-    while free in taken:
-        free, number = f"{name}-{number}", number + 1
-    return free

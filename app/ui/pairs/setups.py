@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from app.errors import AppError
-from app.pairing.propose import Fit
+from app.pairing.propose import Fit, in_a_word
 from app.ui.settings.chat_settings import ChatSettings
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class Card:
         to_come: Bytes that would be downloaded; None where only the hub knows.
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
+        is_open: Whether the chat has it, or loads it.
     """
 
     name: str
@@ -136,6 +137,12 @@ class Card:
     to_come: int | None = 0
     set_up: bool = False
     is_default: bool = False
+    is_open: bool = False
+
+    @property
+    def word(self) -> str:
+        """How it stands with the machine, in a word; "" while that is being looked at."""
+        return in_a_word(self.fit, slow=self.slow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,7 @@ class Report:
         warnings: What the user should know besides.
         fit: Whether both fit into memory; None while the machine is being looked at.
         reason: Why.
+        slow: Whether they would answer more slowly than people read.
         licence: Identifier, or "".
         gated: Whether the hub wants terms accepted, as it was for this account.
         download_bytes: What has still to come.
@@ -178,10 +186,16 @@ class Report:
     warnings: tuple[str, ...] = ()
     fit: Fit | None = None
     reason: str = ""
+    slow: bool = False
     licence: str = ""
     gated: bool = False
     download_bytes: int = 0
     free_bytes: int = 0
+
+    @property
+    def word(self) -> str:
+        """How it stands with the machine, in a word; "" while that is being looked at."""
+        return in_a_word(self.fit, slow=self.slow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +219,7 @@ class State:
         cards: The pairs, the most useful first; the same object as long as nothing about them changes.
         jobs: Set-ups by the name of their pair, the latest last.
         inquiry: The question asked last, or None.
-        trouble: Why pairs are missing from the list.
+        troubles: Why pairs are missing from the list, or cannot be opened.
         busy: Whether something goes on, so that another look is worth while.
     """
 
@@ -213,7 +227,7 @@ class State:
     cards: tuple[Card, ...] = ()
     jobs: Mapping[str, Job] = field(default_factory=dict)
     inquiry: Inquiry | None = None
-    trouble: AppError | None = None
+    troubles: tuple[AppError, ...] = ()
     busy: bool = False
 
 

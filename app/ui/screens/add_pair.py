@@ -157,8 +157,8 @@ def report_lines(report: Report) -> Iterator[Content]:
     yield Content("")
     yield from _verdict(report)
     yield Content("")
-    if report.fit is not None:
-        yield Content.styled(printable(f"{report.fit.value}: {report.reason}"), "$quiet")
+    if report.word:
+        yield Content.styled(printable(f"{report.word}: {report.reason}"), "$quiet")
     if report.licence:
         yield Content.styled(printable(f"licence {report.licence}"), "$quiet")
     if report.gated:

@@ -112,6 +112,8 @@ class SetupScreen(Overlay[Choice | None]):
             self.hint.say("This machine is still being looked at; what it can run is listed in a moment.")
         elif card is None:
             self.action_add()
+        elif card.is_open:
+            self.hint.say(printable(f"The chat has {card.name} already; esc goes back to it."))
         elif card.set_up:
             self._open(card.name)
         elif job is not None and job.running:
@@ -237,9 +239,8 @@ class SetupScreen(Overlay[Choice | None]):
     async def _show(self, state: State) -> None:
         self._state = state
         line = f"This machine: {printable(state.machine)}" if state.machine else "Looking at this machine"
-        content = Content.styled(line, "$quiet")
-        if state.trouble is not None:
-            content = Content.assemble(content, "\n", printable(f"{state.trouble.message} {state.trouble.hint}"))
+        told = (Content(printable(f"{one.message} {one.hint}".rstrip())) for one in state.troubles)
+        content = Content("\n").join([Content.styled(line, "$quiet"), *told])
         try:
             await self.pairs.show(state)
         except (MountError, NoMatches):

@@ -29,6 +29,11 @@ class HeaderLine(Widget):
         super().__init__()
         self._title = title
 
+    def announce(self, title: str) -> None:
+        """Show what is being loaded, in place of the pair before it."""
+        self._title, self.pair = title, None
+        self.refresh()
+
     def render(self) -> Content:
         width = self.size.width
         if self.pair is None:

@@ -1,0 +1,131 @@
+"""`tandem pairs check` and `find`: what could ride together, by the headers of models wherever they lie."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+import threading
+from typing import Any
+
+from app.cli.known_pairs import catalog, demo_file, registry
+from app.cli.output import StatusLine
+from app.cli.pair_lines import check_lines, parameters
+from app.engine.text import printable
+from app.errors import AppError, UsageError
+from app.hub.retry import RetryPolicy
+from app.pairing.check import PairCheck, check_pair
+from app.pairing.find import Candidate, find_drafts
+from app.pairing.order import every_pair
+from app.pairing.propose import USUAL_CONTEXT
+from app.pairing.resolve import facts_of, resolve
+from app.registry import SetUp
+from app.sizes import gigabytes
+from app.source import LocalModel, ModelSource, parse_source
+
+
+def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
+    """What two models are, and whether they can ride together; fails if they cannot."""
+    status = StatusLine(sys.stderr)
+    n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
+    if n_ctx < 1:
+        raise UsageError("--ctx must be at least 1.")
+    check = _look(*_asked(args.target, getattr(args, "draft", None)), stop, status)
+    if hasattr(args, "json"):
+        print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
+    else:
+        print("\n".join(check_lines(check, n_ctx=n_ctx)))
+    return 1 if check.problems else 0
+
+
+def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
+    """Drafts for a target; fails if there is none."""
+    status = StatusLine(sys.stderr)
+    status.show(f"Looking at {printable(args.target)}")
+    source = parse_source(args.target)
+    target = facts_of(resolve(source, demo_file), stop.is_set, RetryPolicy(stop.wait))
+    found: list[Candidate] = []
+    for candidate in find_drafts(target, list(catalog().pairs.values()), stop.is_set, RetryPolicy(stop.wait)):
+        status.show(f"Looking at {printable(candidate.name)}")
+        if not candidate.problem:
+            found.append(candidate)
+    status.clear()
+    if hasattr(args, "json"):
+        rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0 if found else 1
+    if not found:
+        status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
+        status.say("Drafting by look-up needs none: set the target up alone.")
+        return 1
+    for candidate in found:
+        size = f"{gigabytes(candidate.size):>8}"
+        grown = parameters(candidate.n_parameters) if candidate.n_parameters else ""
+        print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")
+    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")
+    return 0
+
+
+def _asked(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
+    """The models that are meant: both of a pair, by its name, or those that are named one by one."""
+    known, here = catalog(), registry().read()
+    pairs = every_pair(known.pairs, here)
+    if target in pairs or target in known.problems:
+        if draft is not None:
+            raise UsageError(
+                f"{target} is a pair, with a draft of its own or none.", f"Leave {draft} out, or name a target model."
+            )
+        pair = pairs[target] if target not in known.problems else known.get(target)
+        # What is here is what rides; nobody needs to ask the hub about it.
+        files = here.usable(pair)
+        return _on_disk(files) if files is not None else (pair.target, pair.draft)
+    try:
+        return parse_source(target), parse_source(draft) if draft is not None else None
+    except AppError as error:
+        close = difflib.get_close_matches(target, pairs, n=1) if draft is None else []
+        raise error if not close else UsageError(error.message, f'Did you mean the pair "{close[0]}"?') from None
+
+
+def _on_disk(files: SetUp) -> tuple[ModelSource, ModelSource | None]:
+    return LocalModel(files.target.path), LocalModel(files.draft.path) if files.draft is not None else None
+
+
+def _look(target: ModelSource, draft: ModelSource | None, stop: threading.Event, status: StatusLine) -> PairCheck:
+    """Read the headers of one or two models, wherever they lie."""
+    facts = []
+    for source, is_draft in ((target, False), (draft, True)):
+        if source is not None:
+            status.show(f"Looking at {printable(str(source))}")
+            resolved = resolve(source, demo_file, draft=is_draft)
+            facts.append(facts_of(resolved, stop.is_set, RetryPolicy(stop.wait)))
+    status.clear()
+    return check_pair(facts[0], facts[1] if draft is not None else None)
+
+
+def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
+    def model(facts: Any) -> dict[str, Any] | None:
+        if facts is None:
+            return None
+        return {
+            "name": facts.name,
+            "architecture": facts.architecture,
+            "quantisation": facts.quant,
+            "parameters": facts.n_parameters,
+            "layers": facts.n_layers,
+            "context": facts.n_ctx_train,
+            "size": facts.weight_bytes,
+            "vocabulary": len(facts.vocab.tokens),
+            "chat_template": facts.has_chat_template,
+            "recommended": dict(facts.recommended.values),
+        }
+
+    return {
+        "target": model(check.target),
+        "draft": model(check.draft),
+        "memory": check.memory_bytes(n_ctx),
+        "context": n_ctx,
+        "compatible": not check.problems,
+        "problems": list(check.problems),
+        "warnings": list(check.warnings),
+    }

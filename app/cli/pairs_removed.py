@@ -1,0 +1,60 @@
+"""`tandem pairs remove`: a pair is forgotten, and what was downloaded for it deleted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from app.cli.known_pairs import named_pair, registry
+from app.cli.output import StatusLine
+from app.errors import UsageError
+from app.pairing.remove import Removal, plan_removal, remove_files
+from app.sizes import gigabytes
+
+
+def remove_pair(args: argparse.Namespace) -> int:
+    """Forget a pair; its files are named, and asked for, before they go."""
+    here = registry().read()
+    one = here.pairs.get(args.pair)
+    status = StatusLine(sys.stderr)
+    if one is None:
+        pair, _files = named_pair(args.pair)
+        raise UsageError(
+            f"{pair.name} is not set up here, so there is nothing to remove.",
+            "Pairs of your own models.toml are removed by deleting their lines there.",
+        )
+    keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
+    plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)
+    doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
+    for removal in doomed:
+        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}")
+    for removal in plan:
+        if removal not in doomed and not keep and removal.path.exists():
+            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
+    if doomed and not hasattr(args, "yes") and not _sure():
+        status.say("Nothing was removed.")
+        return 0
+    registry().remove(args.pair)
+    freed = remove_files(doomed)
+    registry().release([removal.path for removal in doomed])
+    status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
+    if here.default == args.pair:
+        status.say("It was the default, and none is now: the chat asks for one. To name it: tandem pairs default NAME")
+    return 0
+
+
+def _why(removal: Removal) -> str:
+    if removal.shared:
+        return "another pair uses it"
+    if not removal.deletable:
+        return "it is your own file"
+    return "tandem did not download it; --all-files deletes it too"
+
+
+def _sure() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody can be asked here.", "Add --yes, or --keep-files to only forget the pair.")
+    try:
+        return input("Delete these files? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

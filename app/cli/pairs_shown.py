@@ -1,0 +1,127 @@
+"""`tandem pairs list` and `show`: what is known and what is here, held against this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from app.catalog import Pair
+from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
+from app.cli.output import StatusLine
+from app.cli.pair_choice import DEFAULT_PAIR
+from app.engine.text import printable
+from app.fitting.place import place
+from app.hub import store
+from app.pairing.gain import expected_gain
+from app.pairing.order import Standing, every_pair, in_order
+from app.pairing.propose import Room, propose, weigh
+from app.pairing.resolve import cached_file
+from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.registry import Registered
+from app.sizes import gigabytes
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
+
+_WIDEST_NAME = 24
+"""Cells that a name gets in every line; a longer one moves its own line only."""
+
+
+def list_pairs(args: argparse.Namespace) -> int:
+    """All of them, in the order of every list."""
+    from app.cli.measured_pairs import seen_here
+
+    known, here, space = catalog(), registry().read(), place().room
+    pairs = every_pair(known.pairs, here)
+    seen = seen_here()
+    rows: list[dict[str, Any]] = []
+    shown: list[str] = []
+    standings = [_standing(pair, here, space) for pair in pairs.values()]
+    for one in in_order(standings, propose(list(pairs.values()), space)):
+        pair, files, proposal = one.pair, here.usable(one.pair), one.proposal
+        assert proposal is not None
+        rows.append(
+            {
+                "name": pair.name,
+                "title": pair.title,
+                "here": one.here,
+                "default": pair.name == (here.default or DEFAULT_PAIR),
+                "disk": sum(m.size for m in files.models) if files is not None else 0,
+                "download": proposal.download_bytes,
+                "size": pair_bytes(pair, files),
+                "fit": proposal.word,
+                "reason": proposal.reason,
+                "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
+                "drafting": expected_gain(pair, space, seen),
+            }
+        )
+        shown.append(size_text(pair, files))
+    if hasattr(args, "json"):
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    width = min(_WIDEST_NAME, max(len(str(row["name"])) for row in rows))
+    fit = max(len(str(row["fit"])) for row in rows)
+    for row, size_shown in zip(rows, shown, strict=True):
+        mark = "*" if row["default"] else "+" if row["here"] else " "
+        name = printable(str(row["name"]))
+        print(f"{mark} {name:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
+    print(f"\n* default  + on this machine  in {store.folder()}")
+    if any(text.startswith((UNKNOWN, OVER)) for text in shown):
+        print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
+    if known.trouble is not None:
+        StatusLine(sys.stderr).say(f"\n{known.trouble.message} {known.trouble.hint}")
+    return 0
+
+
+def show_pair(args: argparse.Namespace) -> int:
+    """Everything about one."""
+    from app.cli.measured_pairs import seen_here
+
+    pair, here = named_pair(args.pair)
+    space = place().room
+    proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
+    facts: dict[str, Any] = {
+        "name": pair.name,
+        "title": pair.title,
+        "target": str(pair.target),
+        "draft": str(pair.draft) if pair.draft is not None else None,
+        "family": pair.family,
+        "good_at": pair.good_at,
+        "licence": pair.licence,
+        "context": pair.context,
+        "tested_with": pair.tested_with,
+        "fit": f"{proposal.word}: {proposal.reason}",
+        "drafting": expected_gain(pair, space, seen_here()),
+        "download": gigabytes(proposal.download_bytes) if proposal.download_bytes else "",
+        "files": [str(model.path) for model in here.models] if here is not None else [],
+        "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",
+    }
+    if hasattr(args, "json"):
+        print(json.dumps(facts, ensure_ascii=False))
+        return 0
+    for key, value in facts.items():
+        if value:
+            lines = value if isinstance(value, list) else [str(value)]
+            print(f"{key.replace('_', ' '):11} " + f"\n{'':12}".join(map(printable, lines)))
+    return 0
+
+
+def _standing(pair: Pair, here: Registered, space: Room) -> Standing:
+    files = here.usable(pair)
+    return Standing(
+        pair,
+        weigh(with_files(pair, files), space),
+        set_up=files is not None,
+        here=files is not None or all(map(_exists, pair.sources)),
+        is_default=pair.name == here.default,
+    )
+
+
+def _exists(source: ModelSource) -> bool:
+    match source:
+        case LocalModel(path):
+            return path.is_file()
+        case DemoModel():
+            return demo_is_installed()
+        case HubModel():
+            return cached_file(source) is not None

@@ -1,0 +1,66 @@
+"""Which pair is meant, and what is said where its files are gone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.cli.chat import _first_pair
+from app.cli.pair_choice import choose_pair
+from app.errors import PairError
+from app.registry import ModelOnDisk, Registry, SetUp
+from app.source import DemoModel, LocalModel
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setattr("app.cli.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
+    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
+    return Registry(tmp_path / "pairs.toml")
+
+
+def own(folder: Path) -> SetUp:
+    files = [folder / "big.gguf", folder / "drafts" / "small.gguf"]
+    (folder / "drafts").mkdir()
+    for file in files:
+        file.write_bytes(b"x")
+    pair = Pair("mine", "Mine", LocalModel(files[0]), LocalModel(files[1]))
+    return SetUp(pair, ModelOnDisk(files[0], 1), ModelOnDisk(files[1], 1))
+
+
+def test_the_file_that_is_gone_is_named_and_where_it_was(registry: Registry, tmp_path: Path) -> None:
+    mine = own(tmp_path)
+    registry.add(mine, default=True)
+    assert choose_pair({})[0].name == "mine"
+    assert mine.draft is not None
+    mine.draft.path.unlink()
+
+    with pytest.raises(PairError, match=r"small\.gguf of the pair mine is gone from .*drafts") as caught:
+        choose_pair({})
+    assert caught.value.hint == "Put it back, or choose another pair: tandem pairs list"
+
+
+def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_was_named(
+    registry: Registry, tmp_path: Path
+) -> None:
+    mine = own(tmp_path)
+    registry.add(mine, default=True)
+    assert _first_pair(argparse.Namespace())[2] is False
+    mine.target.path.unlink()
+
+    assert _first_pair(argparse.Namespace())[2] is True
+    with pytest.raises(PairError):
+        _first_pair(argparse.Namespace(pair="mine"))
+
+
+def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
+    demo = Pair("demo", "Demo", DemoModel("target"), DemoModel("draft"))
+    registry.add(
+        SetUp(demo, ModelOnDisk(tmp_path / "gone.gguf", 1), ModelOnDisk(tmp_path / "gone2.gguf", 1)), default=True
+    )
+
+    pair, files = choose_pair({})
+    assert (pair.name, files) == ("demo", None)

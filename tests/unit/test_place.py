@@ -1,0 +1,97 @@
+"""The memory for models, as it is counted and as it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import ModelLoadError
+from app.events import DeviceMemory, ModelInfo, PairInfo
+from app.fitting import held as held_module
+from app.fitting import place as place_module
+from app.fitting.held import held
+from app.fitting.place import place
+from app.hardware.machine import Machine
+from app.llama.devices import BuildInfo, Device
+from app.sizes import GB, gigabytes
+
+BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
+
+
+class Here:
+    """A machine and the devices that llama.cpp lists there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.available = 20 * GB
+        self.devices: tuple[Device, ...] | None = ()
+        monkeypatch.setattr(place_module, "look", self._look)
+        monkeypatch.setattr(place_module, "probe", self._probe)
+        monkeypatch.setattr(place_module, "weights_per_second", lambda *_: 40e9)
+
+    def _look(self) -> Machine:
+        return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, ())
+
+    def _probe(self, available: int) -> tuple[BuildInfo, tuple[Device, ...]]:
+        if self.devices is None:
+            raise ModelLoadError("llama.cpp cannot be loaded.")
+        return BUILD, (*self.devices, Device("CPU", "An abacus", "cpu", "CPU", 32 * GB, available))
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Here:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return Here(monkeypatch)
+
+
+def card(name: str, free: float, description: str = "RTX 3090", backend: str = "CUDA", total: int = 24) -> Device:
+    return Device(name, description, "gpu", backend, total * GB, int(free * GB))
+
+
+def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
+    found = place()
+
+    assert found.room.free_bytes == 18 * GB
+    assert found.line == "8 cores · 18.0 GB of 32.0 GB memory free for models"
+    here.devices = None
+    assert place().line == found.line
+
+
+def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -> None:
+    here.devices = (card("CUDA0", 22), card("CUDA1", 23), card("Vulkan0", 20, backend="Vulkan"))
+
+    found = place()
+
+    assert f"2 x RTX 3090, {gigabytes(found.room.free_bytes)} of 48.0 GB free for models · 8 cores" in found.line
+    assert 43 * GB < found.room.free_bytes < 44 * GB, "a reserve on each, and no card counted twice"
+    here.devices = (card("CUDA0", 22, total=0),)
+    assert place().line.startswith("RTX 3090, 21.2 GB free for models")
+
+
+def test_what_the_loaded_pair_will_give_back_counts_as_free(here: Here) -> None:
+    here.devices = (card("CUDA0", 4),)
+
+    assert place({"cuda0": 18 * GB}).room.free_bytes == place().room.free_bytes + 18 * GB
+    assert place({"CUDA0": 90 * GB}).room.free_bytes < 24 * GB, "no more than there is"
+    here.devices = ()
+    assert place({"cpu": 10 * GB}).room.free_bytes == 27 * GB
+
+
+def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_process_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = ModelInfo("Big", "big.gguf", "Q4_K_M", 1, 1)
+    pair = PairInfo(model, None, 8192, "CUDA0", (DeviceMemory("CUDA0", 5 * GB), DeviceMemory("cpu", 3 * GB)))
+
+    assert held(None) == {}
+    monkeypatch.setattr(held_module, "_own_bytes", lambda: 1 * GB)
+    assert held(pair) == {"cuda0": 5 * GB, "cpu": 1 * GB}
+    monkeypatch.setattr(held_module, "_own_bytes", lambda: 9 * GB)
+    assert held(pair)["cpu"] == 3 * GB
+
+
+def test_memory_that_no_file_stands_behind_is_counted() -> None:
+    before = held_module._own_bytes()
+    taken = bytearray(b"1" * 50_000_000)
+
+    assert held_module._own_bytes() - before > 0.8 * len(taken)
