@@ -252,7 +252,7 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
         await window.shows("looking")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
-        assert "0.7 / 0.7 GB  ✓" in window.text
+        assert "0.7 /  0.7 GB  ✓" in window.text
         assert "64%" in window.text
         await window.press("enter")
         await window.shows("ctrl+x stops it")
@@ -475,7 +475,7 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         for text in (
             "Big One Q4_K_M",
             "20.0 GB",
-            "here already",
+            " GB  here",
             "tight: only 0.4 GB",
             "apache-2.0",
             "The draft is old.",

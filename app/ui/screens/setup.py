@@ -26,12 +26,14 @@ from app.ui.pairs.section import question
 from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
-from app.ui.text import MARK
+from app.ui.text import MARK, side_by_side
 from app.ui.widgets.filter_input import FilterInput, PairFilter
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
+_BETWEEN = " · "
+"""Between what is said of the machine."""
 _KEYS = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 """The keys in the last line, most wanted first; together they fit 80 columns."""
 
@@ -236,10 +238,6 @@ class SetupScreen(Overlay[Choice | None]):
 
     async def _show(self, state: State) -> None:
         self._state = state
-        line = f"This machine: {printable(state.machine)}" if state.machine else "Looking at this machine"
-        content = Content.styled(line, "$quiet")
-        if state.trouble is not None:
-            content = Content.assemble(content, "\n", printable(f"{state.trouble.message} {state.trouble.hint}"))
         try:
             await self.pairs.show(state)
         except (MountError, NoMatches):
@@ -247,10 +245,22 @@ class SetupScreen(Overlay[Choice | None]):
             if self.is_running and self.app.is_running:
                 raise
             return
-        self.machine.update(content)
+        self._show_machine()
         self.bars.show(self._job_to_show)
         self.refresh_bindings()
         self._open_if_wanted()
+
+    def on_resize(self) -> None:
+        self._show_machine()
+
+    def _show_machine(self) -> None:
+        state, room = self._state, self.size.width - self.machine.gutter.width
+        facts = f"This machine: {printable(state.machine)}".split(_BETWEEN)
+        line = side_by_side(facts, room, _BETWEEN) if state.machine else "Looking at this machine"
+        content = Content.styled(line, "$quiet")
+        if state.trouble is not None:
+            content = Content.assemble(content, "\n", printable(f"{state.trouble.message} {state.trouble.hint}"))
+        self.machine.update(content)
 
     def _open_if_wanted(self) -> None:
         """Open what was just set up, if it was waited for: nothing else is open, or nothing had to be downloaded."""
