@@ -24,7 +24,7 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         for text in (
             "Big One Q4_K_M",
             "20.0 GB",
-            "here already",
+            " GB  here",
             "tight: only 0.4 GB",
             "apache-2.0",
             "The draft is old.",

@@ -128,7 +128,7 @@ async def test_downloads_keep_to_their_lines_in_a_narrow_window() -> None:
 
 
 def test_the_verdict_on_a_pair_stands_above_what_a_small_window_may_cut_off() -> None:
-    lines = [line.plain for line in report_lines(REPORT)]
+    lines = [line.plain for line in report_lines(REPORT, 80)]
     assert lines.index("They can ride together; enter brings them.") == len(REPORT.models) + 1
 
 

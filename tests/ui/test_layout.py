@@ -177,12 +177,12 @@ async def test_f1_lists_every_key_and_shows_the_changed_ones() -> None:
 async def test_f1_gives_a_key_to_one_thing_only() -> None:
     async with open_chat(size=(100, 90)) as chat:
         await chat.pilot.press("f1")
-        await chat.shows("Delete left to start of word")
+        await chat.shows("Delete to the beginning of the word")
         rows = [row.split("  ")[0].strip() for row in chat.rows if "  " in row.strip()]
         keys = [key for row in rows for key in row.split(", ")]
         for key in ("f6", "f7", "ctrl+d", "ctrl+z"):
             assert keys.count(key) == 1, key
-        at = next(at for at, row in enumerate(chat.rows) if "Delete left to start of word" in row)
+        at = next(at for at, row in enumerate(chat.rows) if "Delete to the beginning of the word" in row)
         assert " ".join(row[:26].strip() for row in chat.rows[at : at + 2]).endswith(", alt+backspace")
 
 

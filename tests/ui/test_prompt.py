@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from textual import events
 
 from tests.ui.chat_driver import open_chat
@@ -73,3 +75,13 @@ async def test_a_burst_of_keys_is_taken_in_the_order_it_was_typed() -> None:
         for key in [*"gemma", *["backspace"] * 5, *"coder"]:
             chat.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await chat.until(lambda: chat.screen.prompt.text == "coder")
+
+
+async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_something() -> None:
+    wanted = "東京\u3000می\u200cروم\xa0👩\u200d👧"
+    async with open_chat() as chat:
+        for character in wanted + "\u202e\x07":
+            chat.pilot.app.post_message(events.Key(unicodedata.name(character, "key").lower(), character))
+        await chat.pilot.press("end", "enter")
+        await chat.until(lambda: chat.engine.requests)
+        assert chat.engine.requests[0].messages[-1].content == wanted

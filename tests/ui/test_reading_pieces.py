@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.engine.text import Segment, TextStream
 from app.engine.types import Origin
 from app.ui.reading import document
+from app.ui.reading.code import code_rows
 from tests.ui.test_reading import cut, rows, shown, styled
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -88,3 +89,25 @@ def _said(pieces: list[bytes], opened: bool) -> tuple[str, str]:
     found += stream.flush()
     thought = "".join(segment.text for segment in found if segment.reasoning)
     return thought, "".join(segment.text for segment in found if not segment.reasoning)
+
+
+@pytest.mark.parametrize("width", [80, 24, 20])
+def test_code_that_is_too_wide_goes_on_under_its_beginning(width: int) -> None:
+    line = "        return quicksort(smaller) + [pivot] + quicksort(larger)"
+    (row,) = code_rows([line], "python")
+    lines = list(row.lines(width))
+    texts = ["".join(part.plain for _, part in each) for each in lines]
+    assert row.height(width) == len(lines)
+    assert all(len(text.rstrip()) <= width for text in texts)
+    assert all(text.startswith("┃         ↪ ") for text in texts[1:])
+    placed = [(at, part.plain) for each in lines for at, part in each if at is not None]
+    assert all(line[at : at + len(text)] == text for at, text in placed)
+    assert "".join(text for _, text in placed).replace(" ", "") == line.replace(" ", "")
+    assert row.text == line
+
+
+def test_code_that_begins_too_far_to_the_right_goes_on_at_the_left() -> None:
+    (row,) = code_rows(["        return quicksort(smaller)"], "python")
+    lines = ["".join(part.plain for _, part in each) for each in row.lines(17)]
+    assert row.height(17) == len(lines) > 1
+    assert all(text.startswith("┃ ↪ ") for text in lines[1:])

@@ -303,3 +303,13 @@ def test_a_ratio_never_contradicts_its_verdict(speedup: float, verdict: str, rat
     readouts = Readouts()
     readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "", verdict, speedup)))
     assert f"verdict   {ratio:>6} {verdict}" in shown(readouts)
+
+
+def test_of_two_drafters_neither_is_said_to_have_written_all_or_nothing() -> None:
+    readouts = Readouts()
+    stats = replace(STATS, draft_n=1000, draft_n_accepted=700, draft_n_model=998)
+    readouts.follow(StepCompleted(1, (), stats, None))
+    assert [line.split() for line in shown(readouts).split("\n") if "model" in line or "look-up" in line] == [
+        ["drafter", ">99%", "model"],
+        ["<1%", "look-up"],
+    ]

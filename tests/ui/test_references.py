@@ -166,3 +166,14 @@ def test_what_it_costs_is_estimated(tree: Path) -> None:
     assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 1 token"
     assert estimate("@nots.md", (), tree, 1000) == ""
     assert estimate("@nobody", (), tree, 1000) == ""
+
+
+def test_many_files_are_counted_so_that_what_they_cost_is_seen(tree: Path) -> None:
+    for number in range(4):
+        (tree / f"n{number}.md").write_text("x" * 1000)
+    prompt = "@n0.md @n1.md @n2.md @n3.md"
+    assert estimate(f"{prompt} @a/b ", (), tree, 32768).startswith("4 files, 4 KB, about ")
+    assert estimate(f"{prompt} @a/b ", (), tree, 32768).endswith("% of the context; There is no file a/b")
+    pasted = (Attachment("pasted 1", "x" * 1000),)
+    assert estimate(prompt, pasted, tree, None).startswith("5 files and pastes, 5 KB, about ")
+    assert estimate("what?", pasted * 4, tree, None).startswith("4 pastes, 4 KB, about ")

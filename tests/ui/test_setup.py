@@ -8,6 +8,7 @@ import pytest
 
 from app.engine.types import DraftParams
 from app.errors import AppError, PairError
+from app.pairing.propose import Fit
 from app.ui.chat.session import Phase
 from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Stage
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
@@ -52,7 +53,7 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
         await window.shows("looking")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
-        assert "0.7 / 0.7 GB  ✓" in window.text
+        assert "0.7 /  0.7 GB  ✓" in window.text
         assert "64%" in window.text
         await window.press("enter")
         await window.shows("ctrl+x stops it")

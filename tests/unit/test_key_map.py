@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from textual.binding import Binding
+from textual.widgets import TextArea
 
 from app.ui.keys.chat_keys import KEYS
+from app.ui.keys.editing import in_words
 from app.ui.keys.listing import Key, keys_of
 from app.ui.screens.own_keys import places
 
@@ -38,3 +40,11 @@ def test_a_key_of_the_users_own_parts_what_was_on_one_key() -> None:
 
     assert Key("esc", "Stop editing") in found
     assert Key("f9", "Stop the answer; its text stays", "esc") in found
+
+
+def test_an_editors_own_keys_are_said_in_words_all_of_them() -> None:
+    named = in_words(Binding.make_bindings(TextArea.BINDINGS))
+    phrases = {binding.key: binding.tooltip for binding in named}
+    assert phrases["ctrl+shift+left"] == "Select one word to the left"
+    assert phrases["home"] == "Move to the beginning of the line"
+    assert [binding.action for binding in named if not binding.tooltip] == []

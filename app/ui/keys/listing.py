@@ -11,6 +11,8 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import TextArea
 
+from app.ui.keys.editing import in_words
+
 _OURS = "app."
 _EDITING = "Editing"
 
@@ -47,7 +49,7 @@ def every_key(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str,
         if title := kind.BINDING_GROUP_TITLE:
             declared.setdefault(title, []).extend(_own_bindings(kind))
     if edits:
-        editing = Binding.make_bindings(TextArea.BINDINGS)
+        editing = in_words(Binding.make_bindings(TextArea.BINDINGS))
         declared[_EDITING] = [binding for binding in editing if binding.key not in before_editing]
     return {title: keys for title, bindings in declared.items() if (keys := keys_of(bindings, changed))}
 

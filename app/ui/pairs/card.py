@@ -18,7 +18,7 @@ from app.pairing.propose import Fit
 from app.ui.key_names import key
 from app.ui.pairs.section import before_start, without_hub
 from app.ui.pairs.setups import Card, Job, Stage
-from app.ui.text import MARK, percent
+from app.ui.text import MARK, percent, side_by_side
 
 ADD = ""
 """Stands for a pair's name in the line that adds one."""
@@ -31,6 +31,8 @@ _WIDE = 110
 _STATE, _REASON = 9, 50
 _MODELS, _FEWEST_MODELS, _FEWEST_NAME = 30, 8, 14
 """Cells that the models keep where reasons are long, with fewer of which they say nothing, and a name is no name."""
+_WIDEST_DETAILS, _BESIDE_DETAILS = 120, 5
+"""Cells of the details at most, and of what is beside their text, the scrollbar included."""
 _TOGETHER = " + "
 
 
@@ -115,8 +117,9 @@ class PairDetails(Static):
             question: What the next enter would agree to.
             ready: A pair that needs no hub, for one that cannot be had from there; "" if there is none.
         """
-        full = self.app.size.width >= _WIDE
-        lines = list(_details(card, job, question, full=full)) if card is not None else list(_ADDING)
+        width = self.app.size.width
+        room, full = min(width, _WIDEST_DETAILS) - _BESIDE_DETAILS, width >= _WIDE
+        lines = list(_details(card, job, question, room=room, full=full)) if card is not None else list(_ADDING)
         if card is not None and job is not None and isinstance(job.error, HubError) and not card.here:
             lines.append(Content(printable(without_hub(ready))))
         self.update(Content("\n").join(lines))
@@ -168,9 +171,10 @@ def default_text(cards: Sequence[Card], name: str) -> str:
     return printable(f"Tandem still opens with {default}; {pairs}, then {make} on {name} changes that.")
 
 
-def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Iterator[Content]:
-    if len(card.name) > LONGEST_NAME:
-        yield Content(printable(card.name))
+def _details(card: Card, job: Job | None, question: str, *, room: int, full: bool) -> Iterator[Content]:
+    name = Content(printable(card.name))
+    if name.cell_length > LONGEST_NAME:
+        yield name
     if card.title != card.name:
         yield Content(printable(card.title))
     # What is asked stands out from what speaks for it.
@@ -192,7 +196,7 @@ def _details(card: Card, job: Job | None, question: str, *, full: bool) -> Itera
         fit = ""  # the line above says it already
     use = f"good at {card.good_at}" if card.good_at else ""
     licence = f"licence {card.licence}" if card.licence else ""
-    for fact in (fit, "  ·  ".join(fact for fact in (use, licence) if fact), card.tested_with):
+    for fact in (fit, side_by_side(filter(None, (use, licence)), room, "  ·  "), card.tested_with):
         if fact:
             yield Content.styled(printable(fact), "$quiet")
 

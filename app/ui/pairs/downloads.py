@@ -155,4 +155,4 @@ def _bar(one: Download, pace: str, width: int) -> Content:
 
 def _amount(one: Download) -> str:
     unit, name = (GB, "GB") if one.total >= GB / 10 else (1_000_000, "MB")
-    return f"{one.done / unit:5.1f} / {one.total / unit:.1f} {name}"
+    return f"{one.done / unit:5.1f} / {one.total / unit:4.1f} {name}"

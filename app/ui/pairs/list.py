@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from textual import on
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from app.engine.text import printable
 from app.ui.pairs.card import ADD, LONGEST_NAME, Columns, PairDetails, PairLine, models_text
 from app.ui.pairs.section import PairSection
 from app.ui.pairs.setups import Card, Job, State
@@ -181,7 +183,7 @@ class PairList(VerticalScroll, can_focus=False):
         # Of those too that are not shown yet, so that nothing moves to the right when they are.
         cards = self._seen or ()
         columns = Columns(
-            name=min(LONGEST_NAME, max((len(card.name) for card in cards), default=0)),
+            name=min(LONGEST_NAME, max((Content(printable(card.name)).cell_length for card in cards), default=0)),
             models=max((models_text(card, coloured=False).cell_length for card in cards), default=0),
         )
         for name, line in self._lines.items():

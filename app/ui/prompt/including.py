@@ -16,6 +16,9 @@ from app.ui.text import size, tokens
 _FEWEST_BYTES_A_TOKEN = 8
 """More than that no ordinary text has; whether a smaller one fits is for the tokenizer to say."""
 
+_MOST_NAMED = 3
+"""Files and pastes of which each is named where they are counted; they all stand in the prompt."""
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -94,6 +97,9 @@ def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int
     for paste in pastes:
         parts.append(paste.name)
         total += paste.size
+    if len(parts) > _MOST_NAMED:
+        kinds = {"files": len(parts) - len(pastes), "pastes": len(pastes)}
+        parts = [f"{len(parts)} {' and '.join(kind for kind, count in kinds.items() if count)}, {size(total)}"]
     if total:
         about = rough_tokens(total)
         rough = f"about {about:,} token{'s' * (about != 1)}"

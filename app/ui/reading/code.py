@@ -13,7 +13,7 @@ from pygments.token import Token
 from textual.content import Content, Span
 
 from app.ui.reading.inline import BREAK
-from app.ui.reading.rows import Row
+from app.ui.reading.rows import CodeRow, Row
 
 _STYLES: dict[Any, str] = {
     Token.Comment: "italic $quiet",
@@ -73,9 +73,10 @@ def code_rows(lines: Sequence[str], language: str) -> list[Row]:
                 spans.append(Span(at, min(end, len(text)), style))
             at = end
     coloured = Content(text, spans).split("\n", allow_blank=True) if text else [Content("")] * len(plain)
-    rows, joined = [], False
+    rows: list[Row] = []
+    joined = False
     for line, content in zip(lines, coloured, strict=True):
-        rows.append(Row(content, _BAR, _WRAPPED, joined, source=line.replace(BREAK, "")))
+        rows.append(CodeRow(content, _BAR, _WRAPPED, joined, source=line.replace(BREAK, "")))
         joined = line.endswith(BREAK)
     return rows
 

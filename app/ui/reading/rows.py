@@ -13,6 +13,9 @@ BOXES = ("☑ ", "☐ ")
 _COPIED = (("┃", ">"), (BOXES[0], "- [x] "), (BOXES[1], "- [ ] "))
 """What stands before a row, and what a copy has there: as it is written."""
 
+_MARK = 2
+"""Cells at the end of what stands before a line of code that goes on: they say that it does."""
+
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
 Line = list[Part]
@@ -82,6 +85,36 @@ class Row:
     def _wrapped(self, width: int) -> list[Content]:
         room = width - max(self.first.cell_length, self.rest.cell_length)
         return self.content.wrap(max(2, room))
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow(Row):
+    """A line of code; what of it goes on below stands under its beginning, behind the mark that ends `rest`."""
+
+    def height(self, width: int) -> int:
+        if self.content.cell_length + self.first.cell_length <= width:
+            return 1
+        return self._hanging(self._indent(width)).height(width)
+
+    def lines(self, width: int) -> Iterator[Line]:
+        indent = self._indent(width)
+        if not indent or self.content.cell_length + self.first.cell_length <= width:
+            yield from Row.lines(self, width)
+            return
+        for number, (before, (at, part)) in enumerate(self._hanging(indent).lines(width)):
+            place = (at or 0) + indent
+            lead: Line = [before] if number else [(None, self.first), (0, self.content[:indent])]
+            yield [*lead, (place, part)]
+
+    def _indent(self, width: int) -> int:
+        """Spaces that the lines below keep from the first one; none where more than half of the room would go."""
+        text = self.content.plain
+        spaces = len(text) - len(text.lstrip(" "))
+        return spaces if 2 * spaces <= width - self.first.cell_length else 0
+
+    def _hanging(self, indent: int) -> Row:
+        lead, at = self.content[:indent], len(self.rest) - _MARK
+        return Row(self.content[indent:], self.first + lead, self.rest[:at] + lead + self.rest[at:])
 
 
 @dataclass(frozen=True, slots=True)

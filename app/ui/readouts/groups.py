@@ -35,7 +35,8 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
         width: Cells.
         reason_rows: Rows that the reason keeps at least, so that what is below it stays where it is.
     """
-    yield [_row("drafting", Content.styled(shown.source_name, _SOURCE_STYLES[not shown.is_drafting]))]
+    if shown.source_name:
+        yield [_row("drafting", Content.styled(shown.source_name, _SOURCE_STYLES[not shown.is_drafting]))]
     if shown.doing:
         yield list(_doing(shown, width))
     numbers = shown.numbers
@@ -137,7 +138,7 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
         yield _row("per draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
     if numbers.model_share is not None:
         shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
-        said = [f"{percent(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
+        said = [f"{_part(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
         for label, what in zip(("drafter", ""), said, strict=False):
             yield _row(label, Content.styled(what, "$draft"))
 
@@ -166,6 +167,13 @@ def _memory(pair: PairInfo) -> Iterator[Content]:
         where = "main" if taken.device == _MAIN else printable(taken.device)
         text = f"{gigabytes(taken.n_bytes):>{_VALUE + 3}} {where}"
         yield _row("" if at else "memory", Content.styled(text, "$quiet"))
+
+
+def _part(share: float) -> str:
+    """A share of something that has another one: neither is nothing, nor all of it."""
+    if 0 < share < 1:
+        return {"0%": "<1%", "100%": ">99%"}.get(percent(share), percent(share))
+    return percent(share)
 
 
 def _gauge(share: float, width: int, style: str) -> Content:

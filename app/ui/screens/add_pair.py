@@ -26,7 +26,10 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
-_NO_DRAFT = "none: drafts come from looking up what was already said"
+_ROLE, _SIZE = 8, 11
+_HERE = "  here"
+"""Behind the size of what need not be downloaded."""
+_NO_DRAFT = "none: drafts are looked up in what was said"
 
 
 class AddPairScreen(Overlay[str | None]):
@@ -141,19 +144,18 @@ class AddPairScreen(Overlay[str | None]):
             lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
         else:
             assert inquiry.report is not None
-            lines = list(report_lines(inquiry.report))
+            lines = list(report_lines(inquiry.report, self.findings.size.width))
         self.findings.update(Content("\n").join(lines))
 
 
-def report_lines(report: Report) -> Iterator[Content]:
-    """What was found out: the models, the verdict, and what speaks for and against it."""
-    names = [printable(f"{model.name} {model.quant}".strip()) for model in report.models]
-    width = max(len(name) for name in names)
+def report_lines(report: Report, room: int) -> Iterator[Content]:
+    """What was found out: the models, the verdict, and what speaks for and against it, in so many cells."""
+    names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in report.models]
+    width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_HERE)))
     for model, name in zip(report.models, names, strict=True):
-        here = "   here already" if model.here else ""
-        yield Content.assemble(
-            (f"{model.role:8}{name:{width}}", f"${model.role}"), (f"{gigabytes(model.size):>11}{here}", "")
-        )
+        cut = name.truncate(width, ellipsis=True)
+        named = Content.assemble(f"{model.role:{_ROLE}}", cut.pad_right(width - cut.cell_length))
+        yield named.stylize(f"${model.role}") + f"{gigabytes(model.size):>{_SIZE}}" + _HERE * model.here
     yield Content("")
     yield from _verdict(report)
     yield Content("")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.geometry import Size
@@ -61,7 +62,7 @@ class CompareScreen(Overlay[None]):
 
     CSS_PATH = "compare.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "stop, back", key_display="esc", id="compare.leave", tooltip="Stop; then, back"),
+        Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Stop; then, back"),
         Binding("m", "more(1)", "once more", id="compare.once", tooltip="Let everybody answer once more"),
         Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Several more rounds, for a spread"),
         Binding("f", "toggle_fixed", "fixed", id="compare.fixed", tooltip="Fixed draft parameters as a third side"),
@@ -115,9 +116,10 @@ class CompareScreen(Overlay[None]):
     # What the user does
 
     def action_leave(self) -> None:
-        if self._comparing.is_waiting and not self._comparing.stopping:
+        if self._stops:
             self._comparing.stop()
             self.outcome.tell("stopping")
+            self.refresh_bindings()
             return
         self._listen(None)
         self.dismiss()
@@ -164,6 +166,19 @@ class CompareScreen(Overlay[None]):
         if action in ("save", "copy"):
             return self._comparing.result is not None or None
         return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        bindings = super().active_bindings
+        if self._stops:
+            leave = bindings["escape"]
+            bindings["escape"] = leave._replace(binding=replace(leave.binding, description="stop"))
+        return bindings
+
+    @property
+    def _stops(self) -> bool:
+        """Whether leaving only stops what runs."""
+        return self._comparing.is_waiting and not self._comparing.stopping
 
     # What comes of it; `app.ui.comparing.course` calls
 

@@ -288,7 +288,7 @@ class SettingsScreen(Overlay[bool]):
 
     def _show(self) -> None:
         self.settings.show(self._all(), self._measured)
-        self.scope_line.update(Content.styled(f"for {self._changing.scope.value} ", "$quiet"))
+        self.scope_line.update(Content.styled(f"for {self._changing.scope.value}", "$quiet"))
         told = troubles(self._live)
         self.trouble.update(Content("\n".join(told)))
         self.trouble.display = bool(told)

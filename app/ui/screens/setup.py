@@ -26,13 +26,14 @@ from app.ui.pairs.section import question
 from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
-from app.ui.text import MARK
+from app.ui.text import MARK, side_by_side
 from app.ui.widgets.filter_input import FilterInput, PairFilter
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 _PAGE = 8
-"""The keys in the last line, most wanted first; together they fit 80 columns."""
+_BETWEEN = " · "
+"""Between what is said of the machine."""
 
 
 class SetupScreen(Overlay[Choice | None]):
@@ -113,7 +114,8 @@ class SetupScreen(Overlay[Choice | None]):
         elif card is None:
             self.action_add()
         elif card.is_open:
-            self.hint.say(printable(f"The chat has {card.name} already; esc goes back to it."))
+            back = key("pairs.leave", "esc")
+            self.hint.say(printable(f"The chat has {card.name} already; {back} goes back to it."))
         elif card.set_up:
             self._open(card.name)
         elif job is not None and job.running:
@@ -238,9 +240,6 @@ class SetupScreen(Overlay[Choice | None]):
 
     async def _show(self, state: State) -> None:
         self._state = state
-        line = f"This machine: {printable(state.machine)}" if state.machine else "Looking at this machine"
-        told = (Content(printable(f"{one.message} {one.hint}".rstrip())) for one in state.troubles)
-        content = Content("\n").join([Content.styled(line, "$quiet"), *told])
         try:
             await self.pairs.show(state)
         except (MountError, NoMatches):
@@ -248,10 +247,20 @@ class SetupScreen(Overlay[Choice | None]):
             if self.is_running and self.app.is_running:
                 raise
             return
-        self.machine.update(content)
+        self._show_machine()
         self.bars.show(self._job_to_show)
         self.refresh_bindings()
         self._open_if_wanted()
+
+    def on_resize(self) -> None:
+        self._show_machine()
+
+    def _show_machine(self) -> None:
+        state, room = self._state, self.size.width - self.machine.gutter.width
+        facts = f"This machine: {printable(state.machine)}".split(_BETWEEN)
+        line = side_by_side(facts, room, _BETWEEN) if state.machine else "Looking at this machine"
+        told = (Content(printable(f"{one.message} {one.hint}".rstrip())) for one in state.troubles)
+        self.machine.update(Content("\n").join([Content.styled(line, "$quiet"), *told]))
 
     def _open_if_wanted(self) -> None:
         """Open what was just set up, if it was waited for: nothing else is open, or nothing had to be downloaded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ _GAP = 2
 _WIDE = 110
 """From this width on there is room to say what each does."""
 _VALUE, _WHENCE = 28, 17
+_CLAUSES = (re.compile("[;:] "), re.compile(", "))
+"""What ends a clause; that which ends a larger one first."""
 _RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 """Behind what counts only when the models are loaded anew."""
 _COLOURS = {"draft": "$draft", "model": "$target"}
@@ -91,25 +94,35 @@ class SettingLine(Widget):
         name = Content.styled(f"{key:<{_NAME}}", "bold" if self.chosen else "")
         words = ["not loaded yet"] if shown.waits else []
         words += [shown.origin.value] if shown.origin is not Origin.DEFAULT else []
-        whence = gap.join(words)
         value = Content(value_text(setting, shown.value))
+        least, room = (0, _WHENCE) if width >= _WIDE else (value.cell_length, width - _MARGIN - _NAME - 2 * _GAP - 1)
+        # Where it comes from is said below the chosen line too.
+        while len(words) > 1 and least + len(gap.join(words)) > room:
+            words.pop()
+        whence = gap.join(words)
         if shown.origin in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR):
             value = value.stylize("$quiet")
         else:
             value = value.stylize(_COLOURS.get(setting.table, "$foreground"))
         if width >= _WIDE:
-            text = "" if self.chosen else _capital(setting.text)
-            about = Content.styled(f"{whence:<{_WHENCE}}{gap}{text}", "$quiet")
-            line = Content.assemble(mark, name, gap, _cell(value, _VALUE), gap, about).truncate(width, ellipsis=True)
+            origin = Content.styled(f"{whence:<{_WHENCE}}", "$quiet")
+            before = Content.assemble(mark, name, gap, _cell(value, _VALUE), gap, origin, gap)
+            text = "" if self.chosen else in_brief(_capital(setting.text), width - before.cell_length)
+            line = (before + Content.styled(text, "$quiet")).truncate(width, ellipsis=True)
         else:
-            room = max(0, width - _MARGIN - _NAME - 2 * _GAP - len(whence) - 1)
-            line = Content.assemble(mark, name, gap, _cell(value, room), gap, (whence, "$quiet"))
+            line = Content.assemble(mark, name, gap, _cell(value, max(0, room - len(whence))), gap, (whence, "$quiet"))
         return line.stylize("$quiet") if shown.idle else line
 
 
 def _cell(content: Content, cells: int) -> Content:
     content = content.truncate(cells, ellipsis=True)
     return content.pad_right(max(0, cells - content.cell_length))
+
+
+def in_brief(text: str, room: int) -> str:
+    """The text, or as many of its first clauses as have room; all of it where not even one has."""
+    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
+    return next((text[:end] for end in (len(text), *ends) if end <= room), text)
 
 
 def value_text(setting: Setting, value: Value) -> str:

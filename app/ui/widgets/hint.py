@@ -39,11 +39,8 @@ class Hint(Static):
 
     def say(self, text: str) -> None:
         """Show a line for a few seconds."""
-        self._said = text
-        if self._timer is not None:
-            self._timer.stop()
+        self._put(text)
         self._timer = self.set_timer(_SECONDS, self.forget)
-        self._draw()
 
     def keep(self, text: str) -> None:
         """Show a line whenever there is nothing newer to say; an empty one ends that."""
@@ -51,11 +48,8 @@ class Hint(Static):
         self._draw()
 
     def ask(self, text: str) -> None:
-        """Show a line until something else is said or `forget` is called."""
-        if self._timer is not None:
-            self._timer.stop()
-        self._said = text
-        self._draw()
+        """Show a line that is not to be overlooked, until something else is said or `forget` is called."""
+        self._put(text, asks=True)
 
     def unseen(self, unseen: bool) -> None:
         """Whether there is new text below what can be seen."""
@@ -76,7 +70,13 @@ class Hint(Static):
 
     def forget(self) -> None:
         """Take away what was said."""
-        self._said = ""
+        self._put("")
+
+    def _put(self, text: str, *, asks: bool = False) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._said = text
+        self.set_class(asks, "-asks")
         self._draw()
 
     def _draw(self) -> None:
