@@ -63,12 +63,12 @@ class Sending:
         """Ask, or let the message wait for the models."""
         screen, session = self._screen, self._screen.session
         # Asked before anything else is awaited, so that no key in between can ask for something else.
-        loading = session.phase is Phase.LOADING
+        loading, unanswered = session.phase is Phase.LOADING, session.unanswered
         if loading:
             session.waiting = message
         else:
             self._asking.ask(message)
-        answer = await screen.messages.ask(message)
+        answer = await screen.messages.ask(message, unanswered)
         screen.hint.unseen(False)
         if loading:
             answer.note("waits for the models")

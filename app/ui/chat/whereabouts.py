@@ -82,7 +82,7 @@ class Whereabouts:
     async def _go_to(self, opened: Opened) -> None:
         screen, session = self._screen, self._screen.session
         self._asking.cancel()
-        session.restart(opened.said, opened.asked)
+        session.restart(opened.said, opened.asked, answered=opened.answered)
         screen.inspector.begin()
         screen.prompt.put(opened.draft)
         await screen.messages.show(opened.path)
