@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.chat.store import Store
+from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.errors import AppError, ContextOverflowError
+from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat, open_chat
 
 FULL = ContextOverflowError("With this prompt the conversation has 272 tokens and the context holds 256.", "--ctx")
@@ -313,5 +315,67 @@ async def test_an_answer_of_thoughts_alone_is_told_of_again(file: Path) -> None:
         chat.engine.says("hm", thinking=True)
         await answered(chat, "")
         await chat.shows("the model said nothing")
+        before = said(chat)
+    await is_shown_again(file, before)
+
+
+async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("the first attempt")
+        await refused(chat)
+        chat.screen.prompt.clear()
+        await chat.send("another one")
+        await chat.until(lambda: said(chat) == ["You", "another one", "Answer"])
+        found = ConversationPicker.Chosen(1, 1)
+        await chat.screen.whereabouts.open_found(found)
+        await chat.shows("esc stops what is being asked here")
+        await answered(chat, "second")
+        await chat.screen.whereabouts.open_found(found)
+        await chat.until(lambda: said(chat)[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
+        await next_request(chat, "ctrl+r")
+        assert asked(chat) == ["the first attempt"]
+
+
+async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "first")
+        await chat.until(lambda: "ctx 2.1k/32k" in chat.status)
+        await chat.send("two")
+        await refused(chat)
+        await chat.until(lambda: chat.status.startswith("ready"))
+        assert "ctx 2.1k/32k" in chat.status
+
+
+async def test_an_answer_that_was_stopped_before_its_first_token_has_no_speed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        chat.engine.reads(100, 10_000)
+        chat.engine.finishes(FinishReason.CANCELLED, stats=GenerationStats())
+        await chat.ready()
+        await chat.until(lambda: chat.status.startswith("ready"))
+        assert "t/s" not in chat.status
+
+
+@pytest.mark.parametrize("key", ["ctrl+n", "ctrl+up"])
+async def test_why_another_answer_came_to_nothing_is_not_said_elsewhere(file: Path, key: str) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "first")
+        await next_request(chat, "ctrl+r")
+        chat.engine.says("half of it")
+        await refused(chat, BROKEN)
+        await chat.shows("llama.cpp failed. Load a smaller pair.")
+        await chat.pilot.press(key, "right")
+        await chat.until(lambda: "llama.cpp failed. Load a smaller pair." not in chat.text)
+
+
+async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        chat.screen.prompt.load_text("\ud800 one")
+        await next_request(chat, "enter")
+        assert asked(chat) == ["? one"]
+        await refused(chat)
+        await chat.until(lambda: said(chat)[1] == "? one")
         before = said(chat)
     await is_shown_again(file, before)

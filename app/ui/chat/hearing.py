@@ -113,7 +113,10 @@ class Hearing:
         self._keeper.finish(event, **self._models)
         screen = self._screen
         self._session.effects.observe(event)
-        screen.status.measured(event.stats, event.drafting, live=False)
+        if event.stats.predicted_n:
+            screen.status.measured(event.stats, event.drafting, live=False)
+        else:
+            screen.status.in_vain()
         screen.sidebar.look_again()
         await self._end(event.text, Ending(event.reason, event.repeating))
 
@@ -121,7 +124,8 @@ class Hearing:
         error = with_keys(event.error)
         text = self._keeper.fail(error)
         await self._end(text, ending_in(numbers_of_failure(error)))
-        self._screen.show_ready()
+        if self._session.phase is Phase.READY:
+            self._screen.status.in_vain()
 
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED

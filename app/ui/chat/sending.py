@@ -7,6 +7,7 @@ from inspect import isawaitable
 from pathlib import Path
 
 from app.chat.attached import compose, split
+from app.chat.rows import storable
 from app.chat.textfile import MissingFile
 from app.errors import AppError, UsageError
 from app.ui.aside import aside
@@ -108,7 +109,8 @@ class Sending:
             The message; None if a file cannot be included, which is then said. A prompt that
             names what is no file is sent as it stands when it is sent again.
         """
-        question, pastes = split(text.strip())
+        # A terminal may paste half a character, which neither a model nor a disk takes.
+        question, pastes = split(storable(text).strip())
         question = as_said(question)
         if "@" not in question:
             return compose(question, pastes)

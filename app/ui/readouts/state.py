@@ -116,6 +116,10 @@ class Readouts:
         self._forget()
         self._do("ready")
 
+    def in_vain(self) -> None:
+        """Nothing came of what was asked; the numbers are still those of the answer before it."""
+        self._do("ready")
+
     def unloaded(self) -> None:
         """There are no models."""
         self.n_ctx = 0
