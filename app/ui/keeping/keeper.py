@@ -168,7 +168,7 @@ class Keeper(Conversation):
         assert number is not None
         asked = place.asked
         # A prompt that came to nothing and is sent once more is the same one.
-        before = replace(place, again=None)
+        stood = replace(place, again=None)
         is_new = asked is None or (asked.text, asked.parent) != (prompt, place.replied_to)
         if is_new:
             place.asked = store.add(number, Role.USER, prompt, parent=place.replied_to)
@@ -177,7 +177,7 @@ class Keeper(Conversation):
             store.set_draft(number, "")
             place.draft = ""
         self._begin(store)
-        place.again = None if is_new else before
+        place.again = None if is_new else stood
 
     def _begin(self, store: Store) -> None:
         place = self._place
