@@ -7,7 +7,6 @@ from inspect import isawaitable
 from pathlib import Path
 
 from app.chat.attached import compose, split
-from app.chat.rows import storable
 from app.chat.textfile import MissingFile
 from app.errors import AppError, UsageError
 from app.ui.aside import aside
@@ -109,6 +108,9 @@ class Sending:
             The message; None if a file cannot be included, which is then said. A prompt that
             names what is no file is sent as it stands when it is sent again.
         """
+        # What the store takes is imported with it, behind the first frame.
+        from app.chat.rows import storable
+
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())
         question = as_said(question)
