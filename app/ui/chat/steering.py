@@ -84,17 +84,17 @@ class Steering:
         if message is None:
             return False
         screen.prompt.past.add(text)
-        old = self._keeper.tree.nodes[prompt].text
-        if message == old:
+        old = self._keeper.tree.nodes.get(prompt)
+        if old is not None and message == old.text:
             await self._again(prompt)
             return True
         opened = self._keeper.go_before(prompt)
-        if opened is None:
+        if opened is None or old is None:
             # Another Tandem has removed the conversation; what was written outlives that.
             screen.prompt.restore(text)
             return True
         self._session.restart(opened.said)
-        self._asking.take_from_line(old)
+        self._asking.take_from_line(old.text)
         self._asking.ask(message)
         speech = await screen.messages.reach(prompt)
         if speech is not None:

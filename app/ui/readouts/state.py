@@ -117,7 +117,7 @@ class Readouts:
         self._do("ready")
 
     def in_vain(self) -> None:
-        """Nothing came of what was asked; the numbers are still those of the answer before it."""
+        """Nothing came of what was asked, or no more; the numbers stay those of the tokens that there were."""
         self._do("ready")
 
     def unloaded(self) -> None:
