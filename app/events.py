@@ -122,7 +122,7 @@ class Measuring:
     @property
     def what(self) -> str:
         """What is going on, in a few words."""
-        return "checking again whether drafts can pay" if self.again else "measuring this pair"
+        return "measuring this pair once more" if self.again else "measuring this pair"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.chat.database import Database, sentences
-from app.chat.ending import without_ending
+from app.chat.ending import numbers_of_failure, without_ending
 from app.chat.process_lock import ProcessLock, is_held
 from app.chat.rows import NODE, dump, to_document, to_node
 from app.chat.tree import Node, State
+from app.errors import AppError
+
+_ENDED = numbers_of_failure(AppError("Tandem ended before the answer began.", "Ask it again."))
 
 
 class Writers:
@@ -68,6 +71,10 @@ class Writers:
             rows = db.execute(f"SELECT stats, {NODE} FROM messages WHERE state = 'writing' AND writer = ?", (writer,))
             for stats, *row in rows.fetchall():
                 node = replace(pieces_of(db, to_node(row)), state=State.CUT)
+                count += 1
+                if not (node.text.strip() or node.reasoning.strip()):
+                    _take_out(db, node)
+                    continue
                 # How the part that it was continued from ended is no longer how it ends.
                 numbers = _without_ending(stats)
                 db.execute(
@@ -75,7 +82,6 @@ class Writers:
                     (node.text, node.reasoning, node.state.value, numbers, node.id),
                 )
                 db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
-                count += 1
             if self._file is not None:
                 with suppress(OSError):
                     _sign(self._file, writer).unlink()
@@ -91,6 +97,17 @@ def pieces_of(db: sqlite3.Connection, node: Node) -> Node:
     for piece, thinking in db.execute("SELECT text, reasoning FROM journal WHERE message = ? ORDER BY seq", (node.id,)):
         (reasoning if thinking else text).append(piece)
     return replace(node, text="".join(text), reasoning="".join(reasoning))
+
+
+def _take_out(db: sqlite3.Connection, node: Node) -> None:
+    """Nothing came of an answer: an earlier one is the last again, or else its prompt is told why it has none."""
+    db.execute("DELETE FROM messages WHERE id = ?", (node.id,))
+    leaf = node.parent
+    while (newer := db.execute("SELECT max(id) FROM messages WHERE parent = ?", (leaf,)).fetchone()[0]) is not None:
+        leaf = newer
+    db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (leaf, node.id))
+    if leaf == node.parent:
+        db.execute("UPDATE messages SET stats = ? WHERE id = ? AND role = 'user'", (dump(_ENDED), leaf))
 
 
 def _without_ending(stats: str) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from app.ui.text import MARK
+
 pytestmark = [
     pytest.mark.terminal,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
@@ -180,3 +182,36 @@ def test_without_a_terminal_the_chat_points_to_run() -> None:
     assert done.returncode == 2
     assert "tandem run" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_refused_prompt_that_is_asked_again_stands_once_also_after_a_kill(start: Callable[..., Terminal]) -> None:
+    line = f"{MARK} And then?"
+
+    def shown(screen: str) -> list[str]:
+        """The last prompt and what stands below it in the conversation."""
+        # Without the scroll bar, which is in the last column.
+        rows = [row[:78].strip() for row in screen.splitlines()]
+        asked = max((at for at, row in enumerate(rows) if row == "And then?"), default=0)
+        ends = next((at for at, row in enumerate(rows) if at > asked and row.startswith("──")), len(rows))
+        return [row for row in rows[max(0, asked - 1) : ends] if row]
+
+    terminal = start("--temp", "0", "--ctx", "512")
+    terminal.type("Write a long story about a lighthouse and a storm, with many names.")
+    terminal.press("Enter")
+    terminal.until(lambda s: "cut: the context is full" in s)
+    terminal.type("And then?")
+    for key in ("Enter", "C-r", "Enter"):
+        terminal.until(lambda s: line in s)
+        terminal.press(key)
+        terminal.until(lambda s: "the context holds 512" in s and line in s)
+    screen = terminal.until(lambda s: shown(s)[:3] == ["You", "And then?", "Answer"] and "holds 512" in s)
+    assert screen.count("the context holds 512") == 1
+    before = shown(screen)
+    terminal.kill()
+
+    again = start("--temp", "0", "--ctx", "512")
+    again.until(lambda s: " ready " in s)
+    again.press("C-o")
+    again.until(lambda s: "type to search" in s and "Write a long story" in s)
+    again.press("Enter")
+    again.until(lambda s: shown(s) == before)

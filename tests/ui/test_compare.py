@@ -13,7 +13,7 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.compare.difference import Difference
 from app.engine.types import DraftParams
-from app.errors import DecodeError
+from app.errors import ContextOverflowError, DecodeError
 from app.events import Failed, Measuring, PromptProgressed
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.compare import CompareScreen
@@ -384,3 +384,10 @@ async def test_long_texts_scroll_together() -> None:
         await compare.chat.shows("line 59")
         await compare.chat.pilot.press(*["pageup"] * 12)
         await compare.chat.until(lambda: compare.chat.text.count("line 0\n") == 2)
+
+
+async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() -> None:
+    async with open_comparison() as compare:
+        compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
+        await compare.chat.shows("f4 sets a longer context (ctx)")
+        assert "--ctx" not in compare.chat.text

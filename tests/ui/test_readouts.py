@@ -9,7 +9,7 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus
-from app.events import DeviceMemory, LoadProgress, PairInfo, PromptProgressed, StepCompleted
+from app.events import DeviceMemory, LoadProgress, Measuring, PairInfo, PromptProgressed, StepCompleted
 from app.ui.chat.arrangement import Arrangement
 from app.ui.readouts.groups import earlier_groups, in_a_line, live_groups
 from app.ui.readouts.numbers import Numbers, of_counters, of_document
@@ -177,18 +177,51 @@ def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on
     assert SWITCHED_OFF not in shown(readouts)
 
 
-def test_a_switch_between_two_answers_says_nothing_of_the_last_one() -> None:
+def test_a_switch_between_two_answers_is_told_apart_from_what_was_measured() -> None:
     readouts = Readouts()
     readouts.source("automatic", drafting=True)
     readouts.begin()
     readouts.measured(STATS, LOOKS_UP, live=True)
     readouts.measured(STATS, LOOKS_UP, live=False)
     readouts.source("draft off", drafting=False)
-    assert "look-up still runs" in shown(readouts)
+    assert f"{SWITCHED_OFF}; the\nnumbers are the last answer's" in shown(readouts)
+    assert "look-up still runs" not in shown(readouts)
+    readouts.source("automatic", drafting=True)
+    assert "look-up still runs" in shown(readouts), "it is as it was"
+    readouts.source("model", drafting=True, n_max=7)
+    assert "model from the next answer on;\nthe numbers are the last\nanswer's" in shown(readouts)
+    readouts.source("draft off", drafting=False)
 
     readouts.begin()
     readouts.measured(replace(STATS, draft_n=0), None, live=True)
     assert SWITCHED_OFF not in shown(readouts), "it was never on"
+
+
+def test_drafting_that_comes_back_after_an_answer_is_for_the_next_one() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.measured(STATS, LOOKS_UP, live=True)
+    readouts.source("draft off", drafting=False)
+    readouts.measured(STATS, None, live=False)
+    assert f"{SWITCHED_OFF}; the" not in shown(readouts)
+    readouts.source("automatic", drafting=True)
+    assert SWITCHED_OFF not in shown(readouts)
+    assert "automatic from the next answer\non; the numbers are the last\nanswer's" in shown(readouts)
+
+
+def test_a_second_measurement_is_told_of_only_where_it_keeps_waiting_and_then_quietly() -> None:
+    now = [0.0]
+    readouts = Readouts(lambda: now[0])
+    readouts.begin()
+    readouts.measuring(Measuring(1, 0.1, again=True))
+    assert readouts.doing == "reading prompt"
+    now[0] = 1.5
+    readouts.measuring(Measuring(1, 0.4, again=True))
+    assert (readouts.doing, readouts.share) == ("measuring this pair once more: 40%", None)
+    readouts.begin()
+    readouts.measuring(Measuring(1, 0.1))
+    assert (readouts.doing, readouts.share) == ("measuring this pair: 10%", 0.1)
 
 
 def test_no_more_of_the_context_is_taken_than_there_is() -> None:

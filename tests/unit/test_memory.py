@@ -116,7 +116,7 @@ def test_a_check_is_told_apart_from_the_first_measurement() -> None:
 
     for pair, words in (
         (new_pair(), "measuring this pair"),
-        (new_pair(known), "checking again whether drafts can pay"),
+        (new_pair(known), "measuring this pair once more"),
     ):
         told = {e.what for e in answer(pair, 0, request, lambda: False) if isinstance(e, Measuring)}
         assert told == {words}

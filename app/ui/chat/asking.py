@@ -41,13 +41,18 @@ class Asking:
         if not session.can_ask_again:
             return
         self._tasks.leave()
-        if as_said(screen.prompt.text.strip()) == question_of(session.asked or ""):
-            screen.prompt.clear()
+        self.take_from_line(session.asked or "")
         request = session.ask_again()
         self._keeper.again()
         self.start(request)
         await screen.messages.ask_again()
         screen.hint.unseen(False)
+
+    def take_from_line(self, prompt: str) -> None:
+        """Clear the line if a prompt that came to nothing waits there, for it is asked in another way."""
+        line = self._screen.prompt
+        if as_said(line.text.strip()) == question_of(prompt):
+            line.clear()
 
     def start(self, request: AnswerRequest) -> None:
         """Put a request to the engine."""

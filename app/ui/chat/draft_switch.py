@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ class DraftSwitch:
         if not session.can_draft:
             self._screen.hint.say(session.why_plain)
             return
-        told = self.turn(not session.drafting)
-        if session.phase is Phase.ANSWERING:
-            self._screen.hint.say(told)
+        self._screen.hint.say(self.turn(not session.drafting))
 
     def turn(self, on: bool) -> str:
         """On or off; returns what that means, as a sentence."""

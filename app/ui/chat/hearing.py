@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.chat.ending import Ending
+from app.chat.ending import Ending, ending_in, numbers_of_failure
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.draft_switch import DraftSwitch
@@ -14,7 +14,7 @@ from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.ways_out import with_keys
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
-from app.ui.messages.ended import in_words, is_final
+from app.ui.messages.ended import in_vain
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
 
@@ -113,21 +113,19 @@ class Hearing:
         self._keeper.finish(event, **self._models)
         screen = self._screen
         self._session.effects.observe(event)
-        screen.status.measured(event.stats, event.drafting, live=False)
+        if event.stats.predicted_n:
+            screen.status.measured(event.stats, event.drafting, live=False)
+        else:
+            screen.status.in_vain()
         screen.sidebar.look_again()
-        if screen.messages.answer is not None:
-            ending = Ending(event.reason, event.repeating)
-            remark = in_words(ending, empty=not event.text.strip())
-            screen.messages.answer.note(remark, is_final=is_final(ending))
-        await self._end(event.text)
+        await self._end(event.text, Ending(event.reason, event.repeating))
 
     async def _on_failed(self, event: Failed) -> None:
         error = with_keys(event.error)
         text = self._keeper.fail(error)
-        if self._screen.messages.answer is not None:
-            await self._screen.messages.answer.fail(error)
-        await self._end(text)
-        self._screen.show_ready()
+        await self._end(text, ending_in(numbers_of_failure(error)))
+        if self._session.phase is Phase.READY:
+            self._screen.status.in_vain()
 
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED
@@ -139,16 +137,18 @@ class Hearing:
         if is_idle:
             self._pair_loading.show_ways()
 
-    async def _end(self, text: str) -> None:
+    async def _end(self, text: str, ending: Ending) -> None:
         screen, asked = self._screen, self._session.asked
         screen.attention.end()
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text)
         screen.hint.forget()
         screen.hint.repeating(0)
-        restored = await screen.messages.settle(counts=counts)
+        gave_way = await screen.messages.settle(ending, counts=counts)
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
-        if asked is not None and not counts and not restored:
+        if gave_way:
+            screen.hint.ask(in_vain(ending))
+        elif asked is not None and not counts:
             screen.prompt.give_back(asked)
         await self._pair_loading.load_next()
 

@@ -64,12 +64,12 @@ class Sending:
         """Ask, or let the message wait for the models."""
         screen, session = self._screen, self._screen.session
         # Asked before anything else is awaited, so that no key in between can ask for something else.
-        loading = session.phase is Phase.LOADING
+        loading, unanswered = session.phase is Phase.LOADING, session.unanswered
         if loading:
             session.waiting = message
         else:
             self._asking.ask(message)
-        answer = await screen.messages.ask(message)
+        answer = await screen.messages.ask(message, unanswered)
         screen.hint.unseen(False)
         if loading:
             answer.note("waits for the models")
@@ -109,7 +109,11 @@ class Sending:
             The message; None if a file cannot be included, which is then said. A prompt that
             names what is no file is sent as it stands when it is sent again.
         """
-        question, pastes = split(text.strip())
+        # What the store takes is imported with it, behind the first frame.
+        from app.chat.rows import storable
+
+        # A terminal may paste half a character, which neither a model nor a disk takes.
+        question, pastes = split(storable(text).strip())
         question = as_said(question)
         if "@" not in question:
             return compose(question, pastes)

@@ -53,7 +53,9 @@ class ChatSession:
         self.asked: str | None = None
         """The last prompt that an answer was asked for."""
         self._said: tuple[Message, ...] = ()
-        self._fallback: tuple[tuple[Message, ...], str | None] | None = None
+        self._answered = False
+        """Whether the conversation ends with that prompt and its answer."""
+        self._fallback: tuple[tuple[Message, ...], str | None, bool] | None = None
 
     @property
     def settings(self) -> ChatSettings:
@@ -123,12 +125,17 @@ class ChatSession:
         return self._said
 
     @property
+    def unanswered(self) -> str | None:
+        """The last prompt, if nothing came of it."""
+        return None if self._answered else self.asked
+
+    @property
     def can_ask_again(self) -> bool:
         return self.phase is Phase.READY and self.asked is not None
 
     def ask(self, prompt: str) -> AnswerRequest:
         """The request for an answer to a new prompt."""
-        self.asked, self._fallback = prompt, None
+        self.asked, self._answered, self._fallback = prompt, False, None
         return self._request(prompt, self._said)
 
     def would_ask(self, prompt: str) -> AnswerRequest | None:
@@ -144,9 +151,7 @@ class ChatSession:
     @property
     def _before_last(self) -> tuple[Message, ...]:
         """What was said before the last prompt, answered or not."""
-        said = self._said
-        answered = len(said) > 1 and said[-2] == Message(Role.USER, self.asked or "")
-        return said[:-2] if answered else said
+        return self._said[:-2] if self._answered else self._said
 
     def go_back(self, said: tuple[Message, ...], asked: str, begun: Begun | None = None) -> AnswerRequest:
         """The request for another answer to an earlier prompt, or for the rest of one.
@@ -156,8 +161,8 @@ class ChatSession:
             asked: The prompt.
             begun: The answer that is to go on; None for a new one.
         """
-        self._fallback = self._said, self.asked
-        self._said, self.asked = said, asked
+        self._fallback = self._said, self.asked, self._answered
+        self._said, self.asked, self._answered = said, asked, False
         return self._request(asked, said, begun)
 
     def started(self, request: int) -> None:
@@ -169,8 +174,9 @@ class ChatSession:
         fallback, self._fallback = self._fallback, None
         if not text.strip() or self.asked is None:
             if fallback is not None:
-                self._said, self.asked = fallback
+                self._said, self.asked, self._answered = fallback
             return False
+        self._answered = True
         self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip()))
         return True
 
@@ -180,14 +186,15 @@ class ChatSession:
         if mode != self._mode:
             self._mode, self.drafting = mode, mode is not None
 
-    def restart(self, said: tuple[Message, ...] = (), asked: str | None = None) -> None:
+    def restart(self, said: tuple[Message, ...] = (), asked: str | None = None, *, answered: bool = False) -> None:
         """Forget what was said; a running answer belongs to nobody from here on.
 
         Args:
             said: What was said in the conversation to go on with.
             asked: The last prompt in it, answered or not.
+            answered: Whether what was said ends with it and its answer.
         """
-        self.asked, self.request = asked, None
+        self.asked, self._answered, self.request = asked, answered, None
         self._said, self._fallback = said, None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY

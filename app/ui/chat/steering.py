@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.chat.attached import question_of
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
@@ -12,7 +11,7 @@ from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
-from app.ui.commands.command import as_said, as_typed
+from app.ui.commands.command import as_typed
 from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 from app.ui.messages.message import AnswerMessage, UserMessage
@@ -53,7 +52,9 @@ class Steering:
             case Wish.EDIT:
                 self._edit(speech)
             case Wish.AGAIN:
-                await self._again(speech)
+                node = self._node(speech)
+                if node is not None:
+                    await self._again(node.parent if node.role is Role.ASSISTANT else node.id)
             case Wish.GO_ON:
                 await self.go_on(speech)
             case Wish.EARLIER:
@@ -85,12 +86,17 @@ class Steering:
         if message is None:
             return False
         screen.prompt.past.add(text)
+        old = self._keeper.tree.nodes.get(prompt)
+        if old is not None and message == old.text:
+            await self._again(prompt)
+            return True
         opened = self._keeper.go_before(prompt)
-        if opened is None:
+        if opened is None or old is None:
             # Another Tandem has removed the conversation; what was written outlives that.
             screen.prompt.restore(text)
             return True
         self._session.restart(opened.said)
+        self._asking.take_from_line(old.text)
         self._asking.ask(message)
         speech = await screen.messages.reach(prompt)
         if speech is not None:
@@ -110,21 +116,20 @@ class Steering:
 
     # Another answer, or more of one
 
-    async def _again(self, speech: Speech) -> None:
-        node = self._node(speech)
-        if node is None or not self._is_free(needs_model=True):
+    async def _again(self, prompt: int | None) -> None:
+        if not self._is_free(needs_model=True):
             return
-        nodes = self._keeper.tree.nodes
-        prompt = nodes.get(node.parent or 0) if node.role is Role.ASSISTANT else node
-        asked = await self._screen.messages.reach(prompt.id) if prompt is not None else None
-        if prompt is None or prompt.role is not Role.USER or not isinstance(asked, UserMessage):
+        node = self._keeper.tree.nodes.get(prompt or 0)
+        asked = await self._screen.messages.reach(node.id) if node is not None else None
+        if node is None or node.role is not Role.USER or not isinstance(asked, UserMessage):
             self._screen.hint.say("There is no prompt that it answers.")
             return
-        opened = self._keeper.again(prompt.id)
+        opened = self._keeper.again(node.id)
         if opened is None or opened.asked is None:
             return
         self._tasks.leave()
         self._screen.prompt.focus()
+        self._asking.take_from_line(opened.asked)
         self._asking.start(self._session.go_back(opened.said, opened.asked))
         await self._screen.messages.ask_again(asked)
         self._screen.hint.unseen(False)
@@ -150,8 +155,7 @@ class Steering:
             self._screen.hint.say("This answer cannot be continued.")
             return
         self._screen.prompt.focus()
-        if as_said(self._screen.prompt.text.strip()) == question_of(opened.asked):
-            self._screen.prompt.clear()
+        self._asking.take_from_line(opened.asked)
         self._asking.start(self._session.go_back(opened.said, opened.asked, opened.begun))
         await messages.go_on(answer)
         self._screen.hint.unseen(False)

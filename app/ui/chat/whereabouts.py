@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.ui.chat.asking import Asking
+from app.ui.chat.branches import Branches
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
@@ -48,10 +49,12 @@ class Whereabouts:
         self._unsent = unsent
         self._own_settings = own_settings
         self._pair_loading = pair_loading
+        self._branches = Branches(screen, keeper)
 
     async def begin_anew(self) -> None:
         """Begin an empty conversation, and write in it."""
         self._screen.prompt.focus()
+        self._screen.hint.forget()
         await self._leave()
 
     async def _leave(self) -> None:
@@ -61,6 +64,7 @@ class Whereabouts:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         if conversation is not None and conversation != self._keeper.conversation:
             if opened := self._keeper.open(conversation, await self._put_down()):
+                self._screen.hint.forget()
                 await self._go_to(opened)
         elif self._keeper.is_deleted:
             # The keys stay where the one that brings it back is.
@@ -70,7 +74,19 @@ class Whereabouts:
         """Go on with the conversation that was found, and show the message; None stays."""
         await self.open(found.conversation if found is not None else None)
         if found is not None and found.message is not None:
-            await self._screen.messages.seek(found.message)
+            await self._reveal(found.message)
+
+    async def _reveal(self, message: int) -> None:
+        """Bring a message in sight; the branch that it stands in becomes the active one."""
+        tree, session = self._keeper.tree, self._screen.session
+        if message in tree.nodes and tree.nodes[message] not in tree.path:
+            if session.phase is Phase.ANSWERING or session.waiting is not None:
+                stops = key("chat.leave_task", "esc")
+                self._screen.hint.say(f"It stands in another branch; {stops} stops what is being asked here.")
+                return
+            self._tasks.leave()
+            await self._branches.show(self._keeper.switch(message), message)
+        await self._screen.messages.seek(message)
 
     async def _put_down(self) -> str:
         """Let go of what is being written or waits; returns it."""
@@ -82,7 +98,7 @@ class Whereabouts:
     async def _go_to(self, opened: Opened) -> None:
         screen, session = self._screen, self._screen.session
         self._asking.cancel()
-        session.restart(opened.said, opened.asked)
+        session.restart(opened.said, opened.asked, answered=opened.answered)
         screen.inspector.begin()
         screen.prompt.put(opened.draft)
         await screen.messages.show(opened.path)

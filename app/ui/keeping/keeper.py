@@ -168,13 +168,16 @@ class Keeper(Conversation):
         assert number is not None
         asked = place.asked
         # A prompt that came to nothing and is sent once more is the same one.
-        if asked is None or (asked.text, asked.parent) != (prompt, place.replied_to):
+        stood = replace(place, again=None)
+        is_new = asked is None or (asked.text, asked.parent) != (prompt, place.replied_to)
+        if is_new:
             place.asked = store.add(number, Role.USER, prompt, parent=place.replied_to)
             place.tree = place.tree.with_node(place.asked)
         if place.draft:
             store.set_draft(number, "")
             place.draft = ""
         self._begin(store)
+        place.again = None if is_new else stood
 
     def _begin(self, store: Store) -> None:
         place = self._place
@@ -217,6 +220,9 @@ class Keeper(Conversation):
         place.tree, place.answered = place.tree.with_node(node), node.id
         if node.text.strip() and state in COUNTS:
             place.replied_to, place.again = node.id, None
+        elif place.again is not None and place.again.tree.leaf == node.parent:
+            # There is no earlier answer that it would be beside.
+            place.again = None
         elif place.again is not None and not journal.continues:
             tree = self._return_to(place, place.again)
             if tree.leaf is not None:
@@ -248,6 +254,7 @@ class Keeper(Conversation):
         """Stand where the chat stood before another answer was asked for."""
         place.tree = replace(place.tree, leaf=before.tree.leaf)
         place.replied_to, place.asked, place.again = before.replied_to, before.asked, None
+        place.answered = before.answered
         return place.tree
 
     def _earlier(self, answer: int) -> dict[str, Any]:

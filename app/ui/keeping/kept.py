@@ -23,6 +23,7 @@ class Opened:
         path: What is shown.
         said: What the model reads.
         asked: The last prompt, which can be answered again; None if there is none.
+        answered: Whether what the model reads ends with that prompt and its answer.
         draft: What was typed and not sent.
         begun: The answer to that prompt that is to go on; None unless one is.
         settings: The conversation's own settings, as they are kept; whoever reads them checks them.
@@ -31,6 +32,7 @@ class Opened:
     path: tuple[Node, ...] = ()
     said: tuple[Message, ...] = ()
     asked: str | None = None
+    answered: bool = False
     draft: str = ""
     begun: Begun | None = None
     settings: Document = field(default_factory=dict)
@@ -62,9 +64,10 @@ class Place:
 
     def opened(self) -> Opened:
         """What to go on with from here."""
-        heard = said(self.tree.path_to(self.replied_to))
-        asked = self.asked.text if self.asked is not None else None
-        return Opened(self.tree.path, heard, asked, self.draft, settings=self.settings)
+        before, asked = self.tree.path_to(self.replied_to), self.asked
+        answered = asked is not None and bool(before) and before[-1].parent == asked.id
+        text = asked.text if asked is not None else None
+        return Opened(self.tree.path, said(before), text, answered, self.draft, settings=self.settings)
 
 
 def place_in(conversation: int, tree: Tree, draft: str, settings: Document) -> Place:

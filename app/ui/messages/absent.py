@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.errors import AppError
-from app.ui.messages.ended import in_words, is_final, kept_in_words
+from app.ui.messages.ended import as_error, in_words, is_final, kept_in_words
 
 if TYPE_CHECKING:
     from app.ui.reading.document import MarkdownDocument
@@ -34,6 +34,10 @@ class AbsentPrompt:
     label: str = "You"
     node: int | None = None
     opened: Sequence[bool] = ()
+
+    @property
+    def is_said(self) -> bool:
+        return True
 
     def guess(self, width: int) -> int:
         """Rows in so many columns, about."""
@@ -68,6 +72,11 @@ class AbsentAnswer:
     document: MarkdownDocument | None = None
     node: int | None = None
 
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a message; a place where no answer came is none."""
+        return self.node is not None or bool(self.text.strip() or self.thought.strip())
+
     def guess(self, width: int) -> int:
         """Rows in so many columns, about."""
         thought = (2 + (_rows(self.thought, width) if self.opened else 0)) if self.thought else 0
@@ -83,7 +92,7 @@ def absents(path: Sequence[Node]) -> Iterator[Absent]:
         yield _absent(node)
     if path and path[-1].role is Role.USER:
         ending = path[-1].ending
-        remark, error = in_words(ending, empty=True), _error(path[-1])
+        remark, error = in_words(ending, empty=True), as_error(ending)
         if remark or error is not None:
             yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error)
 
@@ -94,16 +103,11 @@ def _absent(node: Node) -> Absent:
     return AbsentAnswer(
         node.text,
         node.reasoning,
-        remark=kept_in_words(node.state, node.ending),
+        remark=kept_in_words(node.state, node.ending, empty=not node.text.strip()),
         is_final=is_final(node.ending),
-        error=_error(node),
+        error=as_error(node.ending),
         node=node.id,
     )
-
-
-def _error(node: Node) -> AppError | None:
-    failure = node.ending.failure
-    return AppError(failure.message, failure.hint) if failure is not None else None
 
 
 def _rows(text: str, width: int) -> int:

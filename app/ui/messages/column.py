@@ -47,6 +47,12 @@ class Entry:
         message = self.absent if self.widget is None else self.speech
         return message.node if message is not None else None
 
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a message; neither a remark of the program nor a place where no answer came is one."""
+        message = self.absent if self.widget is None else self.speech
+        return message is not None and message.is_said
+
     def rows(self, width: int) -> int:
         """Rows that it takes in so many columns, measured or guessed."""
         if self.hidden:

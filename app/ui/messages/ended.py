@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.chat.ending import Ending
 from app.chat.tree import State
 from app.engine.types import FinishReason
+from app.errors import AppError
 from app.ui.key_names import key
 
 _WORDS = {
@@ -43,11 +44,26 @@ def in_words(ending: Ending, *, empty: bool) -> str:
     return said
 
 
-def kept_in_words(state: State, ending: Ending) -> str:
+def in_vain(ending: Ending) -> str:
+    """Why another answer, or more of one, came to nothing, where what was there before is there again."""
+    if ending.failure is not None:
+        return f"{ending.failure.message} {ending.failure.hint}".strip()
+    return f"Nothing came of it: {in_words(ending, empty=True)}."
+
+
+def kept_in_words(state: State, ending: Ending, *, empty: bool) -> str:
     """How an answer that was kept ended; what went wrong with a failed one is told elsewhere."""
     if ending.failure is not None:
         return ""
-    return (in_words(ending, empty=False) if state is State.CUT else "") or _STATES.get(state, "")
+    if state is State.COMPLETE:
+        return _NOTHING if empty else ""
+    return (in_words(ending, empty=empty) if state is State.CUT else "") or _STATES.get(state, "")
+
+
+def as_error(ending: Ending) -> AppError | None:
+    """What went wrong; None if nothing did."""
+    failure = ending.failure
+    return AppError(failure.message, failure.hint) if failure is not None else None
 
 
 def is_final(ending: Ending) -> bool:

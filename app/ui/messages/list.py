@@ -11,94 +11,23 @@ from app.chat.tree import Node, Tree
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absents
+from app.ui.messages.attempt import Attempt
 from app.ui.messages.column import Entry
+from app.ui.messages.exchange import Exchange
 from app.ui.messages.message import AnswerMessage, Problem, UserMessage
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
-from app.ui.messages.view import View
 
 
-class MessageList(View, can_focus=False):
+class MessageList(Exchange, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked: Entry | None = None
-        self._answer: Entry | None = None
-        self._replaced: tuple[Entry, ...] = ()
         self._tree = Tree()
         self._shows_tokens = False
 
-    @property
-    def answer(self) -> AnswerMessage | None:
-        """The answer that is being written, or was last."""
-        widget = self._answer.widget if self._answer is not None else None
-        return widget if isinstance(widget, AnswerMessage) else None
-
     # What is said
-
-    async def ask(self, prompt: str) -> AnswerMessage:
-        """Add a prompt and the place for its answer, and go there."""
-        async with self._changing():
-            self._asked, self._replaced = Entry(AbsentPrompt(prompt)), ()
-            self.said.put([self._asked])
-            return await self._begin_answer()
-
-    async def ask_again(self, prompt: UserMessage | None = None) -> None:
-        """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
-
-        Args:
-            prompt: What is to be answered; None for the last prompt.
-        """
-        async with self._changing():
-            self._asked = self.column.entry_of(prompt) or self._asked
-            self._replaced = self._below(self._asked)
-            self._hide(self._replaced, True)
-            await self._begin_answer()
-
-    async def _begin_answer(self) -> AnswerMessage:
-        self._answer = Entry(AbsentAnswer())
-        self.said.put([self._answer])
-        self.anchor()
-        await self._settle()
-        assert self.answer is not None
-        return self.answer
-
-    async def go_on(self, answer: AnswerMessage) -> None:
-        """More of an answer is to come; what stands below it and is no part of the conversation goes."""
-        async with self._changing():
-            self._answer, self._replaced = self.column.entry_of(answer), ()
-            assert self._answer is not None
-            above = reversed(self.column.entries[: self._answer.number])
-            self._asked = next(filter(_is_prompt, above), None)
-            await self._take_out(self._below(self._answer))
-            await answer.go_on()
-            self.anchor()
-            await self._settle()
-
-    async def settle(self, *, counts: bool) -> bool:
-        """The answer has ended.
-
-        Args:
-            counts: Whether it is one; if not, the answer that it was to replace is shown again.
-
-        Returns:
-            Whether an earlier answer is shown again.
-        """
-        async with self._changing():
-            replaced, self._replaced = self._replaced, ()
-            if counts:
-                await self._take_out(replaced)
-            else:
-                self._hide(replaced, False)
-                await self._settle()
-            return bool(replaced) and not counts
-
-    async def take_back(self) -> None:
-        """Remove the last prompt and the place for its answer."""
-        async with self._changing():
-            await self._take_out([entry for entry in (self._asked, self._answer) if entry is not None])
-            await self._settle_last()
 
     async def notice(self, text: str) -> None:
         """Say something that belongs to no answer."""
@@ -140,7 +69,7 @@ class MessageList(View, can_focus=False):
             await self._settle_last()
 
     async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
-        leaving, self._replaced = tuple(last), ()
+        leaving, self._attempt = tuple(last), Attempt()
         self.said.put([Entry(absent) for absent in absents(nodes)])
         await self._take_out(leaving)
 
@@ -195,30 +124,7 @@ class MessageList(View, can_focus=False):
     def _entry_with(self, node: int) -> Entry | None:
         return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
 
-    def _below(self, entry: Entry | None) -> tuple[Entry, ...]:
-        """What stands below a message; for none, nothing."""
-        if entry is None:
-            return ()
-        return tuple(each for each in self.column.entries[entry.number + 1 :] if not each.hidden)
-
-    def _hide(self, entries: Sequence[Entry], hidden: bool) -> None:
-        self.column.hide(entries, hidden)
-        for entry in entries:
-            if entry.widget is not None:
-                entry.widget.display = not hidden
-        self.said.resize()
-
-    async def _settle_last(self) -> None:
-        """The last message has become another one."""
-        last = next((entry for entry in reversed(self.column.entries) if entry.absent is not None), None)
-        self._answer = last if last is not None and _is_answer(last) else None
-        self._asked = next(filter(_is_prompt, reversed(self.column.entries)), None)
-        await self._settle()
-
     # What is mounted
-
-    def _pinned(self) -> set[Entry]:
-        return {entry for entry in (self._asked, self._answer) if entry is not None}
 
     def _present(self, absent: Absent) -> Speech:
         if isinstance(absent, AbsentPrompt):
@@ -250,8 +156,9 @@ class MessageList(View, can_focus=False):
 
     async def step(self, direction: int) -> bool:
         """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
-        entries = [entry for entry in self.column.entries if entry.absent is not None and not entry.hidden]
         chosen = self.column.entry_of(self.chosen)
+        # There is nothing to be done with a place where no answer came; its prompt is above it.
+        entries = [entry for entry in self.column.entries if (entry.is_said or entry is chosen) and not entry.hidden]
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
         if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
             self.choose(speech)
@@ -276,11 +183,3 @@ class MessageList(View, can_focus=False):
             self._shows_tokens = shown
             for answer in self.query(AnswerMessage):
                 await answer.show_tokens(shown)
-
-
-def _is_prompt(entry: Entry) -> bool:
-    return isinstance(entry.absent, AbsentPrompt)
-
-
-def _is_answer(entry: Entry) -> bool:
-    return isinstance(entry.absent, AbsentAnswer)

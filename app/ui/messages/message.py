@@ -12,10 +12,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.chat.attached import split
+from app.chat.ending import Ending
 from app.engine.text import Segment, printable
 from app.errors import AppError
 from app.ui.key_names import key
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
+from app.ui.messages.ended import as_error, in_words, is_final
 from app.ui.messages.folded import FoldedText
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
@@ -99,6 +101,9 @@ class AnswerMessage(Speech):
         self._said = [was.text] if was.document is not None else []
         self._remark, self._is_final = was.remark, was.is_final
         self._error = was.error
+        self._before = (self._remark, self._is_final, self._error)
+        self.has_grown = False
+        """Whether anything came since the last `go_on`."""
         self._writers = was.writers
         self._seen_whole = was.writers is not None or not (was.text or was.thought)
         self._tokens: TokenView | None = None
@@ -121,10 +126,15 @@ class AnswerMessage(Speech):
     def text(self) -> str:
         return "".join(self._said)
 
+    @property
+    def is_said(self) -> bool:
+        return self.node is not None or bool(self.text.strip() or self.reasoning.text.strip())
+
     async def add(self, segments: Sequence[Segment]) -> None:
         """Show more text, and remember who wrote it."""
         from app.ui.reading.origins import Writers
 
+        self.has_grown = True
         self._writers = self._writers or Writers()
         self._writers.add(segments)
         if self._tokens is not None:
@@ -185,16 +195,27 @@ class AnswerMessage(Speech):
 
     async def go_on(self) -> None:
         """More is to come: what was said about its end holds no longer."""
-        self.can_go_on = False
+        self._before = (self._remark, self._is_final, self._error)
+        self.can_go_on = self.has_grown = False
         self.note("")
         self._error = None
         await self.query(Problem).remove()
 
-    async def fail(self, error: AppError) -> None:
-        """Say why there is no answer, or no more of it."""
-        self.note("")
+    async def end(self, ending: Ending) -> None:
+        """Say why there is no answer, or no more of it, if there is anything to say."""
+        self.note(in_words(ending, empty=not self.text.strip()), is_final=is_final(ending))
+        await self._fail(as_error(ending))
+
+    async def end_as_before(self) -> None:
+        """No more of it came: what was said about its end holds again."""
+        remark, final, error = self._before
+        self.note(remark, is_final=final)
+        await self._fail(error)
+
+    async def _fail(self, error: AppError | None) -> None:
         self._error = error
-        await self.mount(Problem(error))
+        if error is not None:
+            await self.mount(Problem(error))
 
     def absent(self) -> AbsentAnswer:
         text, thought = self.text, self.reasoning

@@ -129,6 +129,11 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         """What is said in it."""
         return ""
 
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a message, and not only the place for one."""
+        return True
+
     def absent(self) -> Absent:
         """What it takes to show it again once it is mounted no longer."""
         raise NotImplementedError

@@ -16,6 +16,9 @@ from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
 _SWITCHED_OFF = "off: you switched it off"
+_LAST = "the numbers are the last answer's"
+_UNSAID_S = 1.0
+"""A look that every pair gets now and then is worth a word only where the user is kept waiting for it."""
 TOLD_S = 0.5
 """Between two looks at the numbers of a running answer: nobody reads them faster, and drawing them costs."""
 
@@ -58,6 +61,9 @@ class Readouts:
         self._drafted = False
         """Whether the answer was drafted at some time."""
         self._switched_off = False
+        self._measured_with = ("", False, 0)
+        """Where drafts came from when the counters were taken."""
+        self._began = 0.0
         self._watchers: list[Callable[[], object]] = []
 
     def watch(self, changed: Callable[[], object]) -> None:
@@ -70,7 +76,19 @@ class Readouts:
         if self.stats is None:
             return None
         numbers = of_counters(self.stats, self.drafting)
+        if not self.live and self._measured_with != self._source:
+            return replace(numbers, reason=f"{self._from_now_on}; {_LAST}")
         return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers
+
+    @property
+    def _source(self) -> tuple[str, bool, int]:
+        return self.source_name, self.is_drafting, self.n_max
+
+    @property
+    def _from_now_on(self) -> str:
+        """What has changed since the answer, as half a sentence."""
+        off = self._measured_with[1] and not self.is_drafting
+        return _SWITCHED_OFF if off else f"{self.source_name} from the next answer on"
 
     def follow(self, event: Paced) -> None:
         """Take the latest of what comes many times a second."""
@@ -98,6 +116,10 @@ class Readouts:
         self._forget()
         self._do("ready")
 
+    def in_vain(self) -> None:
+        """Nothing came of what was asked, or no more; the numbers stay those of the tokens that there were."""
+        self._do("ready")
+
     def unloaded(self) -> None:
         """There are no models."""
         self.n_ctx = 0
@@ -112,6 +134,7 @@ class Readouts:
 
     def begin(self) -> None:
         """An answer was asked for."""
+        self._began = self._clock()
         self.recent.begin()
         self._steady.begin()
         self._drafted = self._switched_off = False
@@ -119,7 +142,10 @@ class Readouts:
 
     def measuring(self, progress: Measuring) -> None:
         """Automatic drafting learns what the pair costs, before an answer."""
-        self._do(f"{progress.what}: {percent(progress.share)}", progress.share)
+        if not progress.again:
+            self._do(f"{progress.what}: {percent(progress.share)}", progress.share)
+        elif self._clock() - self._began >= _UNSAID_S:
+            self._do(f"{progress.what}: {percent(progress.share)}")
 
     def reading(self, progress: PromptProgressed) -> None:
         """The prompt is being evaluated."""
@@ -141,7 +167,7 @@ class Readouts:
         """
         self.recent.observe(stats)
         steady = self._steady.take(drafting, stats.predicted_ns) if live else drafting
-        self.stats, self.drafting, self.live = stats, steady, live
+        self.stats, self.drafting, self.live, self._measured_with = stats, steady, live, self._source
         self._drafted = self._drafted or drafting is not None or stats.draft_n > 0
         if drafting is None or self._switched_off:
             self._switched_off = self._drafted and not self.is_drafting

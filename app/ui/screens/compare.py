@@ -21,6 +21,7 @@ from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.chat.comparable import Comparable
+from app.ui.chat.ways_out import with_keys
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
@@ -195,7 +196,7 @@ class CompareScreen(Overlay[None]):
 
     async def fail(self, error: AppError) -> None:
         """Say why it cannot go on."""
-        await self.outcome.fail(error)
+        await self.outcome.fail(with_keys(error))
         self.refresh_bindings()
 
     # Behind it

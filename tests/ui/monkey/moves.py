@@ -132,7 +132,7 @@ _THEMES = ("tandem-dark", "tandem-light", "textual-dark", "nord", "textual-ansi"
 _DELETING = {
     "backspace", "delete", "ctrl+w", "ctrl+u", "ctrl+k", "ctrl+x", "ctrl+h", "ctrl+f", "ctrl+underscore", "ctrl+y",
     "ctrl+shift+k", "super+x", "super+z", "super+y", "ctrl+delete", "ctrl+backspace", "alt+backspace", "alt+delete",
-    "ctrl+z", "ctrl+s", "ctrl+a", "ctrl+shift+a", "ctrl+v", "shift+insert", "ctrl+m",
+    "super+backspace", "ctrl+z", "ctrl+s", "ctrl+a", "ctrl+shift+a", "ctrl+v", "shift+insert", "ctrl+m",
 }  # fmt: skip
 """They take away what was typed, or replace it."""
 

@@ -207,7 +207,7 @@ async def _must_answer(program: Program) -> None:
 
 
 def _must_show_the_tree(program: Program) -> None:
-    """What is kept is on the screen, message for message; between them may stand what came to nothing."""
+    """What is kept is on the screen, message for message; nothing of another branch stands between them."""
     chat = program.chat
     path = _plain(chat.keeper.tree.path)
     entries = [entry for entry in chat.messages.said.column.entries if entry.absent is not None and not entry.hidden]
@@ -216,6 +216,8 @@ def _must_show_the_tree(program: Program) -> None:
     for node, text in path:
         found = any(there == text and number in (node, None) for number, there in rest)
         must(found, f"it shows\n{shown}\nand keeps\n{path}")
+    strays = {number for number, _ in shown} - {number for number, _ in path} - {None}
+    must(not strays, f"it shows {strays} of another branch:\n{shown}\nand keeps\n{path}")
 
 
 def _plain(path: tuple[Node, ...]) -> list[tuple[int | None, str]]:

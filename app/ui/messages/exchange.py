@@ -1,0 +1,148 @@
+"""The last prompt and its answer: asked, answered once more, continued, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.chat.ending import Ending
+from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
+from app.ui.messages.attempt import Attempt
+from app.ui.messages.column import Entry
+from app.ui.messages.message import AnswerMessage, UserMessage
+from app.ui.messages.view import View
+
+
+class Exchange(View):
+    """A column of messages, the last of which may be on its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: Entry | None = None
+        self._answer: Entry | None = None
+        self._attempt = Attempt()
+
+    @property
+    def answer(self) -> AnswerMessage | None:
+        """The answer that is being written, or was last."""
+        widget = self._answer.widget if self._answer is not None else None
+        return widget if isinstance(widget, AnswerMessage) else None
+
+    async def ask(self, prompt: str, unanswered: str | None = None) -> AnswerMessage:
+        """Add a prompt and the place for its answer, and go there.
+
+        Args:
+            prompt: What is asked.
+            unanswered: The last prompt, if nothing came of it: the same words are that prompt again, and others take
+                its place, for what was not answered is not gone on from.
+        """
+        if prompt == unanswered:
+            return await self.ask_again()
+        async with self._changing():
+            instead = self._from(self._asked) if unanswered is not None else ()
+            # What the program remarked meanwhile stays.
+            replaced = [entry for entry in instead if entry.absent is not None]
+            self._asked = Entry(AbsentPrompt(prompt))
+            return await self._begin_answer([self._asked], replaced)
+
+    async def ask_again(self, prompt: UserMessage | None = None) -> AnswerMessage:
+        """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
+
+        Args:
+            prompt: What is to be answered; None for the last prompt.
+        """
+        async with self._changing():
+            self._asked = self.column.entry_of(prompt) or self._asked
+            return await self._begin_answer([], self._from(self._asked)[1:], is_another=True)
+
+    async def _begin_answer(
+        self, above: Sequence[Entry], replaced: Sequence[Entry], *, is_another: bool = False
+    ) -> AnswerMessage:
+        self._answer = Entry(AbsentAnswer())
+        self._attempt = Attempt((*above, self._answer), tuple(replaced), is_another=is_another)
+        self._hide(replaced, True)
+        self.said.put(self._attempt.fresh)
+        self.anchor()
+        await self._settle()
+        assert self.answer is not None
+        return self.answer
+
+    async def go_on(self, answer: AnswerMessage) -> None:
+        """More of an answer is to come; what stands below it and is no part of the conversation goes."""
+        async with self._changing():
+            self._answer, self._attempt = self.column.entry_of(answer), Attempt(continues=True)
+            assert self._answer is not None
+            above = reversed(self.column.entries[: self._answer.number])
+            self._asked = next(filter(_is_prompt, above), None)
+            await self._take_out(self._from(self._answer)[1:])
+            await answer.go_on()
+            self.anchor()
+            await self._settle()
+
+    async def settle(self, ending: Ending, *, counts: bool) -> bool:
+        """The answer has ended.
+
+        Args:
+            ending: How; it is said below the answer.
+            counts: Whether the conversation goes on from it.
+
+        Returns:
+            Whether it gave way to what was there before; then nothing is said of how it ended.
+        """
+        async with self._changing():
+            answer, attempt = self.answer, self._attempt
+            if answer is None:
+                return False
+            gives_way = attempt.gives_way(answer, ending, counts=counts)
+            if gives_way:
+                await self._give_way(answer)
+            else:
+                self._attempt = Attempt()
+                await self._take_out(attempt.replaced)
+                await answer.end(ending)
+            return gives_way
+
+    async def take_back(self) -> None:
+        """Let what was asked last never have been asked."""
+        async with self._changing():
+            await self._give_way(self.answer)
+
+    async def _give_way(self, answer: AnswerMessage | None) -> None:
+        attempt, self._attempt = self._attempt, Attempt()
+        if attempt.continues:
+            if answer is not None:
+                await answer.end_as_before()
+            return
+        self._hide(attempt.replaced, False)
+        await self._take_out(attempt.fresh)
+        await self._settle_last()
+
+    def _pinned(self) -> set[Entry]:
+        return {entry for entry in (self._asked, self._answer) if entry is not None}
+
+    def _from(self, entry: Entry | None) -> tuple[Entry, ...]:
+        """A message and what stands below it; for none, nothing."""
+        if entry is None:
+            return ()
+        return tuple(each for each in self.column.entries[entry.number :] if not each.hidden)
+
+    def _hide(self, entries: Sequence[Entry], hidden: bool) -> None:
+        self.column.hide(entries, hidden)
+        for entry in entries:
+            if entry.widget is not None:
+                entry.widget.display = not hidden
+        self.said.resize()
+
+    async def _settle_last(self) -> None:
+        """The last message has become another one."""
+        last = next((entry for entry in reversed(self.column.entries) if entry.absent is not None), None)
+        self._answer = last if last is not None and _is_answer(last) else None
+        self._asked = next(filter(_is_prompt, reversed(self.column.entries)), None)
+        await self._settle()
+
+
+def _is_prompt(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentPrompt)
+
+
+def _is_answer(entry: Entry) -> bool:
+    return isinstance(entry.absent, AbsentAnswer)

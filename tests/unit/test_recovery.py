@@ -1,0 +1,86 @@
+"""What another start finds of answers that were on their way when Tandem was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.chat.ending import UNKNOWN
+from app.chat.message import Role
+from app.chat.store import Store
+from app.chat.tree import Node, State, Tree
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "conversations.db"
+
+
+def killed(store: Store) -> None:
+    """Let go of the file as the end of a process does: nothing is written."""
+    store._writers.close()
+    store._database.close()
+
+
+def after(file: Path) -> Tree:
+    store = Store.open(file)
+    tree = store.load(1).tree
+    # What is told to one start is told to the next.
+    assert store.load(1).tree == tree
+    store.close()
+    return tree
+
+
+def exchange(store: Store, *texts: str) -> list[Node]:
+    number = store.create() if not store.summaries() else 1
+    nodes: list[Node] = []
+    for at, text in enumerate(texts):
+        role = Role.ASSISTANT if at % 2 else Role.USER
+        nodes.append(store.add(number, role, text, parent=nodes[-1].id if nodes else None))
+    return nodes
+
+
+def test_a_prompt_whose_answer_had_not_begun_is_told_so(file: Path) -> None:
+    store = Store.open(file)
+    *_, asked = exchange(store, "one", "first", "two")
+    store.answer(1, asked.id)
+    killed(store)
+    path = after(file).path
+    assert [node.text for node in path] == ["one", "first", "two"]
+    assert path[-1].ending.failure is not None
+    assert path[-1].ending.failure.message == "Tandem ended before the answer began."
+
+
+def test_where_another_answer_had_not_begun_the_conversation_is_as_it_was(file: Path) -> None:
+    store = Store.open(file)
+    asked, *_ = exchange(store, "one", "first", "two", "second")
+    store.answer(1, asked.id)
+    killed(store)
+    tree = after(file)
+    assert [node.text for node in tree.path] == ["one", "first", "two", "second"]
+    assert all(node.ending == UNKNOWN for node in tree.path)
+    assert len(tree.nodes) == 4
+
+
+def test_what_was_only_thought_is_kept(file: Path) -> None:
+    store = Store.open(file)
+    [asked] = exchange(store, "one")
+    journal = store.answer(1, asked.id)
+    journal.add("hm", reasoning=True)
+    journal.flush()
+    killed(store)
+    assert (after(file).path[-1].reasoning, after(file).path[-1].state) == ("hm", State.CUT)
+
+
+def test_an_answer_that_was_to_go_on_is_cut_where_it_was(file: Path) -> None:
+    store = Store.open(file)
+    [asked] = exchange(store, "one")
+    journal = store.answer(1, asked.id)
+    journal.add("half")
+    node = journal.finish(State.STOPPED)
+    store.resume(node.id)
+    killed(store)
+    assert [(each.text, each.state) for each in after(file).path] == [
+        ("one", State.COMPLETE), ("half", State.CUT)
+    ]  # fmt: skip
