@@ -15,8 +15,8 @@ from app.ui.widgets.hint import Hint
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
 from tests.ui.fake_pairs import DEMO, FakePairs
+from tests.ui.settings_driver import open_panel
 from tests.ui.setup_driver import open_setup
-from tests.ui.test_settings import open_panel
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
 from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
+from app.ui.key_names import key
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
