@@ -64,6 +64,8 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self.unkept: OSError | None = None
+        """Why the disk refused what was measured, the last time that it did."""
         self._params = params
         self._giving_way = self._new_giving_way()
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
@@ -184,7 +186,7 @@ class NativePair:
         self._use(times.best)
         file = thread_file(self._params, candidates)
         if file is not None:
-            thread_store.save(file, times)
+            self.unkept = thread_store.save(file, times) or self.unkept
         return times
 
     def _use(self, threads: Threads) -> None:
@@ -216,7 +218,7 @@ class NativePair:
         file = memory_file(self._params)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
-            memory_store.save(file, self.memory)
+            self.unkept = memory_store.save(file, self.memory) or self.unkept
 
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
         return self._prompts.build(messages, begun, self.target.tokens)
