@@ -35,6 +35,7 @@ from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
+from app.pairing.cells import rounding
 from app.processors import others_seconds, usable_processors
 
 CALIBRATION_NS = 4_000_000_000
@@ -104,6 +105,8 @@ class NativePair:
                 f"{self._model.name} was trained for {chosen.n_ctx:,} tokens of context; {params.n_ctx:,} were asked "
                 f"for, {chosen.n_ctx:,} are used."
             )
+        elif params.n_ctx is not None and (longer := rounding(params.n_ctx)):
+            self.notices.append(longer)
         return chosen
 
     def _load_draft(
