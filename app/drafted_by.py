@@ -1,4 +1,4 @@
-"""Who wrote the drafts of an answer, in words."""
+"""Who wrote the drafts of an answer, in words, and why nobody did."""
 
 from __future__ import annotations
 
@@ -12,3 +12,11 @@ def drafted_by(model_share: float) -> str:
     if model_share <= 0:
         return "look-up"
     return "draft model" if model_share >= 1 else "draft model and look-up"
+
+
+def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
+    """Why fixed drafting submitted nothing in a whole answer, as a clause that names the setting."""
+    if n_max == 0:
+        return "n_max is 0"
+    sure = f"sure enough for p_min {p_min:g}"
+    return f"the draft model was never {sure}" + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

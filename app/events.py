@@ -136,7 +136,7 @@ class RoundDetails:
         confidences: The draft model's probability of each; None for one that was looked up.
         written: The bytes of each token that came of it: the accepted ones, then the target's own.
         n_accepted: How many of them were drafted.
-        chosen: The target's probability of each token written.
+        chosen: The target's probability of each token written; empty where nobody looked.
         declined: The target's probability of the first drafted token that it did not choose; None if there was none.
         total_ns: Nanoseconds of the round.
         plain_ns: What one token of plain decoding takes there, by measurement; None where it was not measured.
@@ -163,7 +163,7 @@ class StepCompleted:
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
         drafting: What automatic drafting is doing and whether it pays; None without.
-        details: What the two models thought; only while somebody looks.
+        details: What was drafted and what became of it; None for the first token.
         repeating: Tokens at the end that only repeat a piece of text; see `app.engine.repetition`.
     """
 

@@ -25,8 +25,8 @@ log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
 
-def save(path: Path, memory: Memory) -> None:
-    """Write a memory in one step; a disk that refuses is logged and costs the next run a measurement."""
+def save(path: Path, memory: Memory) -> OSError | None:
+    """Write a memory in one step; a disk that refuses is told, and costs the next run a measurement."""
     # Today's clock and load are folded in, so that the next run starts from what was seen last.
     profile = memory.costs.snapshot()
     raw = {
@@ -47,6 +47,8 @@ def save(path: Path, memory: Memory) -> None:
         json_file.write(path, raw)
     except OSError as error:
         log.warning("what was learned cannot be kept: %s", error)
+        return error
+    return None
 
 
 def load(path: Path) -> Memory | None:

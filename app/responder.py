@@ -212,22 +212,21 @@ def _refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) ->
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
-    """A round in bytes instead of ids; None unless somebody looked at it."""
-    seen = step.inspection
-    if seen is None:
+    """A round in bytes instead of ids; None for the first token, which the prompt gave."""
+    stats, seen = step.stats, step.inspection
+    if not stats.verify_steps:
         return None
-    stats = step.stats
     n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
     return RoundDetails(
         number=stats.verify_steps,
         drafted=tuple(pair.piece(token) for token in step.draft.tokens),
         n_model=step.draft.n_model,
-        confidences=seen.confidences,
+        confidences=step.draft.by_model,
         written=tuple(pair.piece(token) for token in step.tokens),
         n_accepted=step.n_accepted,
-        chosen=seen.chosen,
-        declined=seen.declined,
-        total_ns=seen.total_ns,
+        chosen=seen.chosen if seen is not None else (),
+        declined=seen.declined if seen is not None else None,
+        total_ns=step.total_ns,
         plain_ns=pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
     )
 

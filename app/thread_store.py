@@ -16,8 +16,8 @@ _MOST = 4096
 log = logging.getLogger("tandem.memory")
 
 
-def save(path: Path, times: ThreadTimes) -> None:
-    """Write what was measured in one step; a disk that refuses is logged and leaves the usual number in force."""
+def save(path: Path, times: ThreadTimes) -> OSError | None:
+    """Write what was measured in one step; a disk that refuses is told, and leaves the usual number in force."""
     raw = {
         "format": FORMAT,
         "threads": {"generation": times.best.generation, "prompt": times.best.prompt},
@@ -28,6 +28,8 @@ def save(path: Path, times: ThreadTimes) -> None:
         json_file.write(path, raw)
     except OSError as error:
         log.warning("the number of threads cannot be kept: %s", error)
+        return error
+    return None
 
 
 def load(path: Path) -> Threads | None:

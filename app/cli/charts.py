@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from app.engine.tuning.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import WORTHWHILE, ceiling
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import MAX_DRAFT
 
@@ -12,20 +14,35 @@ _BAR = 34
 _SHADES = " ░▒▓█"
 _LONG = 8_000
 """Tokens of a long conversation."""
+_LITTLE = 1.02
+"""Up to here a gain is none."""
+_RIGHT = f"if its tokens were right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
+_LEGEND = (
+    "Rows are the tokens that the target evaluates at once: the last one of the text, and a draft.",
+    "Such a draft pays when each of its tokens, those before it being right, is right so often.",
+)
 
 
-def cost_lines(costs: CostModel, *, has_model: bool) -> list[str]:
-    """The cost of a batch by its rows, against one row, with the acceptance from which drafting that far pays."""
+@dataclass(frozen=True, slots=True)
+class Drafters:
+    """Who drafts where drafting is automatic: whom the sentences are about."""
+
+    model: bool
+    lookup: bool
+
+
+def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
+    """The cost of a batch by its rows, against one row, and how often drafts that fill it must be right to pay."""
     rows = sorted(costs.profile.rows)
     plain = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
-    lines = [f"{'rows':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  pays when accepted"]
+    lines = [f"{'rows':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  pays when right"]
     for n in rows:
         cost = costs.target_ns(n, 0)
         bar = "█" * max(1, round(_BAR * cost / tallest))
         line = f"{n:>5} {cost / 1e6:>7.1f} ms {cost / plain:>5.2f}x  {bar:{_BAR}}"
-        lines.append(f"{line}  {_pays(costs, n, has_model=has_model)}".rstrip())
-    return lines
+        lines.append(f"{line}  {_pays(costs, n, drafters)}".rstrip())
+    return [*lines, *_LEGEND]
 
 
 def thread_lines(times: ThreadTimes) -> list[str]:
@@ -38,65 +55,72 @@ def thread_lines(times: ThreadTimes) -> list[str]:
     return lines
 
 
-def _pays(costs: CostModel, rows: int, *, has_model: bool) -> str:
+def _pays(costs: CostModel, rows: int, drafters: Drafters) -> str:
     if rows == 1:
         return ""
     plain, batch = costs.target_ns(1, 0), costs.target_ns(rows, 0)
-    lookup = break_even(plain, batch, rows - 1, 0.0)
-    text = f"look-up {_percent(lookup)}"
-    if has_model:
-        text = f"model {_percent(break_even(plain, batch, rows - 1, costs.draft_ns(0)))}   {text}"
-    return text
+    prices = [("model", costs.draft_ns(0))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
+    return "   ".join(f"{name} {_percent(break_even(plain, batch, rows - 1, price))}" for name, price in prices)
 
 
 def _percent(share: float | None) -> str:
     return "never" if share is None else f"{share:>4.0%} "
 
 
-def verdict(costs: CostModel, *, has_model: bool) -> list[str]:
+def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
     """What the curve means, in sentences."""
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
-    if has_model:
-        best = ceiling(costs, 0, MAX_DRAFT, draft)
+    if drafters.model:
         lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
-        if 1.02 < best <= WORTHWHILE:
+        best = ceiling(costs, 0, MAX_DRAFT, draft)
+        if best > WORTHWHILE:
+            lines.append(f"The draft model would reach {_at_best(best)}; {_start(costs, draft)}")
+        elif best > _LITTLE:
             lines.append(
-                f"With the draft model, nearly perfect drafts would reach {best:.2f}x, not the {WORTHWHILE:g}x that is "
-                "worth trying: it stays off."
+                f"The draft model would reach {_at_best(best)}, not the {WORTHWHILE:g}x that is worth trying: it stays "
+                "off."
             )
-        elif best > WORTHWHILE:
-            lines.append(f"With the draft model, nearly perfect drafts would reach {best:.1f}x; {_start(costs)}")
         else:
-            lines.append("The draft model cannot win on this machine, however good it is: it stays off.")
-    best = ceiling(costs, 0, MAX_DRAFT, 0.0)
-    if best > 1.02:
-        lines.append(f"Look-up in what was already said costs nothing and could reach {best:.1f}x.")
-    else:
-        lines.append("Look-up cannot win on this machine either: more rows cost as much as more tokens.")
-    if costs.profile.cells:
-        lines.append(_behind_context(costs, has_model=has_model))
+            lines.append(f"The draft model would gain nothing here {_RIGHT}: it stays off.")
+    if drafters.lookup:
+        best = ceiling(costs, 0, MAX_DRAFT, 0.0)
+        if best > _LITTLE:
+            lines.append(
+                f"Look-up in what was already said drafts at no cost, and would reach {_at_best(best)}, as where a "
+                f"text is given back; {_start(costs, 0.0)}"
+            )
+        else:
+            lines.append(f"Look-up would gain nothing here {_RIGHT}: more rows cost as much as more tokens.")
+    if costs.profile.cells and (drafters.model or drafters.lookup):
+        lines.append(_behind_context(costs, drafters))
     return lines
 
 
-def _behind_context(costs: CostModel, *, has_model: bool) -> str:
+def _at_best(speedup: float) -> str:
+    return f"{speedup:.2f}x the speed without drafts {_RIGHT}"
+
+
+def _behind_context(costs: CostModel, drafters: Drafters) -> str:
     """What a long conversation changes."""
     slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
-    best = ceiling(costs, _LONG, MAX_DRAFT, costs.draft_ns(_LONG) if has_model else 0.0)
-    what = "drafts" if has_model else "look-up"
-    return f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and {what} could reach {best:.1f}x."
+    prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
+    brought = " and ".join(f"{ceiling(costs, _LONG, MAX_DRAFT, price):.2f}x with {name}" for name, price in prices)
+    return (
+        f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and being right so often brings {brought}."
+    )
 
 
-def _start(costs: CostModel) -> str:
+def _start(costs: CostModel, draft_ns: float) -> str:
     plain = costs.target_ns(1, 0)
     # A batch may be filled up to a wider one that costs less, as for the bound before.
     options = [
         (share, n)
         for n in range(1, MAX_DRAFT + 1)
-        if (share := break_even(plain, costs.padded_ns(n + 1, 0), n, costs.draft_ns(0))) is not None
+        if (share := break_even(plain, costs.padded_ns(n + 1, 0), n, draft_ns)) is not None
     ]
     share, n = min(options)
-    return f"it starts to pay at {share:.0%} accepted, drafting {n} token{'s' if n > 1 else ''} a round."
+    return f"it starts to pay at {share:.0%}, drafting {n} token{'s' if n > 1 else ''} a round."
 
 
 def heat_map_lines(heat: HeatMap) -> list[str]:
@@ -114,7 +138,7 @@ def heat_map_lines(heat: HeatMap) -> list[str]:
 
 
 def best_setting(heat: HeatMap, text: str) -> str:
-    """The fixed setting that comes closest, as a sentence.
+    """What the best fixed setting and automatic drafting come to, and how much there is to be had, as a sentence.
 
     Args:
         heat: What was reckoned.
@@ -122,7 +146,7 @@ def best_setting(heat: HeatMap, text: str) -> str:
     """
     params, best = heat.best
     return (
-        f"By these costs, the best fixed setting on {text} of {heat.n_tokens} tokens is n_max {params.n_max}, "
-        f"p_min {params.p_min:g}: {best:.2f}x. Automatic: {heat.automatic:.2f}x. "
-        f"Bound for these drafts: {heat.oracle:.2f}x."
+        f"Reckoned with these costs on {text} of {heat.n_tokens} tokens: the best fixed setting, n_max {params.n_max} "
+        f"and p_min {params.p_min:g}, gives {best:.2f}x the speed without drafts, automatic drafting "
+        f"{heat.automatic:.2f}x; who knew beforehand which drafted tokens are right would get {heat.oracle:.2f}x."
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
-from app.drafted_by import drafted_by
+from app.drafted_by import drafted_by, nothing_fixed
 from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 
@@ -20,12 +21,14 @@ def summary(event: Finished, pair: PairInfo) -> str:
     parts = []
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
         speedup = event.drafting.speedup if event.drafting is not None else None
-        gain = f" {speedup:.1f}x," if speedup is not None else ""
-        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain} accepted {stats.acceptance_rate:.0%}")
+        gain = f" {speedup:.1f}x" if speedup is not None else ""
+        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain}, accepted {stats.acceptance_rate:.0%}")
         parts.append(f"{stats.mean_accepted_length:.1f} per check")
     elif event.drafting is not None:
         said = event.drafting.reason
-        parts = [said if said.startswith(MODEL_OFF) else f"drafting off: {said}"]
+        parts = [said if said.startswith(MODEL_OFF) else f"nothing drafted: {said}"]
+    elif event.plan.draft_params is not None:
+        parts = [f"nothing drafted: {nothing_fixed(*astuple(event.plan.draft_params))}"]
     elif event.plan.mode == "off":
         parts = ["no draft"]
     line += "; " + ", ".join(parts) if parts else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli import INTERRUPTED
-from app.cli.charts import best_setting, cost_lines, heat_map_lines, thread_lines, verdict
+from app.cli.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
@@ -45,14 +45,14 @@ def tune(args: argparse.Namespace) -> int:
     refuse_process(options.process)
     if not isinstance(options.drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
-    _refuse_idle(args, options)
+    _refuse_idle(args, options, options.drafting)
     status, cancel = StatusLine(sys.stderr), CancelFlag()
     try:
         with cancel_on_interrupt(cancel.set):
             pair = load_here(pair_params(options), cancel, status)
             try:
                 times = _threads(pair, options, cancel, status)
-                return _tune(pair, args, cancel, status, times)
+                return _tune(pair, args, options.drafting, cancel, status, times)
             finally:
                 pair.close()
     except Interrupted:
@@ -60,7 +60,7 @@ def tune(args: argparse.Namespace) -> int:
         return INTERRUPTED
 
 
-def _refuse_idle(args: argparse.Namespace, options: Options) -> None:
+def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:
     """Refuse before anything is loaded what could only be ignored, or fail when everything was measured."""
     following = [flag for flag in ("heat_map", "save_trace") if flag in args]
     if following and "quick" in args:
@@ -68,6 +68,10 @@ def _refuse_idle(args: argparse.Namespace, options: Options) -> None:
     if following and options.pair.draft is None:
         raise UsageError(
             "A heat map or a trace needs a draft model.", "Name one with --draft, or choose a pair that has one."
+        )
+    if following and not drafting.model:
+        raise UsageError(
+            "A heat map or a trace follows the draft model, which is left out.", "Leave --draft-source lookup out."
         )
     if "heat_map" in args and not args.heat_map.strip():
         raise UsageError("The prompt is empty.")
@@ -84,8 +88,14 @@ def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: Sta
 
 
 def _tune(
-    pair: NativePair, args: argparse.Namespace, cancel: CancelFlag, status: StatusLine, times: ThreadTimes | None
+    pair: NativePair,
+    args: argparse.Namespace,
+    drafting: AutoDraft,
+    cancel: CancelFlag,
+    status: StatusLine,
+    times: ThreadTimes | None,
 ) -> int:
+    drafters = Drafters(model=pair.drafter is not None and drafting.model, lookup=drafting.lookup)
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)
@@ -96,16 +106,26 @@ def _tune(
     pair.memory.idle_answers = max(Memory.SECOND_LOOKS) + 1
     pair.remember()
     heat = None
-    if pair.drafter is not None and not getattr(args, "quick", False):
+    if drafters.model and not getattr(args, "quick", False):
         trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
         _save(trace, getattr(args, "save_trace", None))
-        heat = heat_map(trace, pair.memory.costs.snapshot())
+        heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
     status.clear()
     if getattr(args, "json", False):
         print(json.dumps(_as_json(pair, heat, times)))
     else:
-        print("\n".join(_report(pair, heat, times, whole=hasattr(args, "heat_map"))))
+        print("\n".join(_report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))))
+    if pair.unkept is not None:
+        status.say(_lost(pair.unkept))
     return 0
+
+
+def _lost(error: OSError) -> str:
+    where = f" in {Path(error.filename).parent}" if error.filename else ""
+    return (
+        f"This could not be kept{where}: {error.strerror or error}. The next answer measures again; "
+        "tandem doctor names the folders."
+    )
 
 
 def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> Generator[float, None, Trace]:
@@ -133,19 +153,20 @@ def _save(trace: Trace, file: Path | None) -> None:
         raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
 
 
-def _report(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool) -> list[str]:
+def _report(
+    pair: NativePair, drafters: Drafters, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool
+) -> list[str]:
     assert pair.memory is not None
-    has_model = pair.drafter is not None
     names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
     lines = [f"{names}, {pair.info.device}", ""]
     if times is not None:
         lines += [*thread_lines(times), ""]
-    lines += cost_lines(pair.memory.costs, has_model=has_model)
-    lines += ["", *verdict(pair.memory.costs, has_model=has_model)]
+    lines += cost_lines(pair.memory.costs, drafters)
+    lines += ["", *verdict(pair.memory.costs, drafters)]
     if heat is not None:
         lines += ["", *heat_map_lines(heat), ""] if whole else []
         lines.append(best_setting(heat, "this answer" if whole else "a sample answer"))
-    elif whole and has_model:
+    elif whole and drafters.model:
         lines.append("The answer is a single token, so there was nothing to draft.")
     return lines
 

@@ -50,7 +50,7 @@ def markdown(card: Card) -> str:
         *(f"{escaped(name)} t/s" for name in names),
         *(f"{escaped(name)} ratio" for name in names[1:]),
     ]
-    head += ["accepted", "per verify", "bound"]
+    head += ["accepted", "per check", "bound"]
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
         cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
@@ -63,7 +63,7 @@ def markdown(card: Card) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds. A spread wider than the"]
-    lines += ["difference is called a tie. Accepted and per verify are automatic drafting's.", ""]
+    lines += ["difference is called a tie. Accepted and per check are automatic drafting's.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
     lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"

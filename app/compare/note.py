@@ -15,7 +15,7 @@ from app.errors import AppError
 from app.events import PairInfo
 from app.responder import AnswerRequest
 
-_HEAD = "| | speed | ratio | first token | accepted | per verify |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+_HEAD = "| | speed | ratio | first token | accepted | per check |\n| --- | ---: | ---: | ---: | ---: | ---: |"
 
 
 def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: PairInfo) -> str:

@@ -51,7 +51,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     """A table, and for every contender but the plain one what it means."""
     measured, rounds = comparison.measured, comparison.rounds
     wide = max(len(m.name) for m in measured)
-    lines = [f"{'':{wide}}  {'speed':>10}  {'first token':>11}  {'accepted':>8}  {'per verify':>10}"]
+    lines = [f"{'':{wide}}  {'speed':>10}  {'first token':>11}  {'accepted':>8}  {'per check':>10}"]
     for m in measured:
         speed = f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else ""
         first = f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else ""
@@ -170,7 +170,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     names = [m.name for m in rows[0].measured]
-    header = ["", f"{names[0]} t/s", *names[1:], "accepted", "per verify", "oracle"]
+    header = ["", f"{names[0]} t/s", *names[1:], "accepted", "per check", "oracle"]
     cells = [header]
     for row in rows:
         own = drafted(row)

@@ -169,15 +169,14 @@ class Generator:
                 started, round_started = started + looking_ns, round_started + looking_ns
             target.rollback(n_past + 1 + step.n_accepted)
             ended = self._clock()
-            if step.inspection is not None:
-                step = replace(step, inspection=replace(step.inspection, total_ns=ended - round_started))
-            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, ended - round_started, draft_ns))
-            round_started = ended
+            round_ns, round_started = ended - round_started, ended
+            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, round_ns, draft_ns))
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
-            yield replace(step, stats=stats.snapshot(), status=self._strategy.status if drafts else None)
+            status = self._strategy.status if drafts else None
+            yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Most tokens that may be drafted, by the context, by one batch, and by what is left of the answer."""

@@ -1,4 +1,4 @@
-"""What the two models thought in one round, for somebody who looks; nothing here runs for anybody else."""
+"""What the target thought in one round, for somebody who looks; nothing here runs for anybody else."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ def inspect_round(target: TokenCache, step: Step) -> Inspection:
         step: What came of the round.
     """
     draft, at = step.draft, step.n_accepted
-    known = draft.confidences or draft.probabilities
     mismatch = at < len(draft) and at < len(step.tokens)
     return Inspection(
-        confidences=tuple(p if n < draft.n_model else None for n, p in enumerate(known)),
         chosen=tuple(probability_of(target.logits(row), token) for row, token in enumerate(step.tokens)),
         declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
     )

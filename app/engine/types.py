@@ -192,6 +192,12 @@ class Draft:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def by_model(self) -> tuple[float | None, ...]:
+        """The draft model's own probability of each token; None for one that was looked up."""
+        known = self.confidences or self.probabilities
+        return tuple(p if n < self.n_model else None for n, p in enumerate(known))
+
 
 NO_DRAFT = Draft()
 
@@ -234,19 +240,15 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What the two models thought in one round. Probabilities are those of `app.engine.probability`.
+    """What the target thought in one round. Probabilities are those of `app.engine.probability`.
 
     Attributes:
-        confidences: The draft model's probability of each drafted token; None for one that was looked up.
         chosen: The target's probability of each emitted token.
         declined: The target's probability of the drafted token that it did not choose; None if there was none.
-        total_ns: Nanoseconds of the round, without this look at it.
     """
 
-    confidences: tuple[float | None, ...]
     chosen: tuple[float, ...]
     declined: float | None
-    total_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,7 @@ class Step:
         stats: The counters after this round.
         status: What automatic drafting makes of it; None without.
         inspection: Only if it was asked for, and never for the first token.
+        total_ns: Nanoseconds of the round, without a look at it; 0 for the first token, which is none.
     """
 
     tokens: tuple[int, ...]
@@ -268,6 +271,7 @@ class Step:
     stats: GenerationStats
     status: DraftingStatus | None = None
     inspection: Inspection | None = None
+    total_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

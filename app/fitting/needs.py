@@ -11,8 +11,8 @@ from app.gguf import read_header, split_parts
 from app.hardware.device_room import MAIN
 from app.hardware.fit import KV_BYTES, Need
 from app.llama.params import ALL_LAYERS, ModelParams
+from app.pairing.cells import round_up
 from app.pairing.facts import model_facts
-from app.pairing.graph import round_up
 from app.source import HubModel, ModelSource
 
 if TYPE_CHECKING:

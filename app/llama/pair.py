@@ -35,6 +35,7 @@ from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
+from app.pairing.cells import rounding
 from app.processors import others_seconds, usable_processors
 
 CALIBRATION_NS = 4_000_000_000
@@ -64,6 +65,8 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self.unkept: OSError | None = None
+        """Why the disk refused what was measured, the last time that it did."""
         self._params = params
         self._giving_way = self._new_giving_way()
         # Both files are looked at before either is loaded, so that a wrong one is told at once.
@@ -102,6 +105,8 @@ class NativePair:
                 f"{self._model.name} was trained for {chosen.n_ctx:,} tokens of context; {params.n_ctx:,} were asked "
                 f"for, {chosen.n_ctx:,} are used."
             )
+        elif params.n_ctx is not None and (longer := rounding(params.n_ctx)):
+            self.notices.append(longer)
         return chosen
 
     def _load_draft(
@@ -184,7 +189,7 @@ class NativePair:
         self._use(times.best)
         file = thread_file(self._params, candidates)
         if file is not None:
-            thread_store.save(file, times)
+            self.unkept = thread_store.save(file, times) or self.unkept
         return times
 
     def _use(self, threads: Threads) -> None:
@@ -216,7 +221,7 @@ class NativePair:
         file = memory_file(self._params)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
-            memory_store.save(file, self.memory)
+            self.unkept = memory_store.save(file, self.memory) or self.unkept
 
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
         return self._prompts.build(messages, begun, self.target.tokens)

@@ -9,6 +9,7 @@ from app.engine.tuning.curve import MAX_ROWS
 from app.errors import UsageError
 from app.events import DeviceMemory
 from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
+from app.pairing.cells import round_up
 
 DEFAULT_CONTEXT = 8192
 """Tokens, unless asked otherwise or the model was trained for fewer."""
@@ -70,7 +71,8 @@ class PairParams:
         """The target's context, for a model that was trained for so many tokens."""
         trained = min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
         wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
-        return self._context(min(wanted, trained), MAX_ROWS, self.kv_type)
+        # As long as llama.cpp makes it anyway, so that batches may be as wide.
+        return self._context(round_up(min(wanted, trained)), MAX_ROWS, self.kv_type)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
         """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""

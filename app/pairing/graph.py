@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.pairing.cells import round_up
+
 _F16, _F32 = 2, 4
-CELLS = 256
-"""llama.cpp rounds the cells of a KV cache up to a multiple of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,3 @@ class Graph:
     def rows_bytes(self, n_outputs: int) -> int:
         """So many rows of logits."""
         return n_outputs * self.vocabulary * _F32
-
-
-def round_up(n_ctx: int) -> int:
-    """The cells of a KV cache for so many tokens."""
-    return -(-n_ctx // CELLS) * CELLS

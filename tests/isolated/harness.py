@@ -49,7 +49,10 @@ def untimed(event: Event) -> Event:
         for name in stats.__slots__:
             if name.endswith("_ns"):
                 setattr(stats, name, 0)
-        return replace(event, stats=stats)
+        event = replace(event, stats=stats)
+        if isinstance(event, StepCompleted) and event.details is not None:
+            event = replace(event, details=replace(event.details, total_ns=0))
+        return event
     if isinstance(event, Loaded):
         return replace(event, pair=replace(event.pair, memory=()))
     return event

@@ -189,7 +189,16 @@ def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[...,
     pair.close()
 
 
-@pytest.mark.parametrize("n_ctx", [0, -1, 7])
+def test_a_context_that_becomes_longer_than_asked_is_told_and_has_batches_of_its_length(
+    tiny: Callable[..., Path],
+) -> None:
+    pair = load(tiny(), tiny(), n_ctx=8)
+    assert (pair.info.n_ctx, pair.target.n_batch) == (256, 256)
+    assert pair.notices == ["A context comes in steps of 256 tokens: 8 were asked for, 256 are used."]
+    pair.close()
+
+
+@pytest.mark.parametrize("n_ctx", [0, -1])
 def test_a_context_too_short_for_anything_is_refused(
     tiny: Callable[..., Path], counted: dict[str, int], n_ctx: int
 ) -> None:

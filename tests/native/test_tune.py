@@ -60,7 +60,7 @@ def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(tmp_path: Pa
     assert len(followed.confidences[0]) == 12
     # In front of the last token one cell is left, and the last drafted token needs none.
     assert len(followed.confidences[-1]) == 1
-    assert f"on this answer of {len(followed.text)} tokens" in done.stdout
+    assert f"on this answer of {len(followed.text)} tokens:" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,7 @@ def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(tmp_path: Pa
         (("--quick", "--heat-map", "Hi"), "--quick follows no answer"),
         (("--heat-map", " "), "The prompt is empty."),
         (("--save-trace", "/nowhere/trace.jsonl"), "there is no folder"),
+        (("--heat-map", "Hi", "--draft-source", "lookup"), "the draft model, which is left out"),
     ],
 )
 def test_what_could_only_be_ignored_is_refused_first(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -92,3 +93,15 @@ def test_a_model_alone_has_no_draft_to_follow(tmp_path: Path, demo_target: Path)
     assert done.returncode == 0
     assert "Look-up" in done.stdout
     assert "model" not in done.stdout.splitlines()[3]
+
+
+def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tandem").mkdir()
+    (tmp_path / "tandem" / "drafting").write_text("a file where the folder should be")
+
+    done = tune(tmp_path, "--quick", "--no-lookup")
+
+    assert done.returncode == 0
+    assert "A drafted token costs" in done.stdout
+    assert "ook-up" not in done.stdout
+    assert f"This could not be kept in {tmp_path / 'tandem'}" in done.stderr

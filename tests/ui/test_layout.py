@@ -105,7 +105,7 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await chat.exchange("one", "an answer")
         await chat.shows("an answer")
         await chat.click("answer")
-        await chat.shows("448 tokens, 106.7 t/s, draft model accepted 78%, 5.9 per check")
+        await chat.shows("448 tokens, 106.7 t/s, draft model, accepted 78%, 5.9 per check")
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:

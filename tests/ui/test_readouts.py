@@ -71,12 +71,11 @@ def test_when_the_screen_looks_changes_no_rate() -> None:
     assert list(recent.rates) == pytest.approx([20, 20])
 
 
-def test_the_acceptance_and_the_drafts_of_late() -> None:
+def test_the_acceptance_of_late() -> None:
     recent = Recent()
     recent.observe(counted(10, 100, 50, drafted=200, accepted=50))
     recent.observe(counted(13, 190, 70, drafted=300, accepted=130))
     assert recent.acceptance == pytest.approx(0.8)
-    assert recent.draft_length == pytest.approx(5)
 
 
 def test_another_answer_begins_anew() -> None:
@@ -246,11 +245,22 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
         assert word not in shown(readouts)
 
 
-def test_a_fixed_length_is_named() -> None:
+def test_a_fixed_length_is_named_with_what_drafts_next() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
     readouts.follow(StepCompleted(1, (), replace(STATS, drafted_steps=100)))
-    assert "per draft    5.0 of 7 tokens" in shown(readouts)
+    assert "drafting  model, up to 7" in shown(readouts)
+    assert "per draft    5.0 tokens" in shown(readouts)
+
+
+def test_the_length_of_drafts_means_the_same_before_and_after_the_end() -> None:
+    readouts = Readouts()
+    short = replace(STATS, draft_n=40, drafted_steps=10, verify_steps=10, predicted_n=30, predicted_ns=SECOND)
+    long = replace(STATS, draft_n=400, drafted_steps=40, verify_steps=40, predicted_n=300, predicted_ns=5 * SECOND)
+    for stats, live in ((short, True), (long, True), (long, False)):
+        readouts.measured(stats, None, live=live)
+        mean = stats.draft_n / stats.drafted_steps
+        assert f"per draft {mean:>6.1f} tokens" in shown(readouts)
 
 
 def test_what_takes_its_time_shows_how_far_it_is() -> None:
@@ -279,7 +289,7 @@ def test_kept_numbers_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "said"), [(0, "look-up "), (1, "draft model "), (0.5, "draft model and look-up "), (None, "")]
+    ("share", "said"), [(0, "look-up, "), (1, "draft model, "), (0.5, "draft model and look-up, "), (None, "")]
 )
 def test_kept_numbers_name_whose_drafts_were_accepted(share: float | None, said: str) -> None:
     numbers = of_document({"predicted_n": 9, "draft_n": 9, "acceptance": 0, "model_share": share})

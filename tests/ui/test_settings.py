@@ -171,6 +171,13 @@ async def test_loading_can_wait(file: Path) -> None:
         assert "ctx = 4096" in file.read_text()
 
 
+async def test_a_context_that_becomes_longer_than_asked_is_told(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("model.ctx")
+        await panel.press("enter", "6", "4", "enter")
+        await panel.chat.shows("64 were asked for, 256 are used")
+
+
 async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
     async with open_panel(file, store=lambda: Store.open(database)) as panel:

@@ -89,7 +89,7 @@ async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> No
 async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_alone() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f3")
-        await chat.shows("the next answer shows them")
+        await chat.shows("not on disk")
         await chat.send("go")
         for number in (1, 2, 3):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
@@ -108,6 +108,25 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
         await chat.pilot.press("c")
         await chat.until(lambda: chat.prompt == "acb")
         await chat.shows("round 5 of 5")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
+    async with open_chat(size=size) as chat:
+        await chat.send("go")
+        for number in (1, 2):
+            unseen = replace(ROUND, number=number, chosen=(), declined=None)
+            says(chat, (f"{number} ", D), details=unseen)
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("f3")
+        await chat.shows("round 2")
+        await chat.shows("target p  reckoned only while this is open")
+        await chat.shows("f3 leaves")
+        await chat.pilot.press("ctrl+u", "left")
+        await chat.shows("round 1")
+        await chat.pilot.press("f3")
+        await chat.until(lambda: "f3 leaves" not in chat.text)
 
 
 async def test_the_keys_that_step_are_shown_while_they_do() -> None:
@@ -162,6 +181,14 @@ def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
     looked = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
     assert "model and look-up" in looked[0]
     assert "looked up, target p .08" in looked[-1]
+
+
+def test_a_round_that_nobody_looked_at_is_told_without_what_the_target_thought() -> None:
+    assert lines(replace(ROUND, chosen=(), declined=None))[3:] == [
+        "target    [·pivot] [·=] [·items] [0]",
+        "target p  reckoned only while this is open",
+        "the target wrote 0; the draft said ·len (draft p .61)",
+    ]
 
 
 @pytest.mark.parametrize("width", [30, 50, 78])
@@ -231,4 +258,4 @@ async def test_the_rounds_of_a_conversation_stay_in_it() -> None:
         says(chat, ("1 ", D), details=ROUND)
         await chat.shows("round 41")
         await chat.pilot.press("ctrl+n")
-        await chat.shows("the next answer shows them")
+        await chat.shows("not on disk")

@@ -8,7 +8,7 @@ import pytest
 
 from app.cli.report import as_json, summary
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR
 
@@ -24,8 +24,10 @@ STATS = GenerationStats(
 STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", "break-even", 1.01)
 
 
-def ended(stats: GenerationStats, drafting: DraftingStatus | None, mode: str = "auto") -> Finished:
-    plan = AnswerPlan(mode, "model+look-up", None, None)
+def ended(
+    stats: GenerationStats, drafting: DraftingStatus | None, mode: str = "auto", fixed: DraftParams | None = None
+) -> Finished:
+    plan = AnswerPlan(mode, "model+look-up", fixed, None)
     return Finished(1, FinishReason.STOP, "Hi.", "", stats, plan, drafting)
 
 
@@ -39,13 +41,34 @@ def test_the_line_names_whose_drafts_were_accepted(n_model: int, source: str) ->
 def test_without_a_measured_gain_none_is_said() -> None:
     line = summary(ended(replace(STATS, draft_n_model=40), None, "fixed"), PAIR)
 
-    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model accepted 45%, 1.2 per check"
+    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model, accepted 45%, 1.2 per check"
 
 
 def test_where_nothing_was_drafted_it_says_why() -> None:
     line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), STATUS), PAIR)
 
     assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model off: it cannot pay; look-up still runs"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "why"),
+    [
+        (DraftParams(n_max=0), "n_max is 0"),
+        (DraftParams(p_min=1.0), "the draft model was never sure enough for p_min 1"),
+        (DraftParams(4, 3, 0.5), "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"),
+    ],
+)
+def test_where_a_fixed_setting_drafted_nothing_it_is_named(fixed: DraftParams, why: str) -> None:
+    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), None, "fixed", fixed), PAIR)
+
+    assert line == f"101 tokens in 2.0 s, 50.0 t/s; nothing drafted: {why}"
+
+
+def test_a_source_that_was_asked_and_drafted_nothing_is_not_called_off() -> None:
+    status = DraftingStatus("model", "the draft model was not sure enough for its draft to be worth checking")
+    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status), PAIR)
+
+    assert "; nothing drafted: the draft model was not sure enough" in line
 
 
 def test_scripts_get_the_share_of_the_draft_model() -> None:

@@ -143,6 +143,13 @@ def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
     assert set(rounds[0]) == {"plain", "fixed", "automatic"}
 
 
+def test_fixed_drafting_that_drafted_nothing_says_which_setting_did_it(pair: FakePair) -> None:
+    sides = {"plain": None, "never": DraftParams(0), "fixed": DraftParams(3, 0, 0.0)}
+    _, rounds = run_race([in_process(pair, name, way) for name, way in sides.items()], GREEDY, 1)
+
+    assert {name: run.why for name, run in rounds[0].items()} == {"plain": "", "never": "n_max is 0", "fixed": ""}
+
+
 def test_a_cancelled_run_does_not_count() -> None:
     pair = FakePair(FakeModel(mixing(1)))
     seen = 0

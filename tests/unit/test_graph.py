@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from app.hardware.fit import KV_BYTES
-from app.pairing.graph import Graph, round_up
+from app.pairing.cells import round_up, rounding
+from app.pairing.graph import Graph
 
 RECORDED = Path(__file__).parents[1] / "data" / "footprints.toml"
 SMOL = Graph(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)
@@ -44,6 +45,12 @@ def test_scores_are_written_down_without_flash_attention() -> None:
 
 def test_the_cells_of_the_cache_come_in_blocks() -> None:
     assert [round_up(n) for n in (1, 256, 257)] == [256, 256, 512]
+
+
+def test_a_context_that_becomes_longer_is_told() -> None:
+    assert rounding(8) == "A context comes in steps of 256 tokens: 8 were asked for, 256 are used."
+    assert rounding(10_000).endswith("10,000 were asked for, 10,240 are used.")
+    assert rounding(8192) == ""
 
 
 def test_a_short_context_has_short_batches() -> None:

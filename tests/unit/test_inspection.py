@@ -91,10 +91,9 @@ def test_a_round_tells_what_both_models_thought() -> None:
         seen = step.inspection
         assert seen is not None
         assert len(seen.chosen) == len(step.tokens)
-        assert len(seen.confidences) == len(step.draft)
         assert seen.chosen == pytest.approx([0.75] * len(step.tokens), rel=1e-4)
-        assert seen.confidences == pytest.approx([0.5] * len(step.draft), rel=1e-4)
-        assert seen.total_ns > 0
+        assert step.draft.by_model == pytest.approx([0.5] * len(step.draft), rel=1e-4)
+        assert step.total_ns > 0
         mismatch = step.n_accepted < len(step.draft) and step.n_accepted < len(step.tokens)
         assert (seen.declined is not None) == mismatch
         if mismatch:
@@ -118,19 +117,33 @@ def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
         assert details.drafted[: details.n_accepted] == details.written[: details.n_accepted]
         assert details.n_model == len(details.drafted) == len(details.confidences)
         assert details.plain_ns is None
-    assert all(e.details is None for e in answer(pair, 2, request, lambda: False) if isinstance(e, StepCompleted))
 
 
-def test_the_worker_hands_details_out_only_when_told_to() -> None:
+def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
+    pair = FakePair(FakeModel(counting), FakeModel(mistaken))
+    request = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15)
+    events = [e for e in answer(pair, 1, request, lambda: False) if isinstance(e, StepCompleted)]
+    assert events[0].details is None, "the first token comes from the prompt"
+    rounds = [e.details for e in events if e.details is not None]
+    assert [details.number for details in rounds] == list(range(1, rounds[-1].number + 1))
+    for details in rounds:
+        assert details.confidences == pytest.approx([0.5] * len(details.drafted), rel=1e-4)
+        assert (details.chosen, details.declined) == ((), None)
+        assert details.total_ns > 0
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_worker_looks_into_rounds_only_when_told_to(*, told: bool) -> None:
     events: list[Event] = []
     worker = EngineWorker(events.append)
     worker.load(lambda cancel, progress: FakePair(FakeModel(counting), FakeModel(mistaken)))
     request = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=9)
-    worker.inspect(True)
+    worker.inspect(told)
     assert worker.answer(request)
     assert _until_closed(worker)
-    seen = [event.details for event in events if isinstance(event, StepCompleted)]
-    assert any(details is not None for details in seen)
+    seen = [event.details for event in events if isinstance(event, StepCompleted) and event.details is not None]
+    assert seen
+    assert all(bool(details.chosen) is told for details in seen)
 
 
 def _until_closed(worker: EngineWorker) -> bool:

@@ -221,7 +221,7 @@ class TestLongPrompts:
             pass
 
         assert read == []
-        assert strategy.status.reason.startswith("reading this prompt with the draft model would cost more")
+        assert strategy.status.reason.startswith("reading what was said so far with the draft model would cost more")
 
         memory.costs.profile.draft_prompt_ns = 1e5
         for _ in strategy.begin(edit.prompt, 256, lambda: False):

@@ -244,23 +244,37 @@ class AutomaticDrafting:
     def _source_and_reason(self) -> tuple[str, str]:
         memory = self.memory
         if self._used_model:
-            return "model", f"the draft model is right {self._survival:.0%} of the time it goes on"
+            return "model", self._about_model()
         if self._proposal.tokens and self._last_rows > 1:
             return "look-up", f"the last {self._lookup.match_length} tokens were said before"
         if not memory.ledger.allows_model:
             lost = "drafts cost more than they brought lately"
             return self._model_off(lost) if memory.ledger.allows_any else ("off", lost)
         if self._drafter is None:
-            return "off", "no draft model; nothing here was said before"
+            # There may be one that was left out.
+            alone = "only look-up drafts, and it finds nothing worth checking"
+            return "off", alone if self._lookup.is_there else "there is no draft model, and look-up was left out"
         if not self._backlog.worth_reading:
-            return self._model_off("reading this prompt with the draft model would cost more than it could bring")
+            dear = "reading what was said so far with the draft model would cost more than it is likely to bring"
+            return self._model_off(dear)
         if self._impossible:
             return self._model_off(self._impossible)
-        if self._backlog.unread:
-            return self._model_off("the draft model reads a long prompt only where nothing was said before")
         if not memory.trial.on:
             return self._model_off("drafts cost more than they brought; tried again from time to time")
-        return "off", "a plain step was worth more here"
+        if self._backlog.unread:
+            # Of the prompt, or of an answer that went on without it.
+            behind = "the draft model has not read all of the text yet"
+            slowly = ", and reads on only where look-up finds nothing" if self._lookup.is_there else ""
+            return self._model_off(behind + slowly)
+        return "off", "one token at a time is faster here"
+
+    def _about_model(self) -> str:
+        """What the draft model's last round was like. Its odds are told when most of them are this answer's own."""
+        if self._last_rows == 1:
+            return "the draft model was not sure enough for its draft to be worth checking"
+        if self._judged < 2 * _SURVIVAL_PRIOR[1]:
+            return "the draft model runs ahead"
+        return f"once right, the draft model stays right {self._survival:.0%} of the time"
 
     def _model_off(self, why: str) -> tuple[str, str]:
         """What keeps the draft model from drafting leaves the look-up as it is, if there is one."""

@@ -88,8 +88,18 @@ def heat_map(
     profile: CostProfile,
     n_max: Sequence[int] = GRID_N_MAX,
     p_min: Sequence[float] = GRID_P_MIN,
+    *,
+    lookup: bool = True,
 ) -> HeatMap | None:
-    """Play every fixed setting over one trace on a measured curve; None where there is no second token to draft."""
+    """Play every fixed setting over one trace on a measured curve; None where there is no second token to draft.
+
+    Args:
+        trace: The text.
+        profile: The curve.
+        n_max: Settings to try.
+        p_min: Likewise.
+        lookup: Whether look-up takes part in automatic drafting, and in the bound.
+    """
     if len(trace.text) < 2:
         return None
     curve = Curve.of(profile)
@@ -102,7 +112,7 @@ def heat_map(
     memory = Memory(CostModel(curve.profile()))
 
     def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(memory, drafter, LookupIndex(), clock)
+        return AutomaticDrafting(memory, drafter, LookupIndex() if lookup else None, clock)
 
     return HeatMap(
         len(trace.text),
@@ -110,5 +120,5 @@ def heat_map(
         tuple(p_min),
         speedups,
         automatic=plain / replay(trace, curve, automatic).cost,
-        oracle=plain / oracle_cost(trace, curve, lookup=True),
+        oracle=plain / oracle_cost(trace, curve, lookup=lookup),
     )

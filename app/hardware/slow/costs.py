@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
+from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation
 
 _GOOD = 0.8
@@ -16,6 +17,11 @@ _USUAL_DRAFT = 0.1
 _WORTH_CHANGING = 1.1
 
 
+def _is_off(m: Measured) -> bool:
+    """Whether automatic drafting leaves the draft model out: not even nearly perfect drafts would be worth trying."""
+    return m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns) <= WORTHWHILE
+
+
 def _big_draft(s: Situation) -> Cause | None:
     """Whether the draft model costs so much of a plain step that it takes away most of what drafts could give."""
     m = s.measured
@@ -25,10 +31,11 @@ def _big_draft(s: Situation) -> Cause | None:
     if usual < _WORTH_CHANGING * real:
         return None
     ratio = m.draft_ns / m.plain_ns
-    gain = f"{real:.2f}x at best" if real >= _NOTICEABLE else "nothing, so it stays off"
+    off = ", so it stays off" if _is_off(m) else ""
+    gain = f"{real:.2f}x at best" if real >= _NOTICEABLE else f"nothing{off}"
     text = (
-        f"A drafted token takes {ratio:.2f}x the time of a plain one, measured. At {_GOOD:.0%} accepted such a draft "
-        f"brings {gain}; one of {_USUAL_DRAFT:.0%} would bring {usual:.2f}x."
+        f"A drafted token takes {ratio:.2f}x the time of a plain one, measured. Right {_GOOD:.0%} of the time, such a "
+        f"draft brings {gain}; one of {_USUAL_DRAFT:.0%} would bring {usual:.2f}x."
     )
     hint = ("Look for a smaller draft:", f"  tandem pairs find {s.source}")
     return Cause("draft size", text, usual / real, measured=True, hint=hint)
@@ -42,8 +49,10 @@ def _dear_batches(s: Situation) -> Cause | None:
     width = min(n for n in m.rows if n > 1)
     text = (
         f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}x the time of one, measured: this processor "
-        "computes as long as it reads, so checking drafts saves nothing, and drafting stays off."
+        f"computes as long as it reads, so drafts that are right {_GOOD:.0%} of the time save nothing."
     )
+    if m.draft_ns and _is_off(m):
+        text += " The draft model stays off; look-up is used where it is right nearly always."
     hint = ("More cores or a card change that; so does a target of more bits (BF16, Q8_0).",)
     return Cause("batches", text, _NOTICEABLE, measured=False, hint=hint)
 
@@ -53,12 +62,12 @@ def _idle_draft(s: Situation) -> Cause | None:
     m = s.measured
     if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _dear_batches(s):
         return None
-    best = m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns)
-    if best > WORTHWHILE:
+    if not _is_off(m):
         return None
+    best = m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns)
     text = (
-        f"The draft model stays off: at {PLAUSIBLE_ACCEPTANCE:.0%} accepted it would bring {best:.2f}x, for a batch of "
-        f"2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}x the time of one, measured, and a drafted token "
+        f"The draft model stays off: right {PLAUSIBLE_ACCEPTANCE:.0%} of the time it would bring {best:.2f}x, for a "
+        f"batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}x the time of one, measured, and a drafted token "
         f"{m.draft_ns / m.plain_ns:.2f}x. From {WORTHWHILE:g}x on it is tried."
     )
     hint = ("A smaller draft changes that, more cores, a card, or a target of more bits (BF16, Q8_0).",)
@@ -71,7 +80,7 @@ def _rejected(s: Situation) -> Cause | None:
         return None
     now, usual = m.best_speed(m.acceptance, m.draft_ns), m.best_speed(_GOOD, m.draft_ns)
     text = (
-        f"The target takes {m.acceptance:.0%} of what the draft proposes, measured; {_GOOD:.0%} is usual for code in a "
+        f"A drafted token is right {m.acceptance:.0%} of the time, measured; {_GOOD:.0%} is usual for code in a "
         "well-matched pair."
     )
     hint = ("Take a draft of the same family, or a temperature nearer to 0:", f"  tandem pairs find {s.source}")

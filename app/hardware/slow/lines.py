@@ -30,5 +30,5 @@ def _speed(measured: Measured | None) -> Line:
     if measured.draft_ns:
         parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}x a plain one")
     if measured.acceptance is not None and measured.draft_ns:
-        parts.append(f"{measured.acceptance:.0%} accepted")
+        parts.append(f"right {measured.acceptance:.0%} of the time")
     return Line("ok", "measured", ", ".join(parts))

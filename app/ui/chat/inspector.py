@@ -12,18 +12,27 @@ from app.events import RoundDetails
 from app.ui.reading.rounds import round_lines
 
 _MOST_ROUNDS = 2_000
-_NOTHING = "Rounds are recorded while this is open; the next answer shows them, and left and right step through them."
+_NOTHING = (
+    "Rounds are kept of the last answer that was given here, and not on disk. The next answer shows them, and left and "
+    "right step through them."
+)
+_LEAVES = "chat.tokens"
 
 
 class Inspector(Widget):
     """Shows the newest round until the user steps back."""
 
-    DEFAULT_CSS = "Inspector { display: none; }"
+    DEFAULT_CSS = "Inspector { display: none; border-title-align: right; border-title-color: $quiet; }"
 
     def __init__(self) -> None:
         super().__init__()
         self._rounds: deque[RoundDetails] = deque(maxlen=_MOST_ROUNDS)
         self._shown: int | None = None
+
+    def on_show(self) -> None:
+        keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
+        if _LEAVES in keys:
+            self.border_title = Content(f" {keys[_LEAVES]} leaves ")
 
     def begin(self) -> None:
         """Another answer was asked for."""

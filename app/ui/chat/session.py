@@ -107,7 +107,10 @@ class ChatSession:
             return "no draft"
         if not self.drafting:
             return "draft off"
-        return "automatic" if isinstance(self.settings.drafting, AutoDraft) else "model"
+        drafting = self.settings.drafting
+        if isinstance(drafting, DraftParams):
+            return "model" if drafting.n_max else "none: n_max is 0"
+        return "automatic"
 
     @property
     def is_drafting(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TokenMode:
-    """Off until it is asked for; until then the engine computes nothing for it.
+    """Off until it is asked for; until then rounds are kept as they are told, and no probability is computed for it.
 
     Args:
         screen: The chat.

@@ -15,6 +15,7 @@ _LABELS = ("drafted", "draft p", "target", "target p")
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _GAP = "   "
+_UNSEEN = "reckoned only while this is open"
 
 
 def probability(p: float | None) -> str:
@@ -50,7 +51,8 @@ def _column(details: RoundDetails, depth: int) -> _Column:
         draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
     if depth < len(details.written):
         target = _piece(details.written[depth], _DRAFT if accepted else _TARGET)
-        target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
+        if details.chosen:
+            target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
     return _Column((drafted, draft_p, target, target_p))
 
 
@@ -89,16 +91,18 @@ def _headline(details: RoundDetails, newest: int, width: int) -> Content:
 
 def _disagreement(details: RoundDetails, width: int) -> Content:
     at = details.n_accepted
-    if details.declined is None or at >= len(details.written):
+    if at >= min(len(details.written), len(details.drafted)):
         return Content("")
     wrote, said = visible(details.written[at]), visible(details.drafted[at])
     confidence = details.confidences[at]
     trust = "looked up" if confidence is None else f"draft p {probability(confidence)}"
-    for more in (f" ({trust}, target p {probability(details.declined)})", f" ({trust})", ""):
+    doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
+    choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
+    for more in (f" ({trust}{doubt})", f" ({trust})", ""):
         line = Content.assemble(
             ("the target wrote ", _QUIET),
             (wrote, _TARGET),
-            (f" (p {probability(details.chosen[at])}); the draft said ", _QUIET),
+            (f"{choice}; the draft said ", _QUIET),
             (said, _DRAFT),
             (more, _QUIET),
         )
@@ -121,6 +125,9 @@ def round_lines(details: RoundDetails, newest: int, width: int) -> Iterator[Cont
     start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
     for line, label in enumerate(_LABELS):
         if line < 2 and not details.drafted:
+            continue
+        if label == _LABELS[-1] and not details.chosen:
+            yield Content.styled(label.ljust(_LABEL_CELLS) + _UNSEEN, _QUIET).truncate(width, ellipsis=True)
             continue
         cells = [column.cells[line] for column in columns[start:end]]
         padded = [c.pad_right(col.width - c.cell_length) for c, col in zip(cells, columns[start:end], strict=True)]

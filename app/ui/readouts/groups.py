@@ -35,8 +35,9 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
         width: Cells.
         reason_rows: Rows that the reason keeps at least, so that what is below it stays where it is.
     """
+    most = f", up to {shown.n_max}" if shown.n_max else ""
     if shown.source_name:
-        yield [_row("drafting", Content.styled(shown.source_name, _SOURCE_STYLES[not shown.is_drafting]))]
+        yield [_row("drafting", Content.styled(shown.source_name + most, _SOURCE_STYLES[not shown.is_drafting]))]
     if shown.doing:
         yield list(_doing(shown, width))
     numbers = shown.numbers
@@ -85,7 +86,7 @@ def in_a_line(numbers: Numbers) -> str:
 
 def _whose(numbers: Numbers) -> str:
     """Whose drafts were accepted, where that is known."""
-    return f"{drafted_by(numbers.model_share)} " if numbers.model_share is not None else ""
+    return f"{drafted_by(numbers.model_share)}, " if numbers.model_share is not None else ""
 
 
 def _doing(shown: Readouts, width: int) -> Iterator[Content]:
@@ -131,11 +132,9 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
             yield _row(label, Content.styled("nothing drafted", "$quiet"))
     if numbers.per_check is not None:
         yield _row("per check", Content(f"{numbers.per_check:>{_VALUE}.1f} tokens"))
-    length = recent.draft_length if recent is not None else None
-    length = length if length is not None else numbers.draft_length
-    if length is not None:
-        most = f" of {shown.n_max}" if shown is not None and shown.n_max else ""
-        yield _row("per draft", Content.styled(f"{length:>{_VALUE}.1f}{most} tokens", "$draft"))
+    if numbers.draft_length is not None:
+        # Over the whole answer, as the number above it.
+        yield _row("per draft", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
     if numbers.model_share is not None:
         shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
         said = [f"{_part(share):>{_VALUE}} {name}" for name, share in shares if share > 0]

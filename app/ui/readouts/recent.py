@@ -58,13 +58,6 @@ class Recent:
         drafted = now.draft_n - since.draft_n
         return (now.draft_n_accepted - since.draft_n_accepted) / drafted if drafted else None
 
-    @property
-    def draft_length(self) -> float | None:
-        """Tokens of a draft, of the rounds that had one; None where none had."""
-        since, now = self._seen[0], self._seen[-1]
-        rounds = now.drafted_steps - since.drafted_steps
-        return (now.draft_n - since.draft_n) / rounds if rounds else None
-
 
 def _is_long(since: GenerationStats, now: GenerationStats, least_ns: int, least_rounds: int) -> bool:
     long = now.predicted_ns - since.predicted_ns >= least_ns

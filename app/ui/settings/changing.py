@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from app.engine.text import printable
 from app.errors import AppError
+from app.pairing.cells import rounding
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
@@ -60,6 +61,8 @@ class Changing:
             return "Drafting is fixed now, and no longer automatic; mode auto turns it back."
         if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"It is kept; the preset {self._live.preset} goes before it."
+        if not told and setting.name == "model.ctx" and isinstance(value, int):
+            return rounding(value)
         return told
 
     def reset(self, setting: Setting) -> str:

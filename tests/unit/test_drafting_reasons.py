@@ -1,0 +1,140 @@
+"""What automatic drafting says of itself must be what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Cancelled, Judge, Verdict
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
+from app.engine.types import NO_DRAFT, Draft, Round
+
+CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
+PROMPT = list(range(1, 200))
+ROOM = 32
+
+
+class Ahead:
+    """A draft model that is always of one opinion; implements `ModelDrafting`.
+
+    Args:
+        confidence: What it makes of each of its tokens.
+        unread: Tokens that it has yet to read.
+    """
+
+    native_ns = 0
+
+    def __init__(self, confidence: float = 0.99, unread: int = 0) -> None:
+        self._confidence = confidence
+        self._unread = unread
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return self._unread
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        pass
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        return iter(())
+
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        pass
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        drafted: list[int] = []
+        while len(drafted) < limit:
+            verdict = judge(len(drafted), self._confidence)
+            drafted.append(1000 + len(drafted))
+            if verdict is not Verdict.TAKE:
+                break
+        return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))
+
+    def accept(self, n_accepted: int) -> None:
+        pass
+
+
+def memory(rows: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> Memory:
+    return Memory(CostModel(CostProfile(dict(rows), draft_ns=draft_ns, draft_prompt_ns=100.0)))
+
+
+def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> AutomaticDrafting:
+    for _ in strategy.begin([*prompt], 256, lambda: False):
+        pass
+    return strategy
+
+
+def round_of(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) -> None:
+    """One round, in which the target takes the whole draft or none of it."""
+    draft = strategy.propose(text, ROOM)
+    tokens = (*draft.tokens, 5000 + len(text)) if accepted else (5000 + len(text),)
+    strategy.observe(Round(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * draft.n_model))
+    text.extend(tokens)
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, PROMPT[:90] * 2], ids=["new", "repeating"])
+def test_a_draft_model_that_was_left_out_is_not_said_to_be_missing(prompt: list[int]) -> None:
+    strategy = begun(AutomaticDrafting(memory({1: 1000.0, 64: 64_000.0}), None, LookupIndex()), prompt)
+    assert strategy.propose(prompt, ROOM) == NO_DRAFT
+
+    # Where something was said before, it is only not worth checking.
+    assert strategy.status.sentence == "off: only look-up drafts, and it finds nothing worth checking"
+
+
+def test_where_nobody_can_draft_it_says_so() -> None:
+    strategy = begun(AutomaticDrafting(memory(), None, None))
+    assert strategy.propose(PROMPT, ROOM) == NO_DRAFT
+
+    assert strategy.status.sentence == "off: there is no draft model, and look-up was left out"
+
+
+def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
+    strategy = begun(AutomaticDrafting(memory(), Ahead(unread=198), LookupIndex()))
+
+    assert strategy.status.sentence == (
+        "draft model off: the draft model has not read all of the text yet, and reads on only where look-up finds "
+        "nothing; look-up still runs"
+    )
+
+
+def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt() -> None:
+    strategy = begun(AutomaticDrafting(memory(), Ahead(), LookupIndex()))
+    strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
+
+    assert "has not read all of the text yet" in strategy.status.reason
+    assert "prompt" not in strategy.status.reason
+
+
+def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
+    known = memory()
+    strategy = begun(AutomaticDrafting(known, Ahead(), LookupIndex()))
+    known.trial.on = False
+    strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
+
+    assert "drafts cost more than they brought; tried again from time to time" in strategy.status.reason
+
+
+def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None:
+    strategy, text = begun(AutomaticDrafting(memory(), Ahead(), None)), [*PROMPT]
+    round_of(strategy, text, accepted=True)
+    first = strategy.status
+    for _ in range(8):
+        round_of(strategy, text, accepted=True)
+
+    assert first.sentence == "model: the draft model runs ahead"
+    assert strategy.status.sentence == "model: once right, the draft model stays right 100% of the time"
+
+
+def test_a_draft_that_was_not_submitted_is_no_success() -> None:
+    unsure = memory({1: 1000.0, 2: 1650.0, 64: 1700.0}, draft_ns=1.0)
+    for _ in range(200):
+        unsure.model.observe([(0.01, 0, False)])
+    strategy = begun(AutomaticDrafting(unsure, Ahead(confidence=0.01), None))
+    draft = strategy.propose(PROMPT, ROOM)
+    strategy.observe(Round(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
+
+    assert draft == NO_DRAFT
+    assert strategy.status.sentence == "model: the draft model was not sure enough for its draft to be worth checking"
