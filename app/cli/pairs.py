@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from app.catalog import Pair
@@ -35,6 +36,8 @@ from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 
 Say = Callable[[str], None]
+_STOPPABLE = ("check", "find", "add")
+"""Actions that look at whether they are to stop; the others are Python's to interrupt."""
 
 
 def pairs(args: argparse.Namespace) -> int:
@@ -50,10 +53,11 @@ def pairs(args: argparse.Namespace) -> int:
         "default": _default,
     }[args.action]
     try:
-        with cancel_on_interrupt(stop.set):
-            return action(args, stop)
+        with cancel_on_interrupt(stop.set) if args.action in _STOPPABLE else nullcontext():
+            code = action(args, stop)
     except Interrupted:
         return INTERRUPTED
+    return INTERRUPTED if stop.is_set() else code
 
 
 def _list(args: argparse.Namespace, _: threading.Event) -> int:

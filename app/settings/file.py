@@ -26,6 +26,7 @@ PRESETS = "presets"
 KEYS = "keys"
 _LOCK_S = 5.0
 _LARGEST = 1 << 20
+_WAY_OUT = "Mend it, or move it away."
 
 Table = dict[str, Any]
 
@@ -161,15 +162,17 @@ class SettingsFile:
         except (RecursionError, ValueError):
             # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
             reason = "something in it is too long"
-        raise SettingsError(
-            f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", "Mend it, or move it away."
-        )
+        raise SettingsError(f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", _WAY_OUT)
 
     def _change(self, change: Callable[[Table], object]) -> None:
         with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):
             # Read anew, so that two programs do not undo each other.
             table = self._table()
-            before = repr(table)
+            try:
+                before = repr(table)
+            except RecursionError:
+                # What Python can read, with tables in tables by name, it may still not walk.
+                raise SettingsError(f"{self.path} has tables too deep in each other.", _WAY_OUT) from None
             change(table)
             if repr(table) != before:
                 self._write(table)
