@@ -96,7 +96,7 @@ def _list(args: argparse.Namespace, _: threading.Event) -> int:
     for row, size_shown in zip(rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
         print(f"{mark} {row['name']:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
-    print(f"\n* default  + on this machine  in {store.folder()}")
+    print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     return 0

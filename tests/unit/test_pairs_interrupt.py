@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 from app.cli import INTERRUPTED, main, pairs
+from app.pairing.check import check_pair
 
 
 def interrupted(*_: Any) -> NoReturn:
@@ -22,11 +23,9 @@ def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.Monke
 
 
 def test_a_check_that_had_nothing_left_to_stop_was_interrupted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_pair = pairs.check_pair
-
     def late(*args: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         return check_pair(*args)
 
-    monkeypatch.setattr(pairs, "check_pair", late)
+    monkeypatch.setattr("app.cli.pairs.check_pair", late)
     assert main(["pairs", "check", "demo"]) == INTERRUPTED
