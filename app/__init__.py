@@ -24,7 +24,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     gguf        the header of a model file                      model_names     what a model is called everywhere
     processors  those that may be used, and what other programs do with them
     drafted_by  who wrote the drafts of an answer, in words
-    waking_clock  time in which this process ran                paths, sizes, json_file, atomic, file_lock
+    waking_clock  time in which this process ran                paths, sizes, json_file, toml_error, atomic, file_lock
     errors      every failure that a user can cause, with a sentence and a way out
 """
 

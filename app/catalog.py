@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
 from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
+from app.toml_error import reason
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -143,8 +144,7 @@ def _entries(file: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
-        raise CatalogError(f"{file} cannot be read: {error}.", "Mend it, or move it away.") from error
+        raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):

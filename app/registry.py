@@ -17,6 +17,7 @@ from app import atomic
 from app.catalog import Pair, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
+from app.toml_error import reason
 
 _LOCK_S = 10.0
 
@@ -120,11 +121,11 @@ class Registry:
             pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
             default = table.get("default")
             downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Registered()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CatalogError(
-                f"{self._file} cannot be read: {error}.",
+                f"{self._file} cannot be read: {reason(error)}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
             ) from error
         return Registered(pairs, default if default in pairs else None, downloaded)

@@ -126,8 +126,13 @@ def _wanted(repo: str, want: str | None, revision: str | None) -> HubModel:
 
 
 def _from_address(text: str) -> HubModel:
-    address = urlsplit(text if "://" in text else f"https://{text}")
-    if address.scheme not in ("http", "https") or (address.hostname or "") not in _HOSTS:
+    try:
+        address = urlsplit(text if "://" in text else f"https://{text}")
+        is_hub = address.scheme in ("http", "https") and address.hostname in _HOSTS
+    except ValueError:
+        # A bracket, for one, begins an address of numbers.
+        is_hub = False
+    if not is_hub:
         raise UsageError(
             f"{text} is not an address on the hub.", "Addresses begin with https://huggingface.co/owner/repo."
         )

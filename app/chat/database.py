@@ -60,12 +60,12 @@ class Database:
                 self.connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the file itself is broken."""
+def is_damage(error: sqlite3.Error | UnicodeDecodeError) -> bool:
+    """Whether SQLite says that the file itself is broken; where its sentence quotes what is, Python cannot read it."""
     return _code(error) in _DAMAGED
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether another process holds the file."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -80,7 +80,7 @@ def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
     """Turn what SQLite and the disk say into a `StoreError`."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         if but_busy and is_busy(error):
             raise
         if file is not None and is_damage(error):
@@ -94,7 +94,7 @@ def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
         ) from error
 
 
-def _refusal(error: sqlite3.Error, file: Path | None) -> StoreError:
+def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> StoreError:
     place = file or "memory"
     match _code(error):
         case sqlite3.SQLITE_FULL:
@@ -117,5 +117,7 @@ def _refusal(error: sqlite3.Error, file: Path | None) -> StoreError:
     )
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: sqlite3.Error | UnicodeDecodeError) -> int:
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY

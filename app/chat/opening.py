@@ -32,7 +32,7 @@ def open_file(file: Path) -> tuple[Database, str]:
         _make_private(file)
         try:
             db = _prepared(file, check=suspicion(file).exists())
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
             aside = _move_aside(file)
@@ -53,7 +53,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
         # A disk that refuses SQLite's lock files can be read as one that never changes.
         for mode in ("mode=ro", "immutable=1"):
             with (
-                suppress(sqlite3.Error, StoreError),
+                suppress(sqlite3.Error, UnicodeDecodeError, StoreError),
                 closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as source,
             ):
                 return Database(_copied(source), None), True

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from app.cli import streams
 from app.errors import AppError
 
+# What `typing` would import takes longer than all else here, before ctrl+c can be an interruption.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 

@@ -32,6 +32,9 @@ def export(args: argparse.Namespace) -> int:
     if output is not None and output.exists() and not given.get("force"):
         raise UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
+    if listing and not conversations_file().exists():
+        print(_list_as_json([]) if form == "json" else _list([]), end="")
+        return 0
     store = _open()
     try:
         known = store.summaries()

@@ -13,12 +13,17 @@ _CLEAR_LINE = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
+def obeys_codes() -> bool:
+    """Whether a terminal here does what control codes say, instead of showing them."""
+    return os.environ.get("TERM") != "dumb"
+
+
 class StatusLine:
     """One line on standard error that overwrites itself; silent where nobody watches."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._live = stream.isatty()
+        self._live = stream.isatty() and obeys_codes()
         self._shown = ""
 
     @property
@@ -55,7 +60,8 @@ class AnswerPrinter:
         self._answer = answer
         self._thinking = thinking
         self._safe = answer.isatty()
-        self._style = (_DIM, _RESET) if thinking.isatty() and not os.environ.get("NO_COLOR") else ("", "")
+        coloured = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
+        self._style = (_DIM, _RESET) if coloured else ("", "")
         self._began = False
         self._was_thinking = False
         self._last = ""

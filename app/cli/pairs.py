@@ -6,6 +6,7 @@ import argparse
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
@@ -15,6 +16,9 @@ from app.cli.pairs_checked import check_models, find_models
 from app.cli.pairs_removed import remove_pair
 from app.cli.pairs_shown import list_pairs, show_pair
 from app.errors import Interrupted, UsageError
+
+_STOPPABLE = ("check", "find", "add")
+"""Actions that look at whether they are to stop; the others are Python's to interrupt."""
 
 
 def pairs(args: argparse.Namespace) -> int:
@@ -30,10 +34,11 @@ def pairs(args: argparse.Namespace) -> int:
         "default": lambda: _default(args),
     }
     try:
-        with cancel_on_interrupt(stop.set):
-            return actions[args.action]()
+        with cancel_on_interrupt(stop.set) if args.action in _STOPPABLE else nullcontext():
+            code = actions[args.action]()
     except Interrupted:
         return INTERRUPTED
+    return INTERRUPTED if stop.is_set() else code
 
 
 def _add(args: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ def list_pairs(args: argparse.Namespace) -> int:
         mark = "*" if row["default"] else "+" if row["here"] else " "
         name = printable(str(row["name"]))
         print(f"{mark} {name:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
-    print(f"\n* default  + on this machine  in {store.folder()}")
+    print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     if known.trouble is not None:

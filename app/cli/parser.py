@@ -51,6 +51,21 @@ _PAIRS_EPILOG = """examples:
 """
 
 
+_ACTION_EXAMPLES = {
+    ("pairs", "list"): "list --json",
+    ("pairs", "show"): "show coder-32b",
+    ("pairs", "check"): "check owner/big-GGUF:Q4_K_M owner/small-GGUF",
+    ("pairs", "find"): "find bartowski/Qwen2.5-14B-Instruct-GGUF",
+    ("pairs", "add"): "add mine big.gguf small.gguf",
+    ("pairs", "remove"): "remove coder-32b",
+    ("pairs", "default"): "default coder-32b",
+    ("settings", "show"): "show --json",
+    ("settings", "set"): "set sampling.temp 0.2",
+    ("settings", "unset"): "unset temp",
+    ("settings", "path"): "path",
+}
+
+
 _SETTINGS_EPILOG = """examples:
   tandem settings                            every setting, its value, and where it comes from
   tandem settings --pair coder-32b           likewise, with another pair
@@ -208,7 +223,8 @@ def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str,
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **_style(""))
+        style = _style(f"example:\n  tandem {command} {_ACTION_EXAMPLES[command, name]}\n")
+        made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **style)
         made.set_defaults(command=command, action=name)
         return made
 

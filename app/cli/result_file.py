@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from app.errors import UsageError
+from app.errors import AppError, UsageError
 
 
 def check_writable(file: Path) -> None:
@@ -57,19 +57,19 @@ class LineFile:
         """Tell whether everything is there.
 
         Raises:
-            UsageError: It is not.
+            AppError: It is not.
         """
         if self._error is not None:
-            raise UsageError(f"{self._file} cannot be written: {self._error.strerror}.", "Choose another file.")
+            raise AppError(f"{self._file} cannot be written: {self._error.strerror}.", "Choose another file.")
 
 
 def write(file: Path, text: str) -> None:
     """Write a text file whole.
 
     Raises:
-        UsageError: It cannot be written.
+        AppError: It cannot be written.
     """
     try:
         file.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
+        raise AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error

@@ -39,7 +39,6 @@ from app.request import AnswerRequest
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""
-_BROKEN_PIPE = 1
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,10 +62,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         with cancel_on_interrupt(worker.cancel):
             return _Listener(options, prefill, as_one_object="json" in args).listen(events)
-    except BrokenPipeError:
-        # Whoever read the answer has gone; Python would complain again when it flushes at exit.
-        sys.stdout = None
-        return _BROKEN_PIPE
     finally:
         worker.close()
 

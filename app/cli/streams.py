@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
-from typing import BinaryIO
 
 from app.errors import AppError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
@@ -72,5 +74,7 @@ def is_refusal(error: OSError) -> bool:
 
 def let_go_of_output() -> None:
     """Drop what could not be written; Python would complain once more when it flushes at its end."""
-    with suppress(OSError, ValueError):
+    try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

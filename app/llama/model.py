@@ -9,7 +9,7 @@ from typing import Any
 
 from app.engine.vocab import VocabInfo
 from app.errors import DecodeError, ModelLoadError, UsageError
-from app.llama import library
+from app.llama import library, runs
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import load
@@ -235,6 +235,15 @@ class Model:
         data = text.encode("utf-8", errors="replace")
         if len(data) > _MAX_TEXT_BYTES:
             raise UsageError(f"A text of {len(data):,} bytes is longer than any context.", "Shorten it.")
+        # SentencePiece, which reads without patterns, would put a space in front of each part.
+        if self.vocab.kind == "llama":
+            return self._tokenize(data, parse_special=parse_special)
+        out: list[int] = []
+        for part in runs.parts(text, self.control_tokens):
+            out += self._tokenize(part.encode("utf-8", errors="replace"), parse_special=parse_special)
+        return out
+
+    def _tokenize(self, data: bytes, *, parse_special: bool) -> list[int]:
         capacity = len(data) + 8
         tokens = (native.llama_token * capacity)()
         n = native.llama_tokenize(self._vocab, data, len(data), tokens, capacity, False, parse_special)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.message import Begun, Message
 from app.engine.text import ReasoningSplitter
+from app.errors import TemplateError
 from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.template import ChatTemplate
@@ -87,6 +88,11 @@ class PromptBuilder:
                 tokens += self._model.tokenize(part, parse_special=True)
         if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
             tokens.insert(0, self._model.bos)
+        if not tokens:
+            raise TemplateError(
+                "The model's chat template leaves nothing of this conversation.",
+                "The model file may be faulty; try another.",
+            )
         opened = text.rstrip().endswith(ReasoningSplitter.OPEN)
         return Prompt(tuple(tokens), opened)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from app.llama.plain import plain
 
 FILE_TYPES = {"q2_k": 10, "q4_0": 2, "q4_k_m": 15, "q8_0": 7}
 """llama.cpp's numbers of the file types that are made here."""
+_FULL = 1 << 20
+"""Bytes that a full disk may have left; llama.cpp writes a tensor at a time."""
 
 
 def quantise(source: Path, result: Path, file_type: str) -> None:
@@ -48,6 +51,10 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
         library.clear_errors()
         code = native.llama_model_quantize(os.fsencode(source), os.fsencode(partial), ctypes.byref(params))
         if code != 0:
+            if shutil.disk_usage(result.parent).free < _FULL:
+                raise ModelLoadError(
+                    f"{result.name} could not be made: the disk of {result.parent} is full.", "Free some space."
+                )
             reason = plain(library.last_errors()) or f"code {code}"
             raise ModelLoadError(
                 f"{result.name} could not be made from {source.name}: {reason}.",

@@ -21,11 +21,13 @@ from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import Layer
 from app.settings.tree import BY_NAME
+from app.toml_error import reason
 
 PRESETS = "presets"
 KEYS = "keys"
 _LOCK_S = 5.0
 _LARGEST = 1 << 20
+_WAY_OUT = "Mend it, or move it away."
 
 Table = dict[str, Any]
 
@@ -154,22 +156,19 @@ class SettingsFile:
             return tomllib.loads(self.path.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             return {}
-        except OSError as error:
-            reason = error.strerror or str(error)
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-        except (RecursionError, ValueError):
-            # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
-            reason = "something in it is too long"
-        raise SettingsError(
-            f"{self.path} cannot be read: {printable(reason).rstrip('.')}.", "Mend it, or move it away."
-        )
+        except (OSError, RecursionError, ValueError) as error:
+            said = printable(reason(error)).rstrip(".")
+            raise SettingsError(f"{self.path} cannot be read: {said}.", _WAY_OUT) from error
 
     def _change(self, change: Callable[[Table], object]) -> None:
         with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):
             # Read anew, so that two programs do not undo each other.
             table = self._table()
-            before = repr(table)
+            try:
+                before = repr(table)
+            except RecursionError:
+                # What Python can read, with tables in tables by name, it may still not walk.
+                raise SettingsError(f"{self.path} has tables too deep in each other.", _WAY_OUT) from None
             change(table)
             if repr(table) != before:
                 self._write(table)

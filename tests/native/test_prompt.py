@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from app.chat.message import Message, Role
-from app.errors import UsageError
+from app.child import python_command
+from app.errors import TemplateError, UsageError
 from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.prompt import PromptBuilder
@@ -188,3 +190,31 @@ def test_tokens_that_look_special_count_as_such_whatever_the_file_calls_them(tmp
 def test_whether_the_template_opened_the_thinking_is_told(tmp_path: Path) -> None:
     assert tiny(tmp_path, "{{ messages[0].content }}<think>\n").build([Message(Role.USER, "a")]).reasoning_opened
     assert not tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "a")]).reasoning_opened
+
+
+@pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])
+def test_a_long_run_does_not_end_the_process(tmp_path: Path, letter: str) -> None:
+    # Mistral's patterns, which llama.cpp follows by calling itself for each letter; a child, for it is what would die.
+    path = write_model(tmp_path / "m.gguf", tokenizer__ggml__pre="tekken")
+    code = (
+        "import sys, threading; from pathlib import Path\n"
+        "from app.llama.checks import open_model_file; from app.llama.model import Model\n"
+        "model, text = Model(open_model_file(Path(sys.argv[1]))), sys.argv[2] * 60_000\n"
+        "def check(): print(b''.join(map(model.piece, model.tokenize(text, parse_special=True))).decode() == text)\n"
+        "thread = threading.Thread(target=check); thread.start(); thread.join()"
+    )
+    done = subprocess.run(python_command("-c", code, str(path), letter), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n")
+
+
+@pytest.mark.parametrize("at", range(1980, 2020))
+def test_a_long_run_keeps_the_control_tokens_of_the_template(tmp_path: Path, at: int) -> None:
+    builder = tiny(tmp_path, "{{ messages[0].content }}<|end|><|start|>" + "b" * 3000)
+    tokens = builder.build([Message(Role.USER, "a" * at)]).tokens
+    assert [token for token in tokens if token in (0, 1)] == [0, 1]
+
+
+def test_a_template_that_leaves_nothing_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="leaves nothing of this conversation") as caught:
+        tiny(tmp_path, "{{ '' }}").build([Message(Role.USER, "hi")])
+    assert caught.value.hint

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -147,3 +149,11 @@ def test_a_demo_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(ModelFileError, match="not installed") as caught:
         demo.draft_file(tmp_path)
     assert "pip install" in caught.value.hint
+
+
+def test_a_full_disk_is_named(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "llama_model_quantize", lambda *_: 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(ModelLoadError, match=r"the disk of .* is full"):
+        quantise(source, tmp_path / "small.gguf", "q2_k")
+    assert not list(tmp_path.glob("small*"))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import re
+from collections.abc import Mapping
+
 import pytest
 
-from app.cli import main
+from app.cli import COMMANDS, main
+from app.cli.parser import build_parser
 
 EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] [CONVERSATION]"
 
@@ -46,3 +51,15 @@ def test_the_process_own_arguments_are_read(
     monkeypatch.setattr("sys.argv", ["tandem", "--tmp", "3"])
     assert main() == 2
     assert "has no option --tmp" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_everywhere(command: str) -> None:
+    parsers = [choices(build_parser())[command]] if command != "chat" else [build_parser()]
+    parsers += choices(parsers[0]).values() if command in ("pairs", "settings") else []
+    for parser in parsers:
+        assert re.search(rf"^examples?:\n  (.+ \| )?{parser.prog}\b", parser.format_help(), re.MULTILINE), parser.prog
+
+
+def choices(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    return next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))

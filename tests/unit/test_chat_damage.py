@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.health import examine
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
+from app.errors import StoreError
 
 
 @pytest.fixture
@@ -78,3 +80,16 @@ def test_half_a_character_in_a_setting_is_kept_as_a_mark(file: Path) -> None:
         store.set_settings(1, {"answer.system": "half \ud83d"})
         assert store.load(1).settings == {"answer.system": "half ?"}
         assert store.load(store.create({"answer.system": "\ud83d"})).settings == {"answer.system": "?"}
+
+
+def test_a_schema_whose_damage_python_cannot_quote_moves_aside_like_any_other(file: Path) -> None:
+    # SQLite names what is wrong by quoting it, and Python fails over the quotation.
+    change(file, "PRAGMA journal_mode = DELETE")
+    data = file.read_bytes()
+    assert b"CREATE TABLE conversations" in data
+    file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
+    with pytest.raises(StoreError, match="damaged"):
+        examine(file)
+    with closing(Store.open(file)) as store:
+        assert "were damaged" in store.notice
+        assert not store.summaries()

@@ -264,7 +264,7 @@ def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Pat
         pytest.skip("there is no device that is always full")
     prompts, said = tmp_path / "p.txt", StringIO()
     prompts.write_text("abc\n")
-    with redirect_stdout(said), pytest.raises(UsageError, match="No space left"):
+    with redirect_stdout(said), pytest.raises(AppError, match="No space left"):
         tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--save", "/dev/full")
     assert "automatic: " in said.getvalue()
 

@@ -84,3 +84,26 @@ def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
 
     with pytest.raises(CatalogError, match="cannot be read"):
         Registry(file).read()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\xff\xfe", "it is not UTF-8 text"),
+        (b"pairs = 3", "it is not what belongs there"),
+        (b"[pairs.one]\n", "it is not what belongs there"),
+        (b"a = " + b"9" * 5000, "something in it is too long"),
+        (b"a = " + b"[" * 5000, "something in it is too long"),
+    ],
+)
+def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, reason: str) -> None:
+    file = tmp_path / "pairs.toml"
+    file.write_bytes(data)
+    with pytest.raises(CatalogError) as caught:
+        Registry(file).read()
+    assert caught.value.message == f"{file} cannot be read: {reason}."
+
+
+def test_a_home_that_is_no_folder_holds_no_pairs(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    assert not Registry(tmp_path / "home" / "pairs.toml").read().pairs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.result_file import LineFile, check_writable
-from app.errors import UsageError
+from app.errors import AppError, UsageError
 
 
 def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
@@ -39,8 +39,10 @@ def test_a_folder_that_went_away_is_told_in_the_end(tmp_path: Path) -> None:
     folder.rmdir()
     lines.add("a")
     lines.add("b")
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(AppError, match="No such file") as caught:
         lines.close()
+    # Whoever called it did nothing wrong.
+    assert caught.value.exit_code == 1
 
 
 def test_nowhere_is_a_place(tmp_path: Path) -> None:

@@ -220,3 +220,10 @@ def _dumps(table: Mapping[str, object]) -> bytes:
         return tomli_w.dumps(without_none(table)).encode("utf-8", "replace")  # type: ignore[arg-type]
     except UnicodeEncodeError:
         return b""
+
+
+def test_tables_too_deep_to_walk_are_a_sentence(file: SettingsFile) -> None:
+    write(file, "[" + ".".join(["a"] * 20_000) + "]")
+    with pytest.raises(SettingsError, match="too deep") as caught:
+        file.set("sampling.temp", 0.5)
+    assert caught.value.hint

@@ -33,6 +33,12 @@ def test_every_way_to_write_a_model(text: str, expected: object) -> None:
     assert parse_source(text) == expected
 
 
+@pytest.mark.parametrize("text", ["http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"])
+def test_an_address_that_is_none_is_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="is not an address on the hub"):
+        parse_source(text)
+
+
 def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "owner").mkdir()

@@ -75,3 +75,13 @@ def test_what_takes_time_is_imported_where_an_interruption_is_heard() -> None:
     look = "import sys, app.cli; print(sorted({'argparse', 'dataclasses', 'app.cli.parser'} & sys.modules.keys()))"
     ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
+
+
+def test_nothing_slow_is_imported_before_an_interruption_can_be_one() -> None:
+    # Without the packages' own start, which may import anything.
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import app.cli; print({'typing', 're'} & {*sys.modules})"
+    here = str(Path(__file__).parents[2])
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", code, here], capture_output=True, text=True, check=False, cwd=here
+    )
+    assert ended.stdout == "set()\n"
