@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 from app.engine.types import MAX_DRAFT
 
@@ -108,14 +109,13 @@ class Attribution:
         covariance[_SPEED][_SPEED] += _WANDER**2
         self._doubt_steepness(_STEEPNESS_WANDER**2)
         slopes = (1.0, further, *cached)
-        moved = [sum(c * slope for c, slope in zip(row, slopes, strict=True)) for row in covariance]
+        moved = [sum(map(mul, row, slopes)) for row in covariance]
         noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))
         doubt = max(1.0, abs(surprise) / SURPRISING)
-        total = sum(slope * m for slope, m in zip(slopes, moved, strict=True)) + doubt * noise**2
+        total = sum(map(mul, slopes, moved)) + doubt * noise**2
         gains = [m / total for m in moved]
         for row, gain in zip(covariance, gains, strict=True):
-            for j, m in enumerate(moved):
-                row[j] -= gain * m
+            row[:] = [c - gain * m for c, m in zip(row, moved, strict=True)]
         return gains
 
 
