@@ -12,7 +12,7 @@ from pathlib import Path
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
 from app.chat.health import check_pages
 from app.chat.rows import decoded
-from app.chat.schema import migrate, prepare_index
+from app.chat.schema import migrate, prepare_index, prepare_unsent
 from app.errors import StoreError
 
 _COMPANIONS = ("", "-wal", "-shm")
@@ -117,6 +117,7 @@ def _settle(db: sqlite3.Connection) -> None:
     # One title with a broken byte would make every list unreadable.
     db.text_factory = decoded
     migrate(db)
+    prepare_unsent(db)
     prepare_index(db)
     db.execute("PRAGMA foreign_keys = ON")
 

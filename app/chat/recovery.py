@@ -12,7 +12,7 @@ from pathlib import Path
 from app.chat.database import Database, sentences
 from app.chat.ending import numbers_of_failure, without_ending
 from app.chat.process_lock import ProcessLock, is_held
-from app.chat.rows import NODE, dump, to_document, to_node
+from app.chat.rows import NODE, dump, to_document, to_node, to_text
 from app.chat.tree import Node, State
 from app.errors import AppError
 
@@ -52,6 +52,27 @@ class Writers:
             self._life.close()
             self._life = None
 
+    def keep_unsent(self, db: sqlite3.Connection, text: str, now: float) -> None:
+        """Keep what is typed where nothing was said yet, until it is sent. The caller holds the transaction."""
+        if text:
+            row = (self.sign(), text, now)
+            db.execute("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", row)
+        else:
+            db.execute("DELETE FROM unsent WHERE writer = ?", (self._token,))
+
+    def take_unsent(self, db: sqlite3.Connection, now: float) -> str:
+        """The last text that a Tandem which no longer runs left so, from now on this one's; empty if there is none.
+
+        The caller holds the transaction.
+        """
+        for writer, text in db.execute("SELECT writer, text FROM unsent ORDER BY updated DESC").fetchall():
+            if writer != self._token and not self._is_alive(writer):
+                db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
+                self._clear_away(writer)
+                self.keep_unsent(db, to_text(text), now)
+                return to_text(text)
+        return ""
+
     def dead(self, database: Database) -> tuple[str, ...]:
         """The writers of unfinished answers that no longer run."""
         writers = [name for (name,) in database.rows("SELECT DISTINCT writer FROM messages WHERE state = 'writing'")]
@@ -82,10 +103,13 @@ class Writers:
                     (node.text, node.reasoning, node.state.value, numbers, node.id),
                 )
                 db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
-            if self._file is not None:
-                with suppress(OSError):
-                    _sign(self._file, writer).unlink()
+            self._clear_away(writer)
         return count
+
+    def _clear_away(self, writer: str) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                _sign(self._file, writer).unlink()
 
     def _is_alive(self, writer: str) -> bool:
         return self._beside is not None and is_held(_sign(self._beside, writer))

@@ -57,6 +57,15 @@ MIGRATIONS: Sequence[Sequence[str]] = (
 )
 """For each schema version the statements that lead to it."""
 
+_UNSENT = """
+    CREATE TABLE IF NOT EXISTS unsent (
+        writer TEXT PRIMARY KEY,
+        text TEXT NOT NULL,
+        updated REAL NOT NULL
+    ) WITHOUT ROWID
+"""
+"""What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
+
 _INDEX = (
     "CREATE VIRTUAL TABLE {} USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
@@ -110,6 +119,11 @@ def version_of(db: sqlite3.Connection) -> int:
             "Update Tandem; nothing was changed.",
         )
     return int(version)
+
+
+def prepare_unsent(db: sqlite3.Connection) -> None:
+    """Make the place of what is typed where nothing was said yet."""
+    db.execute(_UNSENT)
 
 
 def prepare_index(db: sqlite3.Connection) -> None:

@@ -207,6 +207,18 @@ class Store:
         """Keep what was typed and not sent."""
         self._change(conversation, "draft = ?", storable(text))
 
+    def keep_unsent(self, text: str) -> None:
+        """Keep what was typed and not sent where nothing was said yet; an empty one is forgotten."""
+        with self._database.write() as db:
+            self._writers.keep_unsent(db, storable(text), self._now())
+
+    def take_unsent(self) -> str:
+        """What was kept so by a Tandem that no longer runs, from now on this one's; empty if nothing was."""
+        if not self._rows("SELECT 1 FROM unsent LIMIT 1"):
+            return ""
+        with self._database.write() as db:
+            return self._writers.take_unsent(db, self._now())
+
     def add(
         self, conversation: int, role: Role, text: str, *, parent: int | None, state: State = State.COMPLETE
     ) -> Node:

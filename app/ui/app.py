@@ -121,6 +121,7 @@ class TandemApp(App[None]):
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
         take_short_turns()
         self._keeper.open_store()
+        self._chat.take_up(self._keeper.take_unsent())
         self._chat.call_later(self._fill)
         if self._has_pair:
             self.engine.load(self._loader)

@@ -148,3 +148,25 @@ async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None
         await next_request(chat, "ctrl+g")
         assert not chat.screen.tasks.has_task
         assert chat.prompt == "typed"
+
+
+async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.type("half a thought")
+        chat.screen._unsent.keep()
+    async with kept_chat(file) as chat:
+        await chat.until(lambda: chat.prompt == "half a thought")
+        await chat.send(", and the rest")
+        chat.engine.says("Yes.")
+        chat.engine.finishes()
+        await chat.shows("half a thought, and the rest")
+    async with kept_chat(file) as chat:
+        assert chat.screen.keeper.is_open
+        assert chat.prompt == ""
+
+
+async def test_what_is_typed_before_that_is_there_stands_behind_it(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.type("one ")
+        chat.screen.take_up("two ")
+        assert chat.prompt == "two one "

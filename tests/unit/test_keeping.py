@@ -24,6 +24,74 @@ def test_nothing_is_written_before_the_first_prompt(kept: Kept) -> None:
     assert kept.keeper.summaries() == ()
 
 
+class TestUnsent:
+    """What is typed where nothing was said yet."""
+
+    def kill(self, kept: Kept) -> None:
+        """Let go of the file as the end of a process does: its sign of life stays, and nobody holds it."""
+        store = kept.keeper._disk.store
+        assert store is not None
+        (sign,) = kept.file.parent.glob("*writer*")
+        store._writers.close()
+        store._database.close()
+        sign.touch()
+
+    def again(self, kept: Kept) -> Keeper:
+        keeper = Keeper(lambda: Store.open(kept.file))
+        keeper.open_store()
+        return keeper
+
+    def test_it_outlives_a_process_that_ends_without_a_word(self, kept: Kept) -> None:
+        kept.keeper.draft("half a thought")
+        self.kill(kept)
+
+        keeper = self.again(kept)
+        assert keeper.take_unsent() == "half a thought"
+        assert keeper.leave("half a thought").draft == "half a thought"
+        keeper.close()
+        assert list(kept.file.parent.glob("*writer*")) == [], "nothing of the dead one lies about"
+
+    def test_it_waits_for_the_next_run_and_the_one_after(self, kept: Kept) -> None:
+        kept.keeper.close("half a thought")
+        for _ in range(2):
+            keeper = self.again(kept)
+            assert keeper.take_unsent() == "half a thought"
+            keeper.close()
+
+    def test_another_tandem_that_runs_keeps_its_own(self, kept: Kept) -> None:
+        kept.keeper.draft("mine")
+        other = self.again(kept)
+        assert other.take_unsent() == ""
+        other.close("the other's")
+
+        assert self.again(kept).take_unsent() == "the other's"
+
+    def test_of_several_the_newest_comes_and_the_others_wait(self, kept: Kept) -> None:
+        now = [0.0]
+        for text in ("first", "second"):
+            now[0] += 1.0
+            keeper = Keeper(lambda: Store.open(kept.file, now=lambda: now[0]))
+            keeper.open_store()
+            keeper.close(text)
+
+        keeper = self.again(kept)
+        assert keeper.take_unsent() == "second"
+        keeper.ask("second")
+        keeper.close("")
+        assert self.again(kept).take_unsent() == "first"
+
+    @pytest.mark.parametrize("end", ["sent", "taken back"])
+    def test_what_was_sent_or_taken_back_does_not_come_again(self, kept: Kept, end: str) -> None:
+        kept.keeper.draft("half a thought")
+        if end == "sent":
+            kept.keeper.ask("half a thought")
+        else:
+            kept.keeper.draft("")
+        kept.keeper.close()
+
+        assert self.again(kept).take_unsent() == ""
+
+
 def test_an_exchange_is_kept_with_its_numbers(kept: Kept) -> None:
     kept.keeper.ask("Why?")
     kept.hear("hm", thinking=True)

@@ -61,8 +61,6 @@ class Conversation(Shelf):
         """
         self._stop()
         self.draft(draft)
-        if self._place.conversation is None:
-            self._empty_draft = draft
         self._place = Place()
         return Opened(draft=self._empty_draft)
 
@@ -82,11 +80,23 @@ class Conversation(Shelf):
         return self._place.opened()
 
     def draft(self, text: str) -> None:
-        """Keep what was typed and not sent, if anything was said in the conversation."""
+        """Keep what was typed and not sent."""
         place = self._place
-        if place.conversation is not None and text != place.draft:
+        if place.conversation is None:
+            self._keep_unsent(text)
+        elif text != place.draft:
             self._do(lambda store: store.set_draft(place.conversation or 0, text))
             place.draft = text
+
+    def take_unsent(self) -> str:
+        """What the last run left typed in a conversation where nothing was said yet; empty if nothing."""
+        self._empty_draft = self._do(lambda store: store.take_unsent()) or ""
+        return self._empty_draft
+
+    def _keep_unsent(self, text: str) -> None:
+        if text != self._empty_draft:
+            self._empty_draft = text
+            self._do(lambda store: store.keep_unsent(text))
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
         """Keep the conversation's own settings; before anything was said in it, until something is."""

@@ -163,7 +163,7 @@ class Keeper(Conversation):
             for message in before:
                 tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
             self._place = place = Place(conversation, tree, tree.leaf, settings=place.settings)
-            self._empty_draft = ""
+            self._keep_unsent("")
         number = place.conversation
         assert number is not None
         asked = place.asked

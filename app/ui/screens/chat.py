@@ -217,6 +217,11 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
         """What was typed and has not been put to the model."""
         return self._unsent.text
 
+    def take_up(self, text: str) -> None:
+        """Go on with what the last run left typed; what was typed since then stands behind it."""
+        if text:
+            self.prompt.put(f"{text}{self.prompt.whole}")
+
     def action_toggle_drafting(self) -> None:
         self.draft_switch.toggle()
 
