@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from app.cli import INTERRUPTED, main, pairs
+from app.cli import INTERRUPTED, main
 from app.pairing.check import check_pair
 
 
@@ -18,7 +18,7 @@ def interrupted(*_: Any) -> NoReturn:
 
 @pytest.mark.parametrize("command", [["list"], ["show", "demo"], ["default", "demo"]])
 def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    monkeypatch.setattr(pairs, "registry", interrupted)
+    monkeypatch.setattr("app.registry.Registry.read", interrupted)
     assert main(["pairs", *command]) == INTERRUPTED
 
 
@@ -27,5 +27,5 @@ def test_a_check_that_had_nothing_left_to_stop_was_interrupted_all_the_same(monk
         signal.raise_signal(signal.SIGINT)
         return check_pair(*args)
 
-    monkeypatch.setattr("app.cli.pairs.check_pair", late)
+    monkeypatch.setattr("app.cli.pairs_checked.check_pair", late)
     assert main(["pairs", "check", "demo"]) == INTERRUPTED
