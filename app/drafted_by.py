@@ -15,8 +15,10 @@ def drafted_by(model_share: float) -> str:
 
 
 def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
-    """Why fixed drafting submitted nothing in a whole answer, as a clause that names the setting."""
+    """Why fixed drafting submitted nothing in a whole answer, as a clause that names the setting; "" if none is why."""
     if n_max == 0:
         return "n_max is 0"
+    if p_min <= 0 and n_min <= 1:
+        return ""
     sure = f"sure enough for p_min {p_min:g}"
     return f"the draft model was never {sure}" + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

@@ -69,7 +69,7 @@ class SetUp:
     @property
     def gone(self) -> PairError:
         """What to say where a file does not exist any more."""
-        missing = next(model for model in self.models if not model.path.is_file())
+        missing = next((model for model in self.models if not model.path.is_file()), self.target)
         again = f"Bring it back: tandem setup {self.pair.name}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(

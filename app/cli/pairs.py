@@ -17,8 +17,8 @@ from app.cli.pairs_removed import remove_pair
 from app.cli.pairs_shown import list_pairs, show_pair
 from app.errors import Interrupted, UsageError
 
-_STOPPABLE = ("check", "find", "add")
-"""Actions that look at whether they are to stop; the others are Python's to interrupt."""
+_STOPPABLE = ("check", "find")
+"""Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
 
 
 def pairs(args: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ def summary(event: Finished, pair: PairInfo) -> str:
         said = event.drafting.reason
         parts = [said if said.startswith(MODEL_OFF) else f"nothing drafted: {said}"]
     elif event.plan.draft_params is not None:
-        parts = [f"nothing drafted: {nothing_fixed(*astuple(event.plan.draft_params))}"]
+        parts = [": ".join(filter(None, ("nothing drafted", nothing_fixed(*astuple(event.plan.draft_params)))))]
     elif event.plan.mode == "off":
         parts = ["no draft"]
     line += "; " + ", ".join(parts) if parts else ""

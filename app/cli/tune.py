@@ -24,7 +24,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
-from app.errors import Interrupted, UsageError
+from app.errors import AppError, Interrupted, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -150,7 +150,7 @@ def _save(trace: Trace, file: Path | None) -> None:
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(trace.as_json(), separators=(",", ":")) + "\n")
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
+        raise AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
 
 
 def _report(

@@ -100,10 +100,11 @@ class NativePair:
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
-        if params.n_ctx is not None and chosen.n_ctx < params.n_ctx:
+        trained = self._model.n_ctx_train or chosen.n_ctx
+        if params.n_ctx is not None and min(trained, chosen.n_ctx) < params.n_ctx:
             self.notices.append(
-                f"{self._model.name} was trained for {chosen.n_ctx:,} tokens of context; {params.n_ctx:,} were asked "
-                f"for, {chosen.n_ctx:,} are used."
+                f"{self._model.name} was trained for {trained:,} tokens of context; {params.n_ctx:,} were asked for, "
+                f"{chosen.n_ctx:,} are used."
             )
         elif params.n_ctx is not None and (longer := rounding(params.n_ctx)):
             self.notices.append(longer)

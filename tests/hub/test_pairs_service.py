@@ -163,6 +163,19 @@ def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
     setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
 
 
+def test_a_cache_that_cannot_be_read_hides_neither_the_machine_nor_the_list(setting: Setting) -> None:
+    def refuse(source: HubModel) -> bool:
+        raise PermissionError
+
+    service = Pairs(replace(setting.surroundings, is_cached=refuse))
+    service.look()
+    for _ in range(2):
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        assert service.look().machine == "An abacus"
+        assert not service.look().troubles
+
+
 def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
     with pytest.raises(PairError, match="not on this machine yet"):
         setting.service.choose("mine")

@@ -189,6 +189,12 @@ def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[...,
     pair.close()
 
 
+def test_a_model_that_was_trained_for_no_whole_step_is_told_of_with_its_own_figure(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(llama__context_length=500), tiny(), n_ctx=512)
+    assert pair.notices == ["0 was trained for 500 tokens of context; 512 were asked for, 512 are used."]
+    pair.close()
+
+
 def test_a_context_that_becomes_longer_than_asked_is_told_and_has_batches_of_its_length(
     tiny: Callable[..., Path],
 ) -> None:

@@ -391,3 +391,12 @@ async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() ->
         compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
         await compare.chat.shows("f4 sets a longer context (ctx)")
         assert "--ctx" not in compare.chat.text
+
+
+async def test_its_key_for_leaving_can_be_another_one() -> None:
+    async with open_chat(SETTINGS) as chat:
+        chat.pilot.app.set_keymap({"compare.leave": "f9"})
+        await chat.type("Write a quicksort.")
+        comparison = Comparison(chat)
+        await comparison.open()
+        await chat.shows("f9 stop")

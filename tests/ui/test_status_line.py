@@ -57,7 +57,7 @@ async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that
 async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, word: str) -> None:
     async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
         await chat.send("go")
-        status = DraftingStatus("off", "a plain step was worth more here", "winning", 1.2)
+        status = DraftingStatus("off", "one token at a time is faster here", "winning", 1.2)
         stats = replace(STATS, draft_n_model=n_model)
         chat.engine.says("word", stats=stats, drafting=status)
         await chat.shows("plain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -181,6 +182,21 @@ def test_a_batch_that_is_cheaper_than_a_single_row_stays_so_on_a_steep_machine()
     costs = CostModel(CostProfile({1: 20e6, 2: 15e6, 4: 60e6}), steepness=10.0)
 
     assert costs.target_ns(2, 0) == 15e6
+
+
+def test_thousands_of_rounds_leave_the_costs_what_they_are() -> None:
+    """Where further rows cost next to nothing, and where two cost less than one, noise says nothing of steepness."""
+    for true in ({1: 10.0, 2: 10.05, 4: 10.1, 8: 10.2, 64: 14.0}, {1: 20.0, 2: 15.0, 4: 60.0, 8: 80.0}):
+        random, costs = Random(1), CostModel(CostProfile({rows: ms * 1e6 for rows, ms in true.items()}))
+        for n in range(5000):
+            rows = random.choice((1, 2, 4, 8))
+            costs.observe_target(
+                rows, 100 + n % 4000, true[rows] * 1e6 * random.lognormvariate(0, 0.05), switched=False
+            )
+
+        for rows in (1, 2, 4, 8):
+            assert costs.target_ns(rows, 1000) == pytest.approx(true[rows] * 1e6, rel=0.15)
+        assert 0.4 < costs.steepness < 2.5
 
 
 def test_one_hiccup_changes_little() -> None:

@@ -61,6 +61,11 @@ def memory(rows: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> Memory:
     return Memory(CostModel(CostProfile(dict(rows), draft_ns=draft_ns, draft_prompt_ns=100.0)))
 
 
+def automatic(known: Memory, drafter: Ahead | None, index: LookupIndex | None) -> AutomaticDrafting:
+    """Its drafts take no time, however busy the machine is."""
+    return AutomaticDrafting(known, drafter, index, lambda: 0)
+
+
 def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> AutomaticDrafting:
     for _ in strategy.begin([*prompt], 256, lambda: False):
         pass
@@ -77,7 +82,7 @@ def round_of(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) ->
 
 @pytest.mark.parametrize("prompt", [PROMPT, PROMPT[:90] * 2], ids=["new", "repeating"])
 def test_a_draft_model_that_was_left_out_is_not_said_to_be_missing(prompt: list[int]) -> None:
-    strategy = begun(AutomaticDrafting(memory({1: 1000.0, 64: 64_000.0}), None, LookupIndex()), prompt)
+    strategy = begun(automatic(memory({1: 1000.0, 64: 64_000.0}), None, LookupIndex()), prompt)
     assert strategy.propose(prompt, ROOM) == NO_DRAFT
 
     # Where something was said before, it is only not worth checking.
@@ -85,14 +90,14 @@ def test_a_draft_model_that_was_left_out_is_not_said_to_be_missing(prompt: list[
 
 
 def test_where_nobody_can_draft_it_says_so() -> None:
-    strategy = begun(AutomaticDrafting(memory(), None, None))
+    strategy = begun(automatic(memory(), None, None))
     assert strategy.propose(PROMPT, ROOM) == NO_DRAFT
 
     assert strategy.status.sentence == "off: there is no draft model, and look-up was left out"
 
 
 def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
-    strategy = begun(AutomaticDrafting(memory(), Ahead(unread=198), LookupIndex()))
+    strategy = begun(automatic(memory(), Ahead(unread=198), LookupIndex()))
 
     assert strategy.status.sentence == (
         "draft model off: the draft model has not read all of the text yet, and reads on only where look-up finds "
@@ -101,7 +106,7 @@ def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
 
 
 def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt() -> None:
-    strategy = begun(AutomaticDrafting(memory(), Ahead(), LookupIndex()))
+    strategy = begun(automatic(memory(), Ahead(), LookupIndex()))
     strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
     assert "has not read all of the text yet" in strategy.status.reason
@@ -110,7 +115,7 @@ def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt()
 
 def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
     known = memory()
-    strategy = begun(AutomaticDrafting(known, Ahead(), LookupIndex()))
+    strategy = begun(automatic(known, Ahead(), LookupIndex()))
     known.trial.on = False
     strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
@@ -118,7 +123,7 @@ def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
 
 
 def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None:
-    strategy, text = begun(AutomaticDrafting(memory(), Ahead(), None)), [*PROMPT]
+    strategy, text = begun(automatic(memory(), Ahead(), None)), [*PROMPT]
     round_of(strategy, text, accepted=True)
     first = strategy.status
     for _ in range(8):
@@ -132,9 +137,17 @@ def test_a_draft_that_was_not_submitted_is_no_success() -> None:
     unsure = memory({1: 1000.0, 2: 1650.0, 64: 1700.0}, draft_ns=1.0)
     for _ in range(200):
         unsure.model.observe([(0.01, 0, False)])
-    strategy = begun(AutomaticDrafting(unsure, Ahead(confidence=0.01), None))
+    strategy = begun(automatic(unsure, Ahead(confidence=0.01), None))
     draft = strategy.propose(PROMPT, ROOM)
     strategy.observe(Round(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
 
     assert draft == NO_DRAFT
     assert strategy.status.sentence == "model: the draft model was not sure enough for its draft to be worth checking"
+
+
+def test_look_up_alone_speaks_of_no_draft_model() -> None:
+    known = memory()
+    strategy = begun(automatic(known, None, LookupIndex()))
+    known.ledger.blocked = True
+
+    assert strategy.status.sentence == "off: drafts cost more than they brought lately"

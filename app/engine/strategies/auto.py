@@ -87,6 +87,7 @@ class AutomaticDrafting:
         self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
         self.memory.trial.begin()
         self.memory.ledger.begin()
+        self.memory.curiosity.begin()
         self._lookup.follow(sequence)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
         if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
@@ -277,5 +278,6 @@ class AutomaticDrafting:
         return f"once right, the draft model stays right {self._survival:.0%} of the time"
 
     def _model_off(self, why: str) -> tuple[str, str]:
-        """What keeps the draft model from drafting leaves the look-up as it is, if there is one."""
-        return "off", f"{MODEL_OFF}{why}; look-up still runs" if self._lookup.is_there else why
+        """What keeps the draft model from drafting leaves the look-up as it is, if there are both."""
+        both = self._drafter is not None and self._lookup.is_there
+        return "off", f"{MODEL_OFF}{why}; look-up still runs" if both else why

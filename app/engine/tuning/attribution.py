@@ -30,10 +30,12 @@ _UNSEEN = 0.19
 seen says more about it than about the machine."""
 _STEEPNESS = 0.25
 _STEEPNESS_WANDER = 0.02
+STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS) ** 2)
 """By how much the cost of further rows may differ from what was measured, as a share of it, and wander from one batch
-to the next. Ten measurements of one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row
-waits for memory and further ones for computing, and neighbours take now more of the one, now of the other. The wander
-was chosen, like the others."""
+to the next; and which part of its logarithm is left a batch later: what lasts belongs to the widths themselves. Ten
+measurements of one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row waits for memory
+and further ones for computing, and neighbours take now more of the one, now of the other. The wander was chosen, like
+the others."""
 _COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
 """What a cached token may cost, in single rows of an empty cache: for all rows together, for each of them, and by which
 share a width may differ from that. A model of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5
@@ -83,12 +85,9 @@ class Attribution:
 
     def doubt_speed(self, surprise: float) -> None:
         """The speed may have changed by as much as a surprise, all at once, and not for all widths alike."""
-        self._covariance[_SPEED][_SPEED] += surprise**2
-        self._doubt_steepness(surprise**2)
-
-    def _doubt_steepness(self, variance: float) -> None:
-        row = self._covariance[_STEEP]
-        row[_STEEP] = max(row[_STEEP], min(_STEEPNESS**2, row[_STEEP] + variance))
+        covariance = self._covariance
+        covariance[_SPEED][_SPEED] += surprise**2
+        covariance[_STEEP][_STEEP] = min(_STEEPNESS**2, covariance[_STEEP][_STEEP] + surprise**2)
 
     def gains(self, surprise: float, further: float, cached: Sequence[float], n_seen: int | None) -> list[float]:
         """Which part of a surprise each unknown takes.
@@ -106,8 +105,11 @@ class Attribution:
             `CONTEXT_WIDTHS`, as factors of the surprise.
         """
         covariance = self._covariance
+        for row in covariance:
+            row[_STEEP] *= STEEPNESS_RETURN
+        covariance[_STEEP] = [c * STEEPNESS_RETURN for c in covariance[_STEEP]]
         covariance[_SPEED][_SPEED] += _WANDER**2
-        self._doubt_steepness(_STEEPNESS_WANDER**2)
+        covariance[_STEEP][_STEEP] += _STEEPNESS_WANDER**2
         slopes = (1.0, further, *cached)
         moved = [sum(map(mul, row, slopes)) for row in covariance]
         noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from app.engine.tuning.attribution import CONTEXT_WIDTHS, SURPRISING, Attribution, guess
+from app.engine.tuning.attribution import CONTEXT_WIDTHS, STEEPNESS_RETURN, SURPRISING, Attribution, guess
 from app.engine.types import MAX_DRAFT
 
 MAX_ROWS = MAX_DRAFT + 1
@@ -162,7 +162,9 @@ class CostModel:
         context = self._context_ns(rows, n_past)
         recent = self._recent.setdefault(rows, deque(maxlen=_WINDOW))
         one = self._table[1]
-        further = (ns / self.scale - context - one) / (1.0 if rows == 1 else self.steepness)
+        further = ns / self.scale - context - one
+        if rows > 1 and further > 0.0:
+            further /= self.steepness
         # Every batch reads all weights, so what is left for them is no less than half a row.
         recent.append(one + max(further, -0.5 * one))
         if len(recent) >= _FIRST_LOOK:
@@ -187,7 +189,7 @@ class CostModel:
         further = max(0.0, row - one) / expected
         speed, steep, *cells = self._attribution.gains(surprise, further, cached, n_seen)
         self.scale *= math.exp(speed * surprise)
-        self.steepness *= math.exp(steep * surprise)
+        self.steepness = self.steepness**STEEPNESS_RETURN * math.exp(steep * surprise)
         self._padded_for = -1
         for i, gain in enumerate(cells):
             self._cells[i] = max(0.0, self._cells[i] + gain * surprise)

@@ -4,6 +4,8 @@
 2. `Trial`: a patient statistical test turns drafting off, and short probes turn it on again.
 3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
 4. What 1 to 3 found is kept between runs by whoever owns them.
+
+`Curiosity` is what keeps them from being wrong for good.
 """
 
 from __future__ import annotations
@@ -170,7 +172,7 @@ class Curiosity:
 
     A disturbed batch can make wide ones look dear for good. So after `FIRST_GAP` tokens without drafts, one is chosen
     as if rows beyond the first took only `HOPE` of what they are thought to take; the gap doubles up to `LONGEST_GAP`
-    with every try that brings no gain.
+    with every try that brings no gain. What is tried is at least `SURE` to be right, so that it tells of costs.
     """
 
     FIRST_GAP = 64
@@ -181,6 +183,10 @@ class Curiosity:
     gap: int = FIRST_GAP
     waited: int = 0
     trying: bool = False
+
+    def begin(self) -> None:
+        """Start an answer; a try that another one ended with has told nothing."""
+        self.trying = False
 
     def wants_try(self) -> bool:
         """Whether it is time for a try."""

@@ -42,12 +42,12 @@ class Rule:
         """
         costs, n_past, last, rate = self.costs, self.n_past, self.last_rows, self.rate
         tokens = 1.0
-        plain_ns = costs.target_ns(1, n_past)
-        best, best_n = 1.0 - rate * costs.target_ns(1, n_past, switched=last != 1), 0
+        plain_ns = costs.target_ns(1, n_past, switched=last != 1)
+        best, best_n = 1.0 - rate * plain_ns, 0
         for n, product in enumerate(products, start=1):
             tokens += product
             cost = costs.target_ns(n + 1, n_past, switched=last != n + 1)
-            value = tokens - rate * (cost if hope == 1.0 else plain_ns + hope * (cost - plain_ns))
+            value = tokens - rate * (plain_ns + hope * (cost - plain_ns))
             if value > best:
                 best, best_n = value, n
         return best, best_n

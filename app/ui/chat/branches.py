@@ -31,6 +31,7 @@ class Branches:
             return
         screen, session, tree = self._screen, self._screen.session, self._keeper.tree
         session.restart(opened.said, opened.asked, answered=opened.answered)
+        screen.inspector.begin()
         screen.hint.forget()
         siblings = {sibling.id for sibling in tree.siblings(instead)}
         depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)

@@ -88,8 +88,7 @@ class Steering:
         screen.prompt.past.add(text)
         old = self._keeper.tree.nodes.get(prompt)
         if old is not None and message == old.text:
-            await self._again(prompt)
-            return True
+            return await self._again(prompt)
         opened = self._keeper.go_before(prompt)
         if opened is None or old is None:
             # Another Tandem has removed the conversation; what was written outlives that.
@@ -116,23 +115,25 @@ class Steering:
 
     # Another answer, or more of one
 
-    async def _again(self, prompt: int | None) -> None:
+    async def _again(self, prompt: int | None) -> bool:
+        """Ask a prompt once more; returns whether it is asked."""
         if not self._is_free(needs_model=True):
-            return
+            return False
         node = self._keeper.tree.nodes.get(prompt or 0)
         asked = await self._screen.messages.reach(node.id) if node is not None else None
         if node is None or node.role is not Role.USER or not isinstance(asked, UserMessage):
             self._screen.hint.say("There is no prompt that it answers.")
-            return
+            return False
         opened = self._keeper.again(node.id)
         if opened is None or opened.asked is None:
-            return
+            return False
         self._tasks.leave()
         self._screen.prompt.focus()
         self._asking.take_from_line(opened.asked)
         self._asking.start(self._session.go_back(opened.said, opened.asked))
         await self._screen.messages.ask_again(asked)
         self._screen.hint.unseen(False)
+        return True
 
     async def go_on(self, speech: Speech | None = None) -> None:
         """Go on with an answer that ended early; None takes the last message."""

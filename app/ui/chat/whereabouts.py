@@ -82,7 +82,7 @@ class Whereabouts:
         tree, session = self._keeper.tree, self._screen.session
         if message in tree.nodes and tree.nodes[message] not in tree.path:
             if session.phase is Phase.ANSWERING or session.waiting is not None:
-                stops = key("chat.leave_task", "esc")
+                stops = key("chat.stop", "esc")
                 self._screen.hint.say(f"It stands in another branch; {stops} stops what is being asked here.")
                 return
             self._tasks.leave()

@@ -122,7 +122,11 @@ class Lookout:
             self._changed()
 
     def _cached(self, sources: frozenset[HubModel]) -> frozenset[HubModel]:
-        return frozenset(source for source in sources if self._outside.is_cached(source))
+        try:
+            return frozenset(source for source in sources if self._outside.is_cached(source))
+        except Exception:
+            log.exception("what is in the cache could not be read")
+            return self.found.cached
 
     def _seen(self) -> Mapping[str, Seen]:
         try:

@@ -48,7 +48,8 @@ class Opened:
             pair = self._pair if self._files is not None else replace(self._pair, name=pair_name(self._pair.target))
             self.name = free_name(pair, pairs)
             pair = replace(pair, name=self.name)
-            self._others[self.name] = pair, self._files or _as_set_up(pair)
+            files = replace(self._files, pair=pair) if self._files is not None else _as_set_up(pair)
+            self._others[self.name] = pair, files
             pairs = {self.name: pair} | pairs
         return pairs
 

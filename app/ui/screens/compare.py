@@ -170,11 +170,12 @@ class CompareScreen(Overlay[None]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        bindings = super().active_bindings
-        if self._stops:
-            leave = bindings["escape"]
-            bindings["escape"] = leave._replace(binding=replace(leave.binding, description="stop"))
-        return bindings
+        return {
+            pressed: one._replace(binding=replace(one.binding, description="stop"))
+            if self._stops and one.binding.id == "compare.leave"
+            else one
+            for pressed, one in super().active_bindings.items()
+        }
 
     @property
     def _stops(self) -> bool:
