@@ -7,6 +7,7 @@ import sys
 
 from app.cli.known_pairs import named_pair, registry
 from app.cli.output import StatusLine
+from app.cli.pair_choice import DEFAULT_PAIR
 from app.errors import UsageError
 from app.pairing.remove import Removal, plan_removal, remove_files
 from app.sizes import gigabytes
@@ -39,7 +40,10 @@ def remove_pair(args: argparse.Namespace) -> int:
     registry().release([removal.path for removal in doomed])
     status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
     if here.default == args.pair:
-        status.say("It was the default, and none is now: the chat asks for one. To name it: tandem pairs default NAME")
+        status.say(
+            f"It was the default. Until you name another, the chat asks for a pair and commands take {DEFAULT_PAIR}: "
+            "tandem pairs default NAME"
+        )
     return 0
 
 

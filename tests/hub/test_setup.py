@@ -435,7 +435,7 @@ def test_a_default_that_is_forgotten_says_what_comes_then(
     tiny(home / "mine", "t.gguf")
     assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
     assert main(["pairs", "remove", "own", "--yes"]) == 0
-    assert "It was the default, and none is now" in capsys.readouterr().err
+    assert "the chat asks for a pair and commands take demo" in capsys.readouterr().err
 
 
 def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
