@@ -6,15 +6,18 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from app.paths import conversations_file
 from app.ui.text import MARK
 
 pytestmark = [
@@ -82,8 +85,10 @@ class Terminal:
 
 @pytest.fixture
 def start(tmp_path: Path, demo_draft: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts the chat; the draft model is made before."""
+    """Starts the chat; the draft model is made before, and nothing that another test has typed is there."""
     started: list[Terminal] = []
+    for file in conversations_file().parent.glob("conversations.db*"):
+        file.unlink()
 
     def open_terminal(*flags: str) -> Terminal:
         chosen = () if "--target" in flags else ("--pair", "demo")
@@ -104,7 +109,10 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     terminal.type("Name the capital of France.")
     terminal.press("Enter")
     terminal.until(lambda s: "Paris" in s)
-    terminal.until(_READOUTS.search)
+    if "esc stop" in terminal.until(_READOUTS.search):
+        # Small models sometimes find no end.
+        terminal.press("Escape")
+        terminal.until(lambda s: "esc stop" not in s)
 
     terminal.type("Write a very long story about the sea, with many chapters.")
     terminal.press("Enter")
@@ -195,15 +203,23 @@ def test_a_refused_prompt_that_is_asked_again_stands_once_also_after_a_kill(star
         ends = next((at for at, row in enumerate(rows) if at > asked and row.startswith("──")), len(rows))
         return [row for row in rows[max(0, asked - 1) : ends] if row]
 
+    def settled(n_messages: int) -> bool:
+        """Whether so many messages were begun, and none is on its way."""
+        with closing(sqlite3.connect(conversations_file())) as db:
+            [(begun,)] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
+            [(writing,)] = db.execute("SELECT count(*) FROM messages WHERE state = 'writing'")
+        return begun >= n_messages and not writing
+
     terminal = start("--temp", "0", "--ctx", "512")
     terminal.type("Write a long story about a lighthouse and a storm, with many names.")
     terminal.press("Enter")
     terminal.until(lambda s: "cut: the context is full" in s)
     terminal.type("And then?")
-    for key in ("Enter", "C-r", "Enter"):
+    # Each attempt makes a message, the first one its prompt besides; the screen alone cannot tell one from the next.
+    for key, n_messages in (("Enter", 4), ("C-r", 5), ("Enter", 6)):
         terminal.until(lambda s: line in s)
         terminal.press(key)
-        terminal.until(lambda s: "the context holds 512" in s and line in s)
+        terminal.until(lambda s, n=n_messages: line in s and settled(n))  # type: ignore[misc]
     screen = terminal.until(lambda s: shown(s)[:3] == ["You", "And then?", "Answer"] and "holds 512" in s)
     assert screen.count("the context holds 512") == 1
     before = shown(screen)
