@@ -151,3 +151,14 @@ def test_look_up_alone_speaks_of_no_draft_model() -> None:
     known.ledger.blocked = True
 
     assert strategy.status.sentence == "off: drafts cost more than they brought lately"
+
+
+def test_the_last_token_that_there_is_room_for_says_nothing_of_drafting() -> None:
+    strategy, text = begun(automatic(memory(), Ahead(), None)), [*PROMPT]
+    for _ in range(8):
+        round_of(strategy, text, accepted=True)
+    before = strategy.status.sentence
+    assert strategy.propose(text, 0) == NO_DRAFT
+    strategy.observe(Round(len(text) - 1, NO_DRAFT, (1,), 0, 1000, 0))
+
+    assert strategy.status.sentence == before != ""

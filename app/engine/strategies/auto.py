@@ -70,6 +70,7 @@ class AutomaticDrafting:
         self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
         self._expected = 0.0
         self._last_rows = 1
+        self._told: tuple[str, str] | None = None
 
     @property
     def sources(self) -> list[str]:
@@ -97,6 +98,8 @@ class AutomaticDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """The draft that is worth its cost; empty for a plain step."""
+        # Where one token more is all there is room for, nothing is decided.
+        self._told = self._source_and_reason() if limit <= 0 else None
         self._proposal = proposal = Proposal()
         self._used_model, self._catch_up_ns = False, 0
         limit = min(limit, MAX_DRAFT)
@@ -240,7 +243,7 @@ class AutomaticDrafting:
     @property
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
-        return DraftingStatus(*self._source_and_reason(), self._pace.verdict, self._pace.speedup)
+        return DraftingStatus(*(self._told or self._source_and_reason()), self._pace.verdict, self._pace.speedup)
 
     def _source_and_reason(self) -> tuple[str, str]:
         memory = self.memory
