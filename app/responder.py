@@ -61,7 +61,7 @@ def answer(
         request_id: What the events carry as `request`.
         request: What is to be answered, and how.
         cancelled: Read between decodes.
-        inspected: Read in every round: whether its details are wanted.
+        inspected: Read in every round: whether the target's probabilities of it are wanted.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
         drafts: Read in every round: whether it may be drafted.
 

@@ -130,7 +130,7 @@ class EngineWorker:
             self._flag.set()
 
     def inspect(self, on: bool) -> None:
-        """Tell the details of every round from now on, or stop; also in the middle of an answer."""
+        """Tell the target's probabilities of every round from now on, or stop; also in the middle of an answer."""
         self._inspected = on
 
     def draft(self, on: bool) -> None:

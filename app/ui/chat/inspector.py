@@ -60,7 +60,7 @@ class Inspector(Widget):
 
     @property
     def _index(self) -> int:
-        # Numbers follow each other while somebody looks; those recorded before a pause may be further away.
+        # Only the last rounds are kept; for one that is gone stands the oldest of them.
         if self._shown is None:
             return len(self._rounds) - 1
         return next((at for at, details in enumerate(self._rounds) if details.number >= self._shown), 0)

@@ -17,7 +17,7 @@ class TokenMode:
 
     Args:
         screen: The chat.
-        engine: Told whether the details of rounds are wanted.
+        engine: Told whether the target's probabilities are wanted.
     """
 
     def __init__(self, screen: Stage, engine: Engine) -> None:
