@@ -132,6 +132,17 @@ def test_another_speed_of_the_machine_is_taken_over_after_three_batches(ns: floa
     assert costs.target_ns(1, 0) == pytest.approx(ns, rel=0.1)
 
 
+def test_a_speed_that_is_over_is_forgotten_with_the_first_batch_of_any_width() -> None:
+    costs = model()
+    for _ in range(3):
+        costs.observe_target(1, 0, 20 * 22e6, switched=False)
+    slow = costs.scale
+    costs.observe_target(8, 0, 63e6, switched=False)
+
+    assert slow == pytest.approx(20, rel=0.1)
+    assert costs.target_ns(1, 0) < 3 * 22e6
+
+
 def test_hiccups_with_a_usual_batch_between_them_are_no_other_speed() -> None:
     costs = model()
     for ns in (220e6, 220e6, 22e6) * 5:
@@ -204,6 +215,15 @@ def test_one_hiccup_changes_little() -> None:
     costs.observe_target(4, 0, 5e9, switched=False)
 
     assert costs.target_ns(1, 0) < 1.05 * 22e6
+
+
+def test_a_hiccup_among_two_looks_at_a_width_changes_little() -> None:
+    costs = model()
+    expected = costs.target_ns(8, 0)
+    for ns in (expected, 20 * expected):
+        costs.observe_target(8, 0, ns, switched=False)
+
+    assert costs.profile.rows[8] == pytest.approx(STAIRCASE[8] * 1e6, rel=0.05)
 
 
 def test_the_cost_of_drafting_is_learned() -> None:

@@ -133,6 +133,21 @@ def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None
     assert strategy.status.sentence == "model: once right, the draft model stays right 100% of the time"
 
 
+def test_a_plain_step_after_a_round_that_was_held_up_says_why_it_is_plain() -> None:
+    strategy, text = begun(automatic(memory(), Ahead(), None)), [*PROMPT]
+    draft = strategy.propose(text, ROOM)
+    strategy.observe(Round(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * draft.n_model))
+    text += [*draft.tokens, 5000]
+    round_of(strategy, text, accepted=True)
+    plain = strategy.status
+    round_of(strategy, text, accepted=True)
+
+    assert plain.sentence == (
+        "off: the last draft took far longer than it should; one token at a time until the machine is itself again"
+    )
+    assert strategy.status.source == "model"
+
+
 def test_a_draft_that_was_not_submitted_is_no_success() -> None:
     unsure = memory({1: 1000.0, 2: 1650.0, 64: 1700.0}, draft_ns=1.0)
     for _ in range(200):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Curiosity, Ledger, Trial, ceiling, impossibility
+from app.engine.tuning.guard import Curiosity, Ledger, Stalls, Trial, ceiling, impossibility
 
 
 def costs(row: float, draft: float) -> CostModel:
@@ -173,3 +173,36 @@ class TestCuriosity:
         curiosity.observe(1, 3.0, 1.0, drafted=True)
 
         assert self.wait(curiosity) == 64
+
+
+class TestStalls:
+    def test_a_usual_round_counts_as_measured(self) -> None:
+        stalls = Stalls()
+
+        assert stalls.without(150.0, 100.0, drafted=True) == 150.0
+        assert not stalls.waiting
+
+    def test_one_that_was_held_up_counts_for_twice_what_was_expected_and_a_plain_step_follows(self) -> None:
+        stalls = Stalls()
+
+        assert stalls.without(2000.0, 100.0, drafted=True) == 200.0
+        assert stalls.waiting
+        stalls.without(90.0, 100.0, drafted=False)
+        assert not stalls.waiting
+
+    def test_plain_steps_go_on_for_as_long_as_they_are_held_up_themselves(self) -> None:
+        stalls = Stalls()
+        stalls.without(2000.0, 100.0, drafted=True)
+
+        assert stalls.without(900.0, 100.0, drafted=False) == 200.0
+        assert stalls.waiting
+
+    def test_the_next_draft_tells_whether_it_was_drafting(self) -> None:
+        guilty, innocent = Stalls(), Stalls()
+        for stalls in (guilty, innocent):
+            stalls.without(2000.0, 100.0, drafted=True)
+            stalls.without(100.0, 100.0, drafted=False)
+
+        assert guilty.without(1900.0, 100.0, drafted=True) == 1900.0 + 1800.0
+        assert innocent.without(110.0, 100.0, drafted=True) == 110.0
+        assert innocent.without(2000.0, 100.0, drafted=True) == 200.0

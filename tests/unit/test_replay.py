@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -332,3 +333,36 @@ def test_a_text_that_is_decoded_plainly_is_neither_winning_nor_losing_however_sl
 
     assert strategies[0].status.speedup == pytest.approx(1.0)
     assert strategies[0].status.verdict == "break-even"
+
+
+class TestStalls:
+    """A machine that stands still for a moment is not a loss of drafts."""
+
+    CURVE = Curve("steep enough", {1: 100.0, 2: 140.0, 4: 170.0, 8: 220.0, 16: 320.0, 32: 560.0}, draft=13.0)
+
+    def cost(self, trace: Trace, held_up: range) -> float:
+        """What an answer takes where so many of its steps look twenty times as long."""
+        step = count()
+        make = automatic(memory_for(self.CURVE))
+        return replay(trace, self.CURVE, make, lambda: 20.0 if next(step) in held_up else 1.0).cost
+
+    @pytest.mark.parametrize("length", [1, 4, 16])
+    @pytest.mark.parametrize("start", range(0, 60, 6))
+    def test_drafting_goes_on_when_it_is_over(self, start: int, length: int) -> None:
+        code = next(trace for trace in traces() if trace.kind == "code")
+        undisturbed = self.cost(code, range(0))
+
+        assert self.cost(code, range(start, start + length)) <= 1.15 * undisturbed
+
+    def test_it_is_no_loss_to_speak_of(self) -> None:
+        code = next(trace for trace in traces() if trace.kind == "code")
+        strategies: list[AutomaticDrafting] = []
+        step = count()
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            strategies.append(AutomaticDrafting(memory_for(self.CURVE), drafter, None, clock))
+            return strategies[-1]
+
+        replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0)
+
+        assert strategies[0].status.verdict != "losing"

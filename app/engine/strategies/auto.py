@@ -16,7 +16,7 @@ from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource, Proposal
-from app.engine.tuning.guard import impossibility
+from app.engine.tuning.guard import Stalls, impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
@@ -32,6 +32,7 @@ _SURE = 0.8
 """A look-up that is less likely to be right waits for the draft model's word, which is dear but knows the text."""
 _RECONSIDER = 32
 """Rounds between two looks at whether drafting could win at all."""
+_HELD_UP = "the last draft took far longer than it should; one token at a time until the machine is itself again"
 _GAIN_MEMORY = 0.02
 _SURVIVAL_PRIOR = (0.85, 6.0)
 _SURVIVAL_FORGETTING = 0.98
@@ -59,6 +60,7 @@ class AutomaticDrafting:
         self._lookup = LookupSource(index, memory.lookup)
         self._backlog = Backlog(memory, drafter)
         self._pace = Pace()
+        self._stalls = Stalls()
         self._clock = clock
         self._survived = _SURVIVAL_PRIOR[0] * _SURVIVAL_PRIOR[1]
         self._judged = _SURVIVAL_PRIOR[1]
@@ -98,14 +100,18 @@ class AutomaticDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """The draft that is worth its cost; empty for a plain step."""
-        # Where one token more is all there is room for, nothing is decided.
-        self._told = self._source_and_reason() if limit <= 0 else None
+        self._told = None
+        if limit <= 0:
+            # Where one token more is all there is room for, nothing is decided.
+            self._told = self._source_and_reason()
+        elif self._stalls.waiting:
+            self._told = "off", _HELD_UP
         self._proposal = proposal = Proposal()
-        self._used_model, self._catch_up_ns = False, 0
+        self._used_model, self._catch_up_ns, self._n_drafted = False, 0, 0
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
-        if limit <= 0 or not self.memory.ledger.allows_any:
+        if self._told or not self.memory.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
@@ -192,9 +198,13 @@ class AutomaticDrafting:
         memory, costs = self.memory, self.memory.costs
         rows = len(round_.draft) + 1
         target_ns = round_.total_ns - round_.draft_ns
+        expected_ns = costs.target_ns(rows, round_.n_past) + self._n_drafted * costs.draft_ns(round_.n_past)
         costs.observe_target(rows, round_.n_past, target_ns, switched=rows != self._last_rows)
+        drafted = rows > 1 or self._used_model
+        measured = round_.total_ns - self._catch_up_ns
+        cost = self._stalls.without(measured, expected_ns, drafted=drafted)
         # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
-        plain_ns = target_ns if rows == 1 else costs.target_ns(1, round_.n_past)
+        plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, round_.n_past)
         rate = self._rate(round_.n_past)
         self._last_rows = rows
         self._label(round_)
@@ -205,8 +215,6 @@ class AutomaticDrafting:
             shorter = max(_FIRST_STRETCH, round_.n_accepted, round(_SHORTER * self._stretch))
             self._stretch = longer if held else shorter
         n = len(round_.tokens)
-        drafted = rows > 1 or self._used_model
-        cost = round_.total_ns - self._catch_up_ns
         if self._used_model:
             saved = max(-1.0, 1.0 - cost / (n * plain_ns))
             memory.gain += min(0.5, _GAIN_MEMORY * n) * (saved - memory.gain)
@@ -217,7 +225,8 @@ class AutomaticDrafting:
         self._backlog.observe(round_, used_model=self._used_model)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
-        self._pace.observe(n, cost, round_.total_ns, costs.target_ns(1, round_.n_past), drafted=drafted)
+        plain_now = costs.target_ns(1, round_.n_past)
+        self._pace.observe(n, cost, measured - cost, self._catch_up_ns, plain_now, drafted=drafted)
         self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:

@@ -32,20 +32,23 @@ class Pace:
         """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
-    def observe(self, n_tokens: int, cost_ns: float, total_ns: float, plain_ns: float, *, drafted: bool) -> None:
+    def observe(
+        self, n_tokens: int, cost_ns: float, stalled_ns: float, reading_ns: float, plain_ns: float, *, drafted: bool
+    ) -> None:
         """Book a round.
 
         Args:
             n_tokens: Tokens it gave.
-            cost_ns: Time that counts for the price, without what a draft model had to catch up.
-            total_ns: All its time.
+            cost_ns: Time that counts for the price.
+            stalled_ns: Time that it was held up besides, as plain decoding would have been.
+            reading_ns: Time that the draft model took besides for text that it had missed.
             plain_ns: What one token of plain decoding takes here.
             drafted: Whether anything was drafted; a round without is plain decoding, whatever was expected of one.
         """
         self._tokens = _RATE_FORGETTING * self._tokens + n_tokens
         self._steps = _RATE_FORGETTING * self._steps + cost_ns / plain_ns
-        self._spent_ns += total_ns
-        self._plain_ns += n_tokens * plain_ns if drafted else cost_ns
+        self._spent_ns += cost_ns + stalled_ns + reading_ns
+        self._plain_ns += (n_tokens * plain_ns if drafted else cost_ns) + stalled_ns
         self.n_rounds += 1
 
     @property

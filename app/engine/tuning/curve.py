@@ -33,6 +33,8 @@ _SHIFT = 3
 other programs came or went, and so did threads. It is taken over at once, else drafts would be judged by old times.
 Wider batches do not tell: where text repeats itself, many of them follow each other, and what one costs behind a long
 context is known less well."""
+_IMPOSSIBLE = 0.6
+"""A batch of any width takes more than this share of a single row, or the machine is faster than is believed."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _SWITCH_GAIN = 0.05
@@ -144,6 +146,7 @@ class CostModel:
         """Learn from one target batch, everything around it included."""
         if rows > _WIDE:
             self._wide_behind = max(self._wide_behind, n_past)
+        self._speed_up(n_past, ns)
         expected = self.target_ns(rows, n_past, switched=switched)
         surprise = math.log(max(ns, 1.0) / max(expected, 1.0))
         if rows == 1 and (shift := self._shift(surprise)):
@@ -172,7 +175,8 @@ class CostModel:
             learning = max(_ROW_GAIN, 1.0 / (_CALIBRATION_WEIGHT + seen))
             # The single row is what all others are told in: what moves it is the machine, and that is `scale`.
             gain = 1.0 if rows not in self.profile.rows else _ROW_GAIN if rows == 1 else learning
-            usual = statistics.median(recent)
+            # Of two looks one may have been disturbed: what is thought so far decides between them.
+            usual = statistics.median(recent if len(recent) > 2 else [*recent, known])
             if rows == 1:
                 usual = max(known / _ROW_CLIP, min(_ROW_CLIP * known, usual))
             # Where most of the time goes into the context, the rest says little about the row.
@@ -205,6 +209,18 @@ class CostModel:
         # What widths cost was seen at a speed that was not known yet.
         self._recent.clear()
         return mildest
+
+    def _speed_up(self, n_past: int, ns: float) -> None:
+        """Take over a speed at which a batch took less than a single row is thought to.
+
+        Every batch reads all weights, and nothing makes one faster by accident: what was believed is over.
+        """
+        single = self.target_ns(1, n_past)
+        if ns < _IMPOSSIBLE * single:
+            self.scale *= ns / single
+            self._recent.clear()
+            self._surprises.clear()
+            self._padded_for = -1
 
     def observe_draft(self, n_tokens: int, n_past: int, ns: float) -> None:
         """Learn from `n_tokens` drafted one after the other."""

@@ -5,13 +5,14 @@
 3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
 4. What 1 to 3 found is kept between runs by whoever owns them.
 
-`Curiosity` is what keeps them from being wrong for good.
+`Curiosity` is what keeps them from being wrong for good, and `Stalls` from blaming drafts for a busy machine.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from app.engine.tuning.curve import CostModel
 
@@ -129,7 +130,7 @@ class Ledger:
 
     A round that drafted adds tokens * plain - cost; a plain token adds `INTEREST`. The balance is capped, and at zero
     drafting stops until a probe is affordable. Over any stretch of n tokens the time is then at most
-    plain * (1 + INTEREST) * n + CAP + RESERVE plain tokens + one round.
+    plain * (1 + INTEREST) * n + CAP + RESERVE plain tokens + one round, and what held up single rounds (`Stalls`).
     """
 
     CAP = 10.0
@@ -203,3 +204,35 @@ class Curiosity:
         elif self.trying:
             self.gap = min(2 * self.gap, self.LONGEST_GAP)
         self.trying = False
+
+
+@dataclass(slots=True)
+class Stalls:
+    """Keeps what held a round up from being put down to its draft.
+
+    Another program starts, or pages of a model are read from disk again: a round that takes many times what was
+    expected says nothing of drafting, unless the next one with a draft does so too and a plain step between them did
+    not. That step is taken on purpose, and more of them for as long as they are held up themselves.
+
+    Attributes:
+        waiting: Whether the next round should be plain.
+    """
+
+    LIMIT: ClassVar[float] = 2.0
+    """A round that takes so many times what was expected was held up."""
+
+    waiting: bool = False
+    _doubtful_ns: float = 0.0
+
+    def without(self, cost_ns: float, expected_ns: float, *, drafted: bool) -> float:
+        """The part of a round's time that counts, with that of earlier ones which turns out to have been its own."""
+        usual = min(cost_ns, self.LIMIT * expected_ns)
+        held_up_ns = cost_ns - usual
+        if not drafted:
+            self.waiting = self.waiting and held_up_ns > 0
+            return usual
+        before, self._doubtful_ns = self._doubtful_ns, 0.0
+        if held_up_ns > 0 and before > 0:
+            return cost_ns + before
+        self.waiting, self._doubtful_ns = held_up_ns > 0, held_up_ns
+        return usual
