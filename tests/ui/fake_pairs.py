@@ -8,7 +8,8 @@ from app.engine.types import DraftParams
 from app.errors import AppError, HubError, PairError
 from app.pairing.propose import Fit
 from app.responder import LoadedPair
-from app.ui.pairs.setups import Card, Choice, Download, Inquiry, Job, ModelReport, Report, Stage, State
+from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
+from app.ui.pairs.setups import Card, Choice, Download, Job, Stage, State
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 
