@@ -10,7 +10,7 @@
     lossless    greedy answers token by token, sampled ones by a chi-square test; chisquare  the test
     suite       prompts of our own by kind of text, and the reader's
     benchmark   the suite as races, with the oracle
-    server      a running llama-server as a contender
+    server      a running llama-server as a contender; completion  what it is asked and what it answers
     history     results kept per machine and pair, and what made a later one slower
     report      races and benchmarks in words and as JSON
     card        a result as Markdown and as a picture
