@@ -77,15 +77,15 @@ class Store:
         return store
 
     @classmethod
-    def open_anyway(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
+    def open_anyway(cls, file: Path) -> Store:
         """As `open`; of a file that cannot be written a copy in memory, with a notice why.
 
         `close` writes what was said, if the disk takes it by then.
         """
         try:
-            return cls.open(file, now)
+            return cls.open(file)
         except StoreError as error:
-            store = cls.in_memory(file, now)
+            store = cls.in_memory(file)
             store.notice = f"{error.message} {error.hint} {store.notice}"
             if not is_there(file):
                 store._parting = Parting(file, {})
