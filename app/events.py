@@ -163,7 +163,7 @@ class StepCompleted:
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
         drafting: What automatic drafting is doing and whether it pays; None without.
-        details: What was drafted and what became of it; None for the first token.
+        details: What was drafted and what became of it; None for the first token, and where nobody asked for it.
         repeating: Tokens at the end that only repeat a piece of text; see `app.engine.repetition`.
     """
 

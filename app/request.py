@@ -28,6 +28,8 @@ class AnswerRequest:
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
         begun: An answer that ended early and is to go on where it did; None for a new one.
+        with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
+            takes time.
     """
 
     messages: tuple[Message, ...]
@@ -36,6 +38,7 @@ class AnswerRequest:
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
     begun: Begun | None = None
+    with_rounds: bool = False
 
 
 class BuiltPrompt(Protocol):

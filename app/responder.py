@@ -61,7 +61,7 @@ def answer(
         request_id: What the events carry as `request`.
         request: What is to be answered, and how.
         cancelled: Read between decodes.
-        inspected: Read in every round: whether the target's probabilities of it are wanted.
+        inspected: Read in every round: whether the target's probabilities of it are wanted, where rounds are told.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
         drafts: Read in every round: whether it may be drafted.
 
@@ -155,7 +155,8 @@ class _Answering:
                 case PromptProgress(drafting, done, total):
                     yield PromptProgressed(self._id, drafting, done, total)
                 case Step(stats=stats, status=status):
-                    details, repeating = _details(self._pair, event), self._collector.repetition.length
+                    details = _details(self._pair, event) if self._request.with_rounds else None
+                    repeating = self._collector.repetition.length
                     yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
                     yield Notice(f"Drafting stopped, the answer goes on without it: {why}")

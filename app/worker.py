@@ -130,7 +130,7 @@ class EngineWorker:
             self._flag.set()
 
     def inspect(self, on: bool) -> None:
-        """Tell the target's probabilities of every round from now on, or stop; also in the middle of an answer."""
+        """With the rounds that are told tell the target's probabilities from now on, or stop; also within an answer."""
         self._inspected = on
 
     def draft(self, on: bool) -> None:

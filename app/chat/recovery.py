@@ -73,10 +73,13 @@ class Writers:
                 return to_text(text)
         return ""
 
-    def dead(self, database: Database) -> tuple[str, ...]:
-        """The writers of unfinished answers that no longer run."""
-        writers = [name for (name,) in database.rows("SELECT DISTINCT writer FROM messages WHERE state = 'writing'")]
-        return tuple(name for name in writers if name != self._token and not self._is_alive(name))
+    def recover(self, database: Database) -> int:
+        """Mark as cut what a Tandem that no longer runs was writing; returns how many answers. Raises StoreError."""
+        dead = self._dead(database)
+        if not dead:
+            return 0
+        with database.write() as db:
+            return self._bury(db, dead)
 
     def shown(self, database: Database, node: Node) -> Node:
         """An answer on its way as far as it got; cut, if its writer is dead and the disk refuses to mark it."""
@@ -85,7 +88,12 @@ class Writers:
             node = pieces_of(database.connection, node)
         return node if writer == self._token or self._is_alive(writer) else replace(node, state=State.CUT)
 
-    def bury(self, db: sqlite3.Connection, dead: Iterable[str]) -> int:
+    def _dead(self, database: Database) -> tuple[str, ...]:
+        """The writers of unfinished answers that no longer run."""
+        writers = [name for (name,) in database.rows("SELECT DISTINCT writer FROM messages WHERE state = 'writing'")]
+        return tuple(name for name in writers if name != self._token and not self._is_alive(name))
+
+    def _bury(self, db: sqlite3.Connection, dead: Iterable[str]) -> int:
         """Fold their pieces and mark their answers as cut; returns how many. The caller holds the transaction."""
         count = 0
         for writer in dead:

@@ -59,8 +59,8 @@ def terms(query: str) -> tuple[str, ...]:
     return tuple(term[:LONGEST_TERM] for term in text.split()[:MOST_TERMS])
 
 
-def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT) -> Excerpt:
-    """About `length` characters around the first hit, on one line; its beginning if nothing is found."""
+def excerpt(text: str, words: Sequence[str]) -> Excerpt:
+    """About `_EXCERPT` characters around the first hit, on one line; its beginning if nothing is found."""
     pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
     first = pattern.search(text)
     start = max(0, first.start() - _BEFORE) if first else 0
@@ -68,9 +68,9 @@ def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT) -> Excerpt:
         # A word that would be cut is left out, if there is a space to cut at.
         space = re.compile(r"\s").search(text, start, first.start() if first else start)
         start = space.end() if space else start
-    piece = text[start : start + length]
+    piece = text[start : start + _EXCERPT]
     line = " ".join(piece.split())
-    line = ("…" if start else "") + line + ("…" if start + length < len(text) else "")
+    line = ("…" if start else "") + line + ("…" if start + _EXCERPT < len(text) else "")
     return Excerpt(line, tuple(found.span() for found in pattern.finditer(line)))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from app.chat.answers import Answers
@@ -24,9 +23,9 @@ from app.chat.known import Known, find_known
 from app.chat.message import Role
 from app.chat.opening import is_there, move_into_memory, open_copy, open_file
 from app.chat.parting import Parting, part
+from app.chat.reading import Reading
 from app.chat.recovery import Writers
 from app.chat.rows import (
-    NODE,
     SUMMARY,
     dump,
     gone,
@@ -34,13 +33,12 @@ from app.chat.rows import (
     insert_transcript,
     storable,
     to_document,
-    to_node,
     to_summary,
     to_text,
 )
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
-from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript
 from app.errors import StoreError
 
 UNDO_S = 24 * 3600.0
@@ -61,6 +59,7 @@ class Store:
         self._now = now
         self._writers = Writers(database.file)
         self._answers = Answers(database, self._writers, now)
+        self._reading = Reading(database, self._writers)
         self._search = Search(database)
         self._parting: Parting | None = None
 
@@ -78,15 +77,15 @@ class Store:
         return store
 
     @classmethod
-    def open_anyway(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
+    def open_anyway(cls, file: Path) -> Store:
         """As `open`; of a file that cannot be written a copy in memory, with a notice why.
 
         `close` writes what was said, if the disk takes it by then.
         """
         try:
-            return cls.open(file, now)
+            return cls.open(file)
         except StoreError as error:
-            store = cls.in_memory(file, now)
+            store = cls.in_memory(file)
             store.notice = f"{error.message} {error.hint} {store.notice}"
             if not is_there(file):
                 store._parting = Parting(file, {})
@@ -139,19 +138,7 @@ class Store:
 
     def load(self, conversation: int) -> Conversation:
         """All of one conversation, also a deleted one."""
-        rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
-        if not rows:
-            raise gone()
-        leaf, settings, draft, *summary = rows[0]
-        nodes = self._nodes(conversation)
-        if any(node.state is State.WRITING for node in nodes.values()):
-            with suppress(StoreError):
-                self.recover()
-            nodes = self._nodes(conversation)
-            for node in [node for node in nodes.values() if node.state is State.WRITING]:
-                nodes[node.id] = self._writers.shown(self._database, node)
-        tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
-        return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
+        return self._reading.conversation(conversation)
 
     def holds(self, conversation: int) -> bool:
         """Whether it is there, also as a deleted one."""
@@ -271,8 +258,7 @@ class Store:
 
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""
-        rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
-        return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
+        return self._reading.transcript(conversation)
 
     def known(self, transcripts: Sequence[Transcript], now: float) -> tuple[Known, ...]:
         """What of these, which were read at that time, is there already; see `app.chat.known`."""
@@ -285,21 +271,9 @@ class Store:
 
     def recover(self) -> int:
         """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
-        dead = self._writers.dead(self._database)
-        if not dead:
-            return 0
-        with self._database.write() as db:
-            return self._writers.bury(db, dead)
+        return self._writers.recover(self._database)
 
     def _change(self, conversation: int, what: str, *values: object) -> None:
         with self._database.write() as db:
             if not db.execute(f"UPDATE conversations SET {what} WHERE id = ?", (*values, conversation)).rowcount:
                 raise gone()
-
-    def _nodes(self, conversation: int) -> dict[int, Node]:
-        rows = self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,))
-        nodes: dict[int, Node] = {}
-        for node in map(to_node, rows):
-            # What replied to a message that a damage has taken begins a branch.
-            nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
-        return nodes

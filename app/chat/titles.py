@@ -12,6 +12,8 @@ WHOLE = 200
 """Columns of a title where there is no list that it must fit into."""
 _LONGEST_PROMPT = 4000
 """Characters that are looked at; a pasted file is not read to its end for a title."""
+_LONGEST = 200
+"""Characters of a title that somebody chose."""
 _ELLIPSIS = "…"
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
@@ -63,9 +65,9 @@ def width(text: str) -> int:
     return sum(map(_columns, text))
 
 
-def one_line(text: str, longest: int = 200) -> str:
-    """A title that somebody chose: printable, on one line, of bounded length in characters."""
-    return _one_line(printable(text[: 4 * longest]))[:longest].rstrip()
+def one_line(text: str) -> str:
+    """A title that somebody chose: printable, on one line, of bounded length."""
+    return _one_line(printable(text[: 4 * _LONGEST]))[:_LONGEST].rstrip()
 
 
 def _columns(character: str) -> int:

@@ -110,6 +110,9 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
         here = place(held(session().pair))
         return here.line, here.room
 
+    def is_loading() -> bool:
+        return session().phase is Phase.LOADING
+
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()
         return list(found.pairs.values()), found.trouble
@@ -138,5 +141,6 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             is_cached=is_cached,
             seen=seen,
             current=current,
+            is_loading=is_loading,
         )
     )

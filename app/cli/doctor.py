@@ -111,7 +111,7 @@ def gather() -> Facts:
 def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], ModelLoadError | None]:
     try:
         # Importing it loads llama.cpp, which may be what fails.
-        from app.llama.devices import probe
+        from app.llama.probe import probe
 
         return *probe(ram_available), None
     except ModelLoadError as error:

@@ -60,7 +60,7 @@ class LineFile:
             AppError: It is not.
         """
         if self._error is not None:
-            raise AppError(f"{self._file} cannot be written: {self._error.strerror}.", "Choose another file.")
+            raise _refusal(self._file, self._error)
 
 
 def write(file: Path, text: str) -> None:
@@ -72,4 +72,21 @@ def write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
+        raise _refusal(file, error) from error
+
+
+def append(file: Path, line: str) -> None:
+    """Add a line to what a file holds, making it if it is absent.
+
+    Raises:
+        AppError: It cannot be written.
+    """
+    try:
+        with file.open("a", encoding="utf-8", errors="replace") as out:
+            out.write(f"{line}\n")
+    except OSError as error:
+        raise _refusal(file, error) from error
+
+
+def _refusal(file: Path | None, error: OSError) -> AppError:
+    return AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.")

@@ -17,14 +17,14 @@ from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.process import refuse_process
-from app.cli.result_file import check_writable
+from app.cli.result_file import append, check_writable
 from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
-from app.errors import AppError, Interrupted, UsageError
+from app.errors import Interrupted, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -108,7 +108,8 @@ def _tune(
     heat = None
     if drafters.model and not getattr(args, "quick", False):
         trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
-        _save(trace, getattr(args, "save_trace", None))
+        if "save_trace" in args:
+            append(args.save_trace, json.dumps(trace.as_json(), separators=(",", ":")))
         heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
     status.clear()
     if getattr(args, "json", False):
@@ -141,16 +142,6 @@ def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, stat
     if cancel():
         raise Interrupted
     return steps.result
-
-
-def _save(trace: Trace, file: Path | None) -> None:
-    if file is None:
-        return
-    try:
-        with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(trace.as_json(), separators=(",", ":")) + "\n")
-    except OSError as error:
-        raise AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.") from error
 
 
 def _report(

@@ -17,7 +17,7 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
     """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
 
     Args:
-        devices: From `app.llama.devices.probe`, if that was asked already.
+        devices: From `app.llama.probe.probe`, if that was asked already.
 
     Raises:
         ModelLoadError: llama.cpp cannot list its devices.
@@ -26,7 +26,7 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
     cards = []
     if devices is None:
         from app.llama import library
-        from app.llama.devices import probe
+        from app.llama.probe import probe
 
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:

@@ -33,9 +33,9 @@ class DoesNotFitError(PairError):
         offers: The same, as values.
     """
 
-    def __init__(self, message: str, hint: str, found: tuple[Offer, ...]) -> None:
+    def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
         super().__init__(message, hint)
-        self.offers = found
+        self.offers = offers
 
 
 def fitted(

@@ -12,7 +12,8 @@ from app.fitting.speed import weights_per_second
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
 from app.hardware.machine import Machine, look
-from app.llama.devices import BuildInfo, Device, probe
+from app.llama.devices import BuildInfo, Device
+from app.llama.probe import probe
 from app.pairing.propose import Room
 from app.paths import memory_dir
 from app.sizes import gigabytes, share_of

@@ -1,15 +1,12 @@
-"""Which build of llama-cpp-python is right for a machine, and the command that installs it. Data: builds.toml."""
+"""Which build of llama-cpp-python is right for a machine, why, and the command that installs it."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from app.hardware.gpu import version_key
+from app.hardware.build_choices import Choice, choices_for, known_builds, ready_made
 from app.hardware.machine import Gpu, Machine
 
 _VULKAN_WORDS = {
@@ -67,15 +64,6 @@ class Advice:
     urgent: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A backend, ready-made as `wheel` or, without one, built here."""
-
-    backend: str
-    wheel: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
-
-
 def advice(
     machine: Machine,
     build: Built | None,
@@ -98,15 +86,15 @@ def advice(
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
         if build is not None and is_usable(gpu, devices):
             return None
-        choices = _choices(gpu, machine, python_version)
+        choices = choices_for(gpu, machine, python_version)
         if choices:
             urgent = not gpu.integrated or gpu.vendor == "apple" or build is None
             return _advise(choices, _lack(gpu, build, choices[0].backend), machine, install, urgent=urgent)
     lack = _processor_lack(machine, build)
     if not lack:
         return None
-    ready = _wheel("cpu", machine, python_version)
-    return _advise([_Choice("cpu"), *([_Choice("cpu", ready)] if ready else [])], lack, machine, install, urgent=True)
+    ready = ready_made("cpu", machine, python_version)
+    return _advise([Choice("cpu"), *([Choice("cpu", ready)] if ready else [])], lack, machine, install, urgent=True)
 
 
 def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
@@ -117,7 +105,7 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
         system: As `Machine.system` names it.
         install: As for `advice`.
     """
-    data = _data()
+    data = known_builds()
     present = [name for name, known in data["backends"].items() if set(known["names"]) & set(backends)]
     flags = " ".join([*(data["source"][name]["cmake"] for name in present if name != "cpu"), data["rpc"]["cmake"]])
     return _from_source(flags, system, install)
@@ -125,7 +113,7 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
 
 def is_usable(gpu: Gpu, devices: Sequence[Usable]) -> bool:
     """Whether one of the library's devices stands for this vendor's graphics."""
-    own = _data()["backends"].get(_OWN_BACKEND.get(gpu.vendor, ""), {}).get("names", ())
+    own = known_builds()["backends"].get(_OWN_BACKEND.get(gpu.vendor, ""), {}).get("names", ())
     return any(
         device.kind in ("gpu", "igpu")
         and (device.backend in own or any(w in device.description.lower() for w in _VULKAN_WORDS[gpu.vendor]))
@@ -133,113 +121,10 @@ def is_usable(gpu: Gpu, devices: Sequence[Usable]) -> bool:
     )
 
 
-def driver_cuda(gpu: Gpu) -> str:
-    """The newest CUDA version that a card's driver takes; empty if it cannot be told."""
-    if gpu.api:
-        return gpu.api
-    branch = version_key(gpu.driver)[:1]
-    known: dict[str, str] = _data()["cuda_of_driver"]
-    fitting = [cuda for least, cuda in known.items() if branch and int(least) <= branch[0]]
-    return fitting[-1] if fitting else ""
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
-
-
-def _choices(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
-    """What would make this card usable, best first; empty if nothing would."""
-    match gpu.vendor:
-        case "nvidia":
-            return _for_nvidia(gpu, machine, python)
-        case "amd":
-            return _for_amd(gpu, machine, python)
-        case "intel" if machine.system != "darwin" and gpu.driver:
-            return _vulkan(machine, python)
-        case "apple" if machine.arch == "arm64":
-            ready = _wheel("metal", machine, python)
-            return [*([_Choice("metal", ready)] if ready else []), _Choice("metal")]
-    return []
-
-
-def _for_nvidia(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
-    driver = driver_cuda(gpu)
-    if gpu.driver == "tegra":
-        return [_Choice("cuda")]
-    if not driver or machine.system == "darwin":
-        return []
-    installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
-    ready = _cuda_wheel(gpu, driver, installed, machine, python)
-    cuda = [*([_Choice("cuda", ready)] if ready else []), _Choice("cuda")]
-    if ready is not None and version_key(ready["version"])[0] not in installed:
-        major = version_key(ready["version"])[0]
-        note = f"It loads the libraries of the CUDA {major} toolkit, which is not installed here; install that first."
-        if machine.wsl:
-            note += " Inside WSL take the toolkit alone: the driver is that of Windows."
-        cuda[0] = _Choice("cuda", ready, (note,))
-        if machine.vulkan and not machine.wsl:
-            # Vulkan comes with the driver: it works at once.
-            return [_vulkan(machine, python)[0], *cuda]
-    return cuda
-
-
-def _cuda_wheel(gpu: Gpu, driver: str, installed: set[int], machine: Machine, python: str) -> dict[str, Any] | None:
-    """The newest that the driver takes, of the installed toolkit's generation if there is one.
-
-    A driver runs what was built with any release of its own generation (NVIDIA calls it minor version
-    compatibility), so an old driver gets the oldest wheel of its generation rather than none.
-    """
-    wheels = [w for w in _data()["wheels"] if w["backend"] == "cuda" and _runs(w, machine, python)]
-    wheels = [w for w in wheels if _has_compute(w, gpu.target)]
-    newest = version_key(driver)
-    fitting = [w for w in wheels if version_key(w["version"]) <= newest]
-    fitting = fitting[::-1] + [w for w in wheels if w not in fitting and version_key(w["version"])[0] == newest[0]]
-    same = [w for w in fitting if version_key(w["version"])[0] in installed]
-    return next(iter(same or fitting), None)
-
-
-def _has_compute(wheel: dict[str, Any], target: str) -> bool:
-    least, most = (version_key(end) for end in wheel["targets"])
-    wanted = version_key(target)
-    return not wanted or (least <= wanted and (not most or wanted <= most))
-
-
-def _for_amd(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
-    if machine.system == "darwin" or not gpu.driver or gpu.driver.startswith("radeon"):
-        return []
-    vulkan, ready = _vulkan(machine, python), _wheel("rocm", machine, python)
-    if ready is None:
-        return vulkan
-    if not gpu.target:
-        note = f"It is only for {', '.join(ready['targets'])}."
-        return [vulkan[0], _Choice("rocm", ready, (note,))]
-    wanted = version_key(ready.get("version", ""))[:1]
-    installed = not wanted or any(version_key(part)[:1] == wanted for part in gpu.toolkit.split(","))
-    return [_Choice("rocm", ready), vulkan[0]] if installed and gpu.target in ready["targets"] else vulkan
-
-
-def _vulkan(machine: Machine, python: str) -> list[_Choice]:
-    note = "It needs the Vulkan loader: on Debian and Ubuntu, apt install libvulkan1 mesa-vulkan-drivers."
-    notes = (note,) if machine.system == "linux" and not machine.vulkan else ()
-    ready = _wheel("vulkan", machine, python)
-    return [*([_Choice("vulkan", ready, notes)] if ready else []), _Choice("vulkan", notes=notes)]
-
-
-def _wheel(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
-    fitting = [w for w in _data()["wheels"] if w["backend"] == backend and _runs(w, machine, python)]
-    return fitting[-1] if fitting else None
-
-
-def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
-    on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
-    return on and version_key(wheel["python"]) <= version_key(python)
-
-
 def _lack(gpu: Gpu, build: Built | None, backend: str) -> str:
     if build is None:
         return "The installed llama.cpp cannot be loaded."
-    present = set(build.backends) & set(_data()["backends"][backend]["names"])
+    present = set(build.backends) & set(known_builds()["backends"][backend]["names"])
     if present:
         return f"This llama.cpp is built with {_title(backend)}, but {_title(backend)} finds no {gpu.name}."
     return f"This llama.cpp is built without {_title(backend)} and cannot use the {gpu.name}."
@@ -254,14 +139,14 @@ def _processor_lack(machine: Machine, build: Built | None) -> str:
 
 
 def _title(backend: str) -> str:
-    return str(_data()["backends"][backend]["title"])
+    return str(known_builds()["backends"][backend]["title"])
 
 
-def _advise(choices: list[_Choice], lack: str, machine: Machine, install: str, *, urgent: bool) -> Advice:
+def _advise(choices: list[Choice], lack: str, machine: Machine, install: str, *, urgent: bool) -> Advice:
     best, second = choices[0], choices[1] if len(choices) > 1 else None
     notes = best.notes
     if best.wheel is None:
-        notes = (*notes, f"Building it takes minutes and needs {_data()['source'][best.backend]['needs']}.")
+        notes = (*notes, f"Building it takes minutes and needs {known_builds()['source'][best.backend]['needs']}.")
     return Advice(
         backend=_title(best.backend),
         reason=lack,
@@ -273,16 +158,16 @@ def _advise(choices: list[_Choice], lack: str, machine: Machine, install: str, *
     )
 
 
-def _when(best: _Choice, second: _Choice) -> str:
+def _when(best: Choice, second: Choice) -> str:
     if second.wheel is None:
-        return f"If there is no such wheel, build it; that needs {_data()['source'][second.backend]['needs']}"
+        return f"If there is no such wheel, build it; that needs {known_builds()['source'][second.backend]['needs']}"
     if second.backend == best.backend:
         return "Without a compiler, a build for any processor"
     return f"With {_title(second.backend)} instead. {' '.join(second.notes)}".strip().removesuffix(".")
 
 
-def _command(choice: _Choice, machine: Machine, install: str) -> str:
-    data = _data()
+def _command(choice: Choice, machine: Machine, install: str) -> str:
+    data = known_builds()
     package = data["package"]
     what = f"{package}=={data['version']}"
     if choice.wheel is not None:
@@ -293,7 +178,7 @@ def _command(choice: _Choice, machine: Machine, install: str) -> str:
 
 
 def _from_source(cmake: str, system: str, install: str) -> str:
-    package, version = _data()["package"], _data()["version"]
+    package, version = known_builds()["package"], known_builds()["version"]
     # pip keeps what it built before, whatever the CMAKE_ARGS were.
     whole = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {package}=={version}"
     return f'$env:CMAKE_ARGS = "{cmake}"; {whole}' if system == "windows" else f'CMAKE_ARGS="{cmake}" {whole}'

@@ -76,9 +76,9 @@ def look(system: System | None = None) -> Machine:
     )
 
 
-def main_memory(system: System | None = None) -> tuple[int, int]:
+def main_memory() -> tuple[int, int]:
     """Main memory alone, `ram_total` and `ram_available` of `Machine`: a moment's work, without the vendors' tools."""
-    return _memory(system or RealSystem())
+    return _memory(RealSystem())
 
 
 def _processor(reader: Reader) -> str:

@@ -98,7 +98,7 @@ class IsolatedEngine:
                     self._watchdog.stopped()
 
     def inspect(self, on: bool) -> None:
-        """Tell the details of every round from here on, or no longer."""
+        """With the rounds that are told tell the target's probabilities from now on, or stop; also within an answer."""
         with self._lock:
             self._inspected = on
             if self._process is not None:

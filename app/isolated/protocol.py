@@ -46,7 +46,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Tell the target's probabilities of every round from here on, or no longer."""
+    """Tell the target's probabilities with every round from here on, or no longer."""
 
     on: bool
 

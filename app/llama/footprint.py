@@ -71,9 +71,7 @@ def can_measure() -> bool:
     )
 
 
-def measure(
-    path: Path, model: ModelParams, context: ContextParams, seconds: float = _SECONDS
-) -> tuple[Part, ...] | None:
+def measure(path: Path, model: ModelParams, context: ContextParams) -> tuple[Part, ...] | None:
     """What a load with these settings will take, device by device; None where that cannot be found out.
 
     Takes a quarter of a second and touches no weights. Weights that are mapped from the file are counted as main
@@ -83,7 +81,7 @@ def measure(
         return None
     question = json.dumps({"path": str(path), "model": asdict(model), "context": asdict(context)})
     try:
-        done = ask_python("from app.llama.footprint import _tell; _tell()", seconds, question.encode())
+        done = ask_python("from app.llama.footprint import _tell; _tell()", _SECONDS, question.encode())
         if done.returncode != 0:
             return None
         return tuple(Part(**part) for part in json.loads(done.stdout.splitlines()[-1]))

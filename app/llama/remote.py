@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.errors import ModelLoadError
 from app.llama import library
-from app.llama.devices import _call as call
+from app.llama.backends import call
 from app.llama.devices import build
 
 _RPC = b"RPC"

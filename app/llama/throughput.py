@@ -76,19 +76,18 @@ class Throughput:
     alone: bool = True
 
 
-def probe_throughput(n_threads: int, seconds: float = _SECONDS) -> Throughput | None:
+def probe_throughput(n_threads: int) -> Throughput | None:
     """The throughput of the device that layers go to first, measured in a child process.
 
     Args:
         n_threads: For the processor, where there is nothing faster.
-        seconds: After which nobody waits any more.
 
     Returns:
         None where it cannot be measured: another release of ggml, no memory, a driver that crashes or hangs.
     """
     code = f"from app.llama.throughput import _tell; _tell({n_threads!r})"
     try:
-        done = ask_python(code, seconds)
+        done = ask_python(code, _SECONDS)
         found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None

@@ -6,6 +6,7 @@ layers     who has the say: flag, conversation, preset, file, pair, model file, 
 model_file what the makers of a model recommend in its file
 checking   a table from a file that nobody vouches for, setting by setting
 file       settings.toml: read, changed in one step, never lost
+shared     what holds for all conversations, in the file or for this program only
 presets    named partial settings that come with Tandem
 build      from settings to what the engine is asked for
 live       all of it for one running program, which changes it as it goes

@@ -19,7 +19,7 @@ from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
-from app.ui.key_names import name_by
+from app.ui.key_names import name_by, shown
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.engine import EngineFactory
@@ -106,7 +106,7 @@ class TandemApp(App[None]):
         return self.theme_variables
 
     def get_key_display(self, binding: Binding) -> str:
-        return binding.key_display or binding.key
+        return binding.key_display or shown(binding.key)
 
     def on_mount(self) -> None:
         if not self.is_headless:

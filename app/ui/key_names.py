@@ -1,8 +1,10 @@
-"""What sentences call a key: the user may have put another one in its place."""
+"""What a key is called: the user may have put another one in its place, under a name that only programs use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
+from textual.keys import REPLACED_KEYS, key_to_character
 
 _own: Callable[[], Mapping[str, str]] = dict
 
@@ -24,4 +26,17 @@ def key(identity: str, shipped: str) -> str:
         identity: The id of the binding.
         shipped: The key that it comes with: a sentence can be read where it is written, and needs no screen for it.
     """
-    return _own().get(identity, shipped).partition(",")[0]
+    return shown(_own().get(identity, shipped).partition(",")[0])
+
+
+def shown(name: str) -> str:
+    """A key as people read it: "ctrl+]" for "ctrl+right_square_bracket".
+
+    Args:
+        name: As Textual has it, and the settings file.
+    """
+    *held, last = name.split("+")
+    character = "esc" if last == "escape" else key_to_character(REPLACED_KEYS.get(last, last))
+    if character is None or not character.isprintable() or character.isspace():
+        character = last
+    return "+".join([*held, character])

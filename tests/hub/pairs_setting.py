@@ -11,9 +11,10 @@ from app.errors import CatalogError
 from app.pairing.propose import Room
 from app.registry import Registry, SetUp
 from app.responder import LoadedPair
+from app.ui.pairs.inquiry import Inquiry
 from app.ui.pairs.lookout import Surroundings
 from app.ui.pairs.service import Pairs
-from app.ui.pairs.setups import Card, Choice, Inquiry, Job
+from app.ui.pairs.setups import Card, Choice, Job
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
 from tests.hub.models import tiny

@@ -86,6 +86,31 @@ def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting:
     assert looks == ["machine"]
 
 
+def test_a_machine_in_the_middle_of_loading_is_looked_at_again_when_that_has_ended(setting: Setting) -> None:
+    loading, free = [True], [1_000_000]
+    looks: list[int] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append(free[0])
+        return f"{free[0]} free", Room(free[0])
+
+    service = Pairs(replace(setting.surroundings, machine=machine, is_loading=lambda: loading[0]))
+    service.begin()
+    setting.until(lambda: service.look().machine)
+
+    state = service.look()
+    assert state.machine == "1000000 free", "what is known so far is shown"
+    assert state.busy, "the screen has to look on"
+
+    loading[0], free[0] = False, 2_000_000_000
+    setting.until(lambda: not service.look().busy)
+    assert service.look().machine == "2000000000 free"
+
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert looks == [1_000_000, 2_000_000_000], "a machine at rest stays what it was"
+
+
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     def broken() -> tuple[str, Room]:
         raise OSError

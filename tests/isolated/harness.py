@@ -24,7 +24,7 @@ GREEDY = SamplingParams(temperature=0)
 def question(
     text: str = "abc", max_tokens: int | None = 5, drafting: Drafting = None, stops: tuple[str, ...] = ()
 ) -> AnswerRequest:
-    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops)
+    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops, with_rounds=True)
 
 
 ENDLESS = question(max_tokens=None)

@@ -9,15 +9,15 @@ import ctypes
 import sys
 
 from app.llama import library
-from app.llama.devices import _call
+from app.llama.backends import call
 
 
 def serve(port: int) -> None:
     library.start()
-    start = _call(
-        "ggml_backend_reg_get_proc_address", _call("ggml_backend_reg_by_name", b"RPC"), b"ggml_backend_rpc_start_server"
+    start = call(
+        "ggml_backend_reg_get_proc_address", call("ggml_backend_reg_by_name", b"RPC"), b"ggml_backend_rpc_start_server"
     )
-    devices = (ctypes.c_void_p * 1)(_call("ggml_backend_dev_get", int(_call("ggml_backend_dev_count")) - 1))
+    devices = (ctypes.c_void_p * 1)(call("ggml_backend_dev_get", int(call("ggml_backend_dev_count")) - 1))
     prototype = ctypes.CFUNCTYPE(
         None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p
     )

@@ -13,9 +13,10 @@ import pytest
 
 from app.child import python_command
 from app.errors import ModelLoadError
+from app.llama import backends, library, throughput
 from app.llama import devices as module
-from app.llama import library, throughput
-from app.llama.devices import Device, build, devices, parse_features, probe
+from app.llama.devices import Device, build, devices, parse_features
+from app.llama.probe import probe
 from app.llama.throughput import Throughput, probe_throughput
 
 
@@ -69,9 +70,9 @@ def test_features() -> None:
 
 
 def test_a_function_that_a_release_does_not_have_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module._PROTOTYPES, "ggml_no_such_function", (ctypes.c_char_p, []))
+    monkeypatch.setitem(backends._PROTOTYPES, "ggml_no_such_function", (ctypes.c_char_p, []))
 
-    assert module._text("ggml_no_such_function") == ""
+    assert backends.text("ggml_no_such_function") == ""
 
 
 class Registry:
@@ -85,7 +86,7 @@ class Registry:
 
 
 def test_null_pointers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_call", Registry(dev_count=3, reg_count=2))
+    monkeypatch.setattr(backends, "call", Registry(dev_count=3, reg_count=2))
 
     assert devices() == ()
     assert build().backends == ()
@@ -93,13 +94,13 @@ def test_null_pointers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_device_without_names_and_with_garbage_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"dev_count": 1, "dev_get": 1, "dev_type": 1, "dev_description": b"\xff\x1b[2JEvil", "dev_backend_reg": 0}
-    monkeypatch.setattr(module, "_call", Registry(**answers))
+    monkeypatch.setattr(backends, "call", Registry(**answers))
 
     assert devices() == (Device("", "\ufffd [2JEvil", "gpu", "", 0, 0),)
 
 
 def test_a_registry_without_end_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_call", Registry(dev_count=1 << 60, dev_get=1, dev_type=1))
+    monkeypatch.setattr(backends, "call", Registry(dev_count=1 << 60, dev_get=1, dev_type=1))
 
     assert len(devices()) == 256
 

@@ -28,7 +28,8 @@ import pytest
 
 from app.child import python_command, python_environment
 from app.hardware.fit import KV_BYTES
-from app.llama.devices import Device, probe
+from app.llama.devices import Device
+from app.llama.probe import probe
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]
 # Without it llama.cpp leaves software devices out, and it is read once in a process: so everything runs in children.

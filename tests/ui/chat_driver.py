@@ -78,6 +78,13 @@ class Chat(Driver):
         return str(self.screen.query_one(StatusLine).render())
 
 
+def said(chat: Chat) -> list[str]:
+    """The rows of the conversation, without what is beside it and without empty ones."""
+    left, top, width, height = chat.screen.messages.region
+    rows = [row[left : left + width - 1].strip() for row in chat.rows[top : top + height]]
+    return [row for row in rows if row]
+
+
 @asynccontextmanager
 async def open_chat(
     settings: ChatSettings | None = None,

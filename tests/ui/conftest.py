@@ -1,9 +1,13 @@
 """Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
+
+from tests.ui.conversations_driver import NOW
 
 SVGImageExtension.file_extension = "svg"
 
@@ -19,3 +23,17 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.0)
+
+
+@pytest.fixture
+def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For pictures: what compares them wants a loop of its own."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    yield
+    asyncio.set_event_loop(None)
+
+
+@pytest.fixture
+def even_clock(own_loop: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For pictures with ages, which depend on the clock."""
+    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)

@@ -11,6 +11,9 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen
 from tests.ui.chat_driver import Chat
 
+NOW = 1_700_000_000.0
+"""When pictures are taken; see `even_clock`."""
+
 
 def fill(file: Path, *titles: str) -> None:
     store = Store.open(file)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from app.engine.types import DraftParams
 from app.errors import AppError, HubError, PairError
 from app.pairing.propose import Fit
-from app.responder import LoadedPair
-from app.ui.pairs.setups import Card, Choice, Download, Inquiry, Job, ModelReport, Report, Stage, State
+from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
+from app.ui.pairs.setups import Card, Choice, Download, Job, Stage, State
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker import CancelSwitch, Progress
+from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
 MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24.0 GB free for models · 16 cores · 64.0 GB memory"
@@ -109,10 +109,6 @@ REPORT = Report(
     download_bytes=20 * GB,
     free_bytes=100 * GB,
 )
-
-
-def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-    raise AssertionError("the fake engine loads nothing")
 
 
 class FakePairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.errors import HubError
-from app.ui.pairs.setups import Inquiry
+from app.ui.pairs.inquiry import Inquiry
 from tests.ui.fake_pairs import REPORT
 from tests.ui.setup_driver import open_setup
 

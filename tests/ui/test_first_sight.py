@@ -47,6 +47,9 @@ async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
     async with open_chat() as chat:
         chat.pilot.app.set_keymap({"chat.tokens": "f9"})
         await chat.shows("f9   who wrote each token")
+        chat.pilot.app.set_keymap({"chat.tokens": "ctrl+right_square_bracket"})
+        await chat.shows("ctrl+]  who wrote each token")
+        await chat.shows("f2      one prompt with and without the draft")
 
 
 async def test_sentences_name_the_keys_that_the_user_has_chosen() -> None:

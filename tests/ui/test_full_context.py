@@ -11,7 +11,7 @@ import pytest
 from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.errors import AppError, ContextOverflowError
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import Chat, open_chat, said
 
 FULL = ContextOverflowError(
     "With this prompt the conversation has 272 tokens and the context holds 256.",
@@ -29,13 +29,6 @@ async def kept_chat(file: Path, *, again: bool = False) -> AsyncIterator[Chat]:
         if again:
             await chat.screen.open_conversation(1)
         yield chat
-
-
-def said(chat: Chat) -> list[str]:
-    """The rows of the conversation, without what is beside it and without empty ones."""
-    left, top, width, height = chat.screen.messages.region
-    rows = [row[left : left + width - 1].strip() for row in chat.rows[top : top + height]]
-    return [row for row in rows if row]
 
 
 async def is_told_again(file: Path, before: list[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ui.pairs.setups import ModelReport, Report
+from app.ui.pairs.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
 from app.ui.settings.line import in_brief
 from app.ui.text import side_by_side

@@ -10,7 +10,8 @@ from app.engine.types import DraftParams
 from app.errors import AppError, PairError
 from app.pairing.propose import Fit
 from app.ui.chat.session import Phase
-from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Stage
+from app.ui.pairs.inquiry import Inquiry, ModelReport
+from app.ui.pairs.setups import Download, Job, Stage
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -16,6 +15,8 @@ from app.errors import AppError
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app
+
+pytestmark = pytest.mark.usefixtures("own_loop")
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 THEMES = ["tandem-dark", "tandem-light"]
@@ -58,14 +59,6 @@ class SnapCompare(Protocol):
         terminal_size: tuple[int, int],
         run_before: Callable[[Pilot[None]], Awaitable[None]],
     ) -> bool: ...
-
-
-@pytest.fixture(autouse=True)
-def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The fixture that compares wants a loop of its own."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -14,6 +13,8 @@ from tests.ui.chat_driver import Chat
 from tests.ui.compare_driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
 from tests.ui.fakes import fake_app
 from tests.ui.test_snapshots import THEMES, SnapCompare
+
+pytestmark = pytest.mark.usefixtures("own_loop")
 
 PROMPT = "Explain quicksort to a beginner, and say how fast it is."
 TEXT = """Quicksort picks a pivot and splits the list in two: smaller ones to the left, larger ones to the right.
@@ -44,14 +45,6 @@ TIE = Difference(
     p_batched=(0.31183, 0.31267),
 )
 Scene = Callable[[Comparison], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True)
-def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The fixture that compares wants a loop of its own."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 async def running(compare: Comparison) -> None:

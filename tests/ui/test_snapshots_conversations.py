@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
 from textual.pilot import Pilot
 
 from app.chat.message import Role
 from app.chat.store import Store
 from tests.ui.chat_driver import Chat
-from tests.ui.conversations_driver import look
+from tests.ui.conversations_driver import NOW, look
 from tests.ui.fakes import fake_app
 from tests.ui.test_snapshots import THEMES, SnapCompare
 
-NOW = 1_700_000_000.0
+pytestmark = pytest.mark.usefixtures("even_clock")
+
 SAID = [
     ("Rust lifetimes, explained to a C programmer", "A lifetime names how long a reference is good for.", 40 * 86400),
     ("Trip to Trieste", "Take the coastal road from Monfalcone; the pivot of the trip is Miramare.", 9 * 86400),
@@ -24,15 +22,6 @@ SAID = [
     ("Write a quicksort in Python, with comments", "It picks a pivot and splits the list in two.", 3 * 60),
     ("東京の天気", "The pivot is a word that is not in here twice.", 20),
 ]
-
-
-@pytest.fixture(autouse=True)
-def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 def filled() -> Store:

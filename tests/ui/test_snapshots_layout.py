@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -16,19 +15,12 @@ from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app
 from tests.ui.test_snapshots import ANSWER, PROMPT, SnapCompare
-from tests.ui.test_snapshots_conversations import NOW, filled
+from tests.ui.test_snapshots_conversations import filled
+
+pytestmark = pytest.mark.usefixtures("even_clock")
 
 _BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
 _STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
-
-
-@pytest.fixture(autouse=True)
-def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 async def idle(chat: Chat) -> None:

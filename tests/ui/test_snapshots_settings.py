@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +17,9 @@ from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 from tests.ui.test_snapshots import SnapCompare
 
+pytestmark = pytest.mark.usefixtures("own_loop")
+
 FILE = 'preset = "coder"\n[draft]\nn_max = 12\n[sampling]\ntop_k = 20\n[model]\nctx = 4096\n'
-
-
-@pytest.fixture(autouse=True)
-def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The fixture that compares wants a loop of its own."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -11,21 +10,16 @@ from textual.pilot import Pilot
 
 from app.errors import HubError
 from app.pairing.propose import Fit
-from app.ui.pairs.setups import Inquiry, Job, ModelReport, Report, Stage
+from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
+from app.ui.pairs.setups import Job, Stage
 from app.ui.screens.setup import SetupScreen
 from tests.ui.fake_pairs import BEGUN, FakePairs
 from tests.ui.setup_driver import Window, setup_app
 from tests.ui.test_snapshots import SIZES, THEMES, SnapCompare
 
+pytestmark = pytest.mark.usefixtures("own_loop")
+
 Scene = Callable[[Window], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True)
-def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The fixture that compares wants a loop of its own."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str, *, first_run: bool = True) -> bool:

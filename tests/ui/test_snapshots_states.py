@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,10 +14,11 @@ from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
 from tests.ui.test_snapshots import SnapCompare
-from tests.ui.test_snapshots_conversations import NOW
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
 from tests.ui.test_tokens import ROUND, D, T, says
 from tests.ui.test_ways import refuse
+
+pytestmark = pytest.mark.usefixtures("even_clock")
 
 MARKDOWN = """# Every kind of block
 
@@ -41,15 +40,6 @@ $$
 \\int_0^\\infty e^{-x^2}\\,dx = \\frac{\\sqrt{\\pi}}{2}
 $$
 """
-
-
-@pytest.fixture(autouse=True)
-def even_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ages depend on the clock. The fixture that compares wants a loop of its own."""
-    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
 
 
 async def blocks(chat: Chat) -> None:

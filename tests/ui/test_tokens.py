@@ -114,6 +114,7 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
 async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
     async with open_chat(size=size) as chat:
         await chat.send("go")
+        assert chat.engine.requests[-1].with_rounds, "an engine tells rounds to nobody else"
         for number in (1, 2):
             unseen = replace(ROUND, number=number, chosen=(), declined=None)
             says(chat, (f"{number} ", D), details=unseen)

@@ -13,28 +13,17 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.errors import AppError, ContextOverflowError
 from app.ui.conversations.picker import ConversationPicker
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import Chat, open_chat, said
+from tests.ui.steering_driver import asked
 
 FULL = ContextOverflowError("With this prompt the conversation has 272 tokens and the context holds 256.", "--ctx")
 BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "conversations.db"
 
 
 @asynccontextmanager
 async def kept_chat(file: Path, *, loaded: bool = True, columns: int = 90) -> AsyncIterator[Chat]:
     async with open_chat(store=lambda: Store.open(file), size=(columns, 40), loaded=loaded) as chat:
         yield chat
-
-
-def said(chat: Chat) -> list[str]:
-    """The rows of the conversation, without empty ones."""
-    left, top, width, height = chat.screen.messages.region
-    rows = [row[left : left + width - 1].strip() for row in chat.rows[top : top + height]]
-    return [row for row in rows if row]
 
 
 async def is_shown_again(file: Path, before: list[str]) -> None:
@@ -59,11 +48,6 @@ async def refused(chat: Chat, error: AppError = FULL) -> None:
 async def answered(chat: Chat, text: str, reason: FinishReason = FinishReason.STOP) -> None:
     chat.engine.goes_on(text, reason)
     await chat.ready()
-
-
-def asked(chat: Chat) -> list[str]:
-    """What the last request says, message by message."""
-    return [message.content for message in chat.engine.requests[-1].messages]
 
 
 REFUSAL = ["Answer", "┃ With this prompt the conversation has 272 tokens and the context holds 256."]

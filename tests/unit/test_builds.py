@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware import builds
-from app.hardware.builds import Advice, advice, driver_cuda
+from app.hardware.build_choices import driver_cuda, known_builds
+from app.hardware.builds import Advice, advice
 from app.hardware.machine import Gpu, Machine
 
 GIB = 1 << 30
@@ -45,7 +45,7 @@ def advised(target: Machine, build: Build | None = Build(), *devices: Device, py
     return given
 
 
-def wheel(name: str) -> str:
+def ready_made(name: str) -> str:
     return (
         "python -m pip install --force-reinstall --no-deps --only-binary llama-cpp-python "
         f"--extra-index-url {INDEX}{name} {PIN}"
@@ -63,13 +63,13 @@ def test_the_data_is_about_the_release_that_is_pinned() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
 
     assert PIN in project["project"]["dependencies"]
-    assert builds._data()["version"] == PIN.split("==")[1]
+    assert known_builds()["version"] == PIN.split("==")[1]
 
 
 def test_every_wheel_is_complete() -> None:
-    for entry in builds._data()["wheels"]:
+    for entry in known_builds()["wheels"]:
         assert {"name", "backend", "platforms", "python"} <= set(entry), entry
-        assert entry["backend"] in builds._data()["source"], entry
+        assert entry["backend"] in known_builds()["source"], entry
         assert entry["backend"] != "cuda" or {"version", "targets"} <= set(entry), entry
 
 
@@ -103,7 +103,7 @@ def test_every_wheel_is_complete() -> None:
 def test_cuda_by_driver_toolkit_and_card(changes: dict[str, str], name: str) -> None:
     given = advised(machine(replace(RTX, **changes)))  # type: ignore[arg-type]
 
-    assert (given.backend, given.command, given.urgent) == ("CUDA", wheel(name), True)
+    assert (given.backend, given.command, given.urgent) == ("CUDA", ready_made(name), True)
     assert given.notes == ()
     assert given.other == source("-DGGML_CUDA=on")
 
@@ -112,21 +112,21 @@ def test_cuda_by_driver_toolkit_and_card(changes: dict[str, str], name: str) -> 
 def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
     given = advised(machine(replace(RTX, api=driver, toolkit="CUDA 12.4, 11.8"), system="windows"))
 
-    assert given.command == wheel(name)
+    assert given.command == ready_made(name)
     assert given.other.startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
 
 
 def test_without_the_toolkit_vulkan_works_at_once() -> None:
     given = advised(machine(replace(RTX, toolkit="")))
 
-    assert (given.backend, given.command, given.other) == ("Vulkan", wheel("vulkan"), wheel("cu124"))
+    assert (given.backend, given.command, given.other) == ("Vulkan", ready_made("vulkan"), ready_made("cu124"))
     assert "libraries of the CUDA 12 toolkit" in given.other_needs
 
 
 def test_without_toolkit_and_vulkan_the_toolkit_is_asked_for() -> None:
     given = advised(machine(replace(RTX, toolkit="", api="13.0"), vulkan=False))
 
-    assert given.command == wheel("cu130")
+    assert given.command == ready_made("cu130")
     assert given.notes == (
         "It loads the libraries of the CUDA 13 toolkit, which is not installed here; install that first.",
     )
@@ -154,7 +154,7 @@ def test_what_a_driver_takes(driver: str, cuda: str) -> None:
 
 def test_a_python_that_is_too_old_for_the_wheels_builds() -> None:
     assert advised(machine(RTX), python="3.9").command == source("-DGGML_CUDA=on")
-    assert advised(machine(RTX), python="3.14").command == wheel("cu124")
+    assert advised(machine(RTX), python="3.14").command == ready_made("cu124")
 
 
 # Others
@@ -163,27 +163,27 @@ def test_a_python_that_is_too_old_for_the_wheels_builds() -> None:
 def test_amd_with_rocm() -> None:
     given = advised(machine(RADEON))
 
-    assert (given.backend, given.command, given.other) == ("ROCm", wheel("rocm72"), wheel("vulkan"))
+    assert (given.backend, given.command, given.other) == ("ROCm", ready_made("rocm72"), ready_made("vulkan"))
 
 
 @pytest.mark.parametrize("changes", [{"toolkit": ""}, {"toolkit": "ROCm 6.2.0"}, {"target": "gfx803"}])
 def test_amd_with_the_wrong_rocm_or_card(changes: dict[str, str]) -> None:
     given = advised(machine(replace(RADEON, **changes)))  # type: ignore[arg-type]
 
-    assert (given.backend, given.command, given.other) == ("Vulkan", wheel("vulkan"), source("-DGGML_VULKAN=on"))
+    assert (given.backend, given.command, given.other) == ("Vulkan", ready_made("vulkan"), source("-DGGML_VULKAN=on"))
 
 
 def test_amd_on_windows() -> None:
     given = advised(machine(replace(RADEON, target="", toolkit=""), system="windows"))
 
-    assert (given.command, given.other) == (wheel("vulkan"), wheel("hip-radeon"))
+    assert (given.command, given.other) == (ready_made("vulkan"), ready_made("hip-radeon"))
     assert "only for gfx1030" in given.other_needs
 
 
 def test_vulkan_names_its_loader_where_that_is_missing() -> None:
     given = advised(machine(ARC, vulkan=False))
 
-    assert given.command == wheel("vulkan")
+    assert given.command == ready_made("vulkan")
     assert "libvulkan1" in given.notes[0]
 
 
@@ -201,7 +201,7 @@ def test_a_card_comes_before_what_is_inside_the_processor() -> None:
 def test_apple_silicon_gets_metal() -> None:
     given = advised(machine(APPLE, system="darwin", arch="arm64"))
 
-    assert (given.backend, given.command, given.other) == ("Metal", wheel("metal"), source("-DGGML_METAL=on"))
+    assert (given.backend, given.command, given.other) == ("Metal", ready_made("metal"), source("-DGGML_METAL=on"))
     assert given.urgent
 
 
@@ -247,9 +247,9 @@ def test_the_reason_tells_a_missing_backend_from_a_missing_device() -> None:
 
 
 def test_a_library_that_does_not_load_is_installed_anew() -> None:
-    assert advised(machine(RTX), None).command == wheel("cu124")
+    assert advised(machine(RTX), None).command == ready_made("cu124")
     given = advised(machine(), None)
-    assert (given.command, given.other) == (source("-DGGML_NATIVE=on"), wheel("cpu"))
+    assert (given.command, given.other) == (source("-DGGML_NATIVE=on"), ready_made("cpu"))
     assert advised(machine(IRIS), None).urgent
 
 

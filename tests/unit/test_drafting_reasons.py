@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Cancelled, Judge, Verdict
+from app.engine.interfaces import Judge, Verdict
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
+from app.engine.tuning.replay import PlayedDraft
 from app.engine.types import NO_DRAFT, Draft, Round
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
@@ -18,15 +19,13 @@ PROMPT = list(range(1, 200))
 ROOM = 32
 
 
-class Ahead:
-    """A draft model that is always of one opinion; implements `ModelDrafting`.
+class Ahead(PlayedDraft):
+    """A draft model that follows no trace, and is always of one opinion.
 
     Args:
         confidence: What it makes of each of its tokens.
         unread: Tokens that it has yet to read.
     """
-
-    native_ns = 0
 
     def __init__(self, confidence: float = 0.99, unread: int = 0) -> None:
         self._confidence = confidence
@@ -34,15 +33,6 @@ class Ahead:
 
     def unread(self, tokens: Sequence[int]) -> int:
         return self._unread
-
-    def read(self, tokens: Sequence[int], limit: int) -> None:
-        pass
-
-    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        return iter(())
-
-    def catch_up(self, tokens: Sequence[int]) -> None:
-        pass
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         drafted: list[int] = []
@@ -52,9 +42,6 @@ class Ahead:
             if verdict is not Verdict.TAKE:
                 break
         return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))
-
-    def accept(self, n_accepted: int) -> None:
-        pass
 
 
 def memory(rows: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> Memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.pairs import FakePair
 
 PROMPT = (5, 6, 7)
+ASKED = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_rounds=True)
 
 
 def counting(sequence: Sequence[int]) -> dict[int, float]:
@@ -109,8 +111,7 @@ def test_it_can_be_turned_on_and_off_in_the_middle_of_an_answer() -> None:
 
 def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    request = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15)
-    events = list(answer(pair, 1, request, lambda: False, lambda: True))
+    events = list(answer(pair, 1, ASKED, lambda: False, lambda: True))
     found = [e.details for e in events if isinstance(e, StepCompleted) and e.details is not None]
     assert [details.number for details in found] == list(range(1, len(found) + 1))
     for details in found:
@@ -121,8 +122,7 @@ def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
 
 def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    request = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15)
-    events = [e for e in answer(pair, 1, request, lambda: False) if isinstance(e, StepCompleted)]
+    events = [e for e in answer(pair, 1, ASKED, lambda: False) if isinstance(e, StepCompleted)]
     assert events[0].details is None, "the first token comes from the prompt"
     rounds = [e.details for e in events if e.details is not None]
     assert [details.number for details in rounds] == list(range(1, rounds[-1].number + 1))
@@ -132,14 +132,22 @@ def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() 
         assert details.total_ns > 0
 
 
+def test_rounds_are_told_to_nobody_who_has_not_asked_for_them() -> None:
+    pair = FakePair(FakeModel(counting), FakeModel(mistaken))
+    events = [
+        e for e in answer(pair, 1, replace(ASKED, with_rounds=False), lambda: False) if isinstance(e, StepCompleted)
+    ]
+    assert len(events) > 1
+    assert {e.details for e in events} == {None}
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_the_worker_looks_into_rounds_only_when_told_to(*, told: bool) -> None:
     events: list[Event] = []
     worker = EngineWorker(events.append)
     worker.load(lambda cancel, progress: FakePair(FakeModel(counting), FakeModel(mistaken)))
-    request = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=9)
     worker.inspect(told)
-    assert worker.answer(request)
+    assert worker.answer(ASKED)
     assert _until_closed(worker)
     seen = [event.details for event in events if isinstance(event, StepCompleted) and event.details is not None]
     assert seen

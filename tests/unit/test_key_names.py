@@ -16,7 +16,7 @@ from app.engine.types import FinishReason
 from app.errors import ContextOverflowError
 from app.ui import key_names
 from app.ui.chat.ways_out import with_keys
-from app.ui.key_names import key, name_by
+from app.ui.key_names import key, name_by, shown
 from app.ui.messages.ended import in_words
 from app.ui.screens.own_keys import places
 
@@ -51,6 +51,29 @@ def test_a_key_is_the_shipped_one_until_the_user_has_another(own_keys: dict[str,
     assert key("chat.new", "ctrl+n") == "f9"
 
 
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("ctrl+right_square_bracket", "ctrl+]"),
+        ("ctrl+underscore", "ctrl+_"),
+        ("shift+full_stop", "shift+."),
+        ("slash", "/"),
+        ("escape", "esc"),
+        # What has no sign keeps its name.
+        ("ctrl+space", "ctrl+space"),
+        ("delete", "delete"),
+        ("shift+tab", "shift+tab"),
+        ("f9", "f9"),
+    ],
+)
+def test_a_key_with_a_name_for_programs_is_said_as_people_read_it(
+    own_keys: dict[str, str], name: str, read: str
+) -> None:
+    own_keys["chat.new"] = f"{name},ctrl+k"
+
+    assert key("chat.new", "ctrl+n") == read
+
+
 def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]) -> None:
     own_keys |= {"chat.new": "ctrl+k", "chat.settings": "f9"}
 
@@ -62,16 +85,16 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
 
 
 def test_every_sentence_knows_the_shipped_key() -> None:
-    shown: dict[str, str] = {}
+    bound: dict[str, str] = {}
     for place in places():
         for binding in place:
             assert isinstance(binding, Binding)
-            shown[binding.id or ""] = binding.key_display or binding.key.partition(",")[0]
+            bound[binding.id or ""] = binding.key_display or shown(binding.key.partition(",")[0])
 
     named = [(file, *arguments) for file, tree in _modules() for arguments in _calls_of_key(tree)]
 
     assert len(named) > 30
-    assert [one for one in named if shown.get(one[1]) != one[2]] == []
+    assert [one for one in named if bound.get(one[1]) != one[2]] == []
 
 
 def test_no_sentence_names_a_key_that_may_be_another_one() -> None:

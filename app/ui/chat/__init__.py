@@ -8,7 +8,7 @@ steering     editing, other answers; branches      whereabouts   from one conver
 tasks        what is written that is no prompt
 own_settings the conversation's own settings       possible      which keys would do something
 pair_loading another pair; pair_changes  one is loaded at a time
-draft_switch drafting, on or off
+draft_switch drafting, on or off                ways_out      what keys can do about a failure
 comparable   what it hands over for a comparison   wanted        the screens it wants on top of it
 token_mode   looking behind an answer              inspector     its rounds, one at a time
 workspace    the conversation and what stands beside it; arrangement  by how wide the terminal is

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.chat.attached import question_of
 from app.request import AnswerRequest
 from app.ui.chat.session import Phase
@@ -61,7 +63,8 @@ class Asking:
         screen.inspector.begin()
         screen.status.begin()
         screen.attention.begin()
-        self._session.started(self._engine.answer(request))
+        # The inspector keeps the rounds of an answer: whoever opens it later goes back to them.
+        self._session.started(self._engine.answer(replace(request, with_rounds=True)))
         screen.listener.begin()
         screen.sidebar.look_again()
         screen.refresh_bindings()

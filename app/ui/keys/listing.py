@@ -11,6 +11,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import TextArea
 
+from app.ui.key_names import shown
 from app.ui.keys.editing import in_words
 
 _OURS = "app."
@@ -85,11 +86,11 @@ def _keys_before_others(kind: type[DOMNode], changed: Mapping[str, str]) -> Iter
 def _key(together: list[Binding], changed: Mapping[str, str]) -> Key:
     first = together[0]
     does = first.tooltip or first.description
-    usual = ", ".join(dict.fromkeys(binding.key_display or binding.key for binding in together))
+    usual = ", ".join(dict.fromkeys(binding.key_display or shown(binding.key) for binding in together))
     mine = changed.get(first.id or "")
     if mine is None or set(mine.split(",")) == {binding.key for binding in together}:
         return Key(usual, _capital(does))
-    return Key(mine.replace(",", ", "), _capital(does), usual)
+    return Key(", ".join(map(shown, mine.split(","))), _capital(does), usual)
 
 
 def _own_bindings(kind: type[DOMNode]) -> Iterator[BindingType]:

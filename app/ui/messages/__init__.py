@@ -7,4 +7,5 @@ column          where each of them is              plain_text       a long promp
 reasoning       a model's thinking                 folded           a text that a prompt includes
 folding         what the two have in common
 markdown        an answer                          token_view       the same answer token by token
+ended           how it ended, in words
 """

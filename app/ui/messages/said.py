@@ -22,6 +22,7 @@ _KEYS = (
     ("app.keys", "every key"),
 )
 _KEY = 5
+"""Cells for a key, and what is between it and what it does."""
 _WIDTH = 100
 """Cells of a message, which is in the middle where there are more."""
 
@@ -48,8 +49,9 @@ class Said(VerticalGroup, Stack, Even):
         who = Content.assemble(_WHO[0], target, _WHO[2], draft, _WHO[4])
         lines = [*who.wrap(max(1, self.size.width - room - 2)), Content("")]
         keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
-        for identity, does in _KEYS:
-            if identity in keys:
-                lines.append(Content.assemble((f"{keys[identity]:{_KEY}}", "$foreground"), does))
+        named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
+        # Keys of the user's own may be longer.
+        column = max([_KEY, *(len(shown) + 2 for shown, _ in named)])
+        lines += [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
         margin = " " * (room // 2 + 1)
         return Content("\n").join(Content.assemble(margin, line.stylize_before("$quiet")) for line in lines)

@@ -53,7 +53,7 @@ class PairLine(Widget):
     """One pair in one line.
 
     Args:
-        name: Of the pair, or `ADD`.
+        pair: Its name, or `ADD`.
     """
 
     chosen: reactive[bool] = reactive(False, toggle_class="-chosen")

@@ -18,7 +18,8 @@ from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
 from app.pairing.weight import with_size
 from app.source import parse_source
-from app.ui.pairs.setups import Download, Inquiry, Job, ModelReport, Report, Stage
+from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
+from app.ui.pairs.setups import Download, Job, Stage
 
 if TYPE_CHECKING:
     from app.pairing.progress import Progress

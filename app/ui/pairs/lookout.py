@@ -29,13 +29,13 @@ log = logging.getLogger("tandem.pairs")
 class Surroundings:
     """What the program knows and the screens must not import.
 
-    All but `catalog`, `open_pair` and `current` run on other threads.
+    All but `catalog`, `open_pair` and `current` run on other threads; `is_loading` on any.
 
     Attributes:
         catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
         registry: Where pairs are remembered.
-        machine: The machine in one line, and its memory for models; called once. What the engine itself holds at
-            that time counts as free.
+        machine: The machine in one line, and its memory for models. What the engine itself holds at that time counts
+            as free; what models that are being loaded have taken so far does not.
         demo_file: Where the demo's target or draft is, made if missing.
         demo_is_installed: Whether there is a demo.
         open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
@@ -43,6 +43,7 @@ class Surroundings:
         is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
         seen: What answers on this machine have shown of pairs, by their names.
         current: The pair that the chat has; asked on the screen's thread, at every look.
+        is_loading: Whether models are being loaded.
     """
 
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
@@ -55,6 +56,7 @@ class Surroundings:
     is_cached: Callable[[HubModel], bool] = lambda _: False
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
+    is_loading: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +91,26 @@ class Lookout:
         self._changed = changed
         self._thread: threading.Thread | None = None
         self.found = Found()
+        self.is_provisional = False
+        """Whether models were being loaded while the machine was looked at: its memory is to be looked at again."""
 
     @property
     def is_looking(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
     def begin(self, sources: frozenset[HubModel]) -> None:
-        """Look, if nobody does. The machine stays what it was at first; files come, and answers show more of a pair.
+        """Look, if nobody does. A machine that was at rest stays what it was; files come, answers show more of a pair.
 
         Args:
             sources: Models that may be here already.
         """
         if not self.is_looking:
-            look = self._look_again if self._thread else self._look_around
+            look = self._look_again if self._thread and not self.is_provisional else self._look_around
             self._thread = threading.Thread(target=look, args=(sources,), name="machine", daemon=True)
             self._thread.start()
 
     def _look_around(self, sources: frozenset[HubModel]) -> None:
+        was_loading = self._outside.is_loading()
         try:
             machine, room = self._outside.machine()
             found = Found(machine, room, self._outside.demo_is_installed(), self._cached(sources))
@@ -113,6 +118,7 @@ class Lookout:
             log.exception("the machine could not be read")
             found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
         self.found = replace(found, seen=self._seen())
+        self.is_provisional = was_loading or self._outside.is_loading()
         self._changed()
 
     def _look_again(self, sources: frozenset[HubModel]) -> None:

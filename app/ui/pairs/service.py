@@ -58,12 +58,18 @@ class Pairs:
     def begin(self) -> None:
         # Other programs set pairs up and remove them too.
         self._stale = True
+        self._look_out()
+
+    def _look_out(self) -> None:
         sources = (source for pair in self._pairs.values() for source in pair.sources)
         self._lookout.begin(frozenset(source for source in sources if isinstance(source, HubModel)))
 
     def look(self) -> State:
         # Asked before anything is read: what ends in between is then seen at the next look.
-        busy = self._lookout.is_looking or self._is_asking or any(one.job.running for one in self._jobs.values())
+        lookout = self._lookout
+        busy = lookout.is_looking or lookout.is_provisional or self._is_asking or self._is_setting_up
+        if lookout.is_provisional and not self._outside.is_loading():
+            self._look_out()
         if self._opened.look() or self._stale:
             self._stale = False
             self._read()
@@ -148,6 +154,10 @@ class Pairs:
     @property
     def _is_asking(self) -> bool:
         return self._question is not None and self._question.inquiry.running
+
+    @property
+    def _is_setting_up(self) -> bool:
+        return any(one.job.running for one in self._jobs.values())
 
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup

@@ -5,5 +5,6 @@ code table  the two kinds of block that grow without bound
 blocks      a parsed block as rows             inline   emphasis, code, links
 parser      the dialect                        mathematics  LaTeX that Markdown leaves alone
 rows        one line of text and how it wraps  flow     rows laid out for a width
-origins     who wrote which token
+origins     who wrote which token              pieces   its bytes, as something to look at
+rounds      one verify round as lines          ahead    what the first answer would wait for
 """

@@ -15,6 +15,8 @@ _COPIED = (("┃", ">"), (BOXES[0], "- [x] "), (BOXES[1], "- [ ] "))
 
 _MARK = 2
 """Cells at the end of what stands before a line of code that goes on: they say that it does."""
+_GAP = 2
+"""Cells between two columns of a table."""
 
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
@@ -135,11 +137,9 @@ class Columns:
 
     Attributes:
         natural: The widest cell of each, in cells.
-        gap: Cells between two.
     """
 
     natural: list[int] = field(default_factory=list)
-    gap: int = 2
 
     def include(self, cells: list[Content]) -> None:
         """Make room for one more row."""
@@ -152,7 +152,7 @@ class Columns:
 
         The widest give first, so that narrow ones stay whole.
         """
-        room = width - self.gap * (len(self.natural) - 1)
+        room = width - _GAP * (len(self.natural) - 1)
         if room < 4 * len(self.natural) and room < sum(self.natural):
             return None
         widths = [0] * len(self.natural)
@@ -214,7 +214,7 @@ class TableRow(Row):
                 blank = widths[column] - part[1].cell_length
                 pad: Part = (None, Content(" " * max(0, blank)))
                 line += [pad, part] if column in self.right else [part, pad]
-                line.append((None, Content(" " * self.columns.gap)))
+                line.append((None, Content(" " * _GAP)))
             yield line[:-1]
 
     def _widths(self, width: int) -> list[int] | None:

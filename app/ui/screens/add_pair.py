@@ -19,7 +19,8 @@ from app.sizes import gigabytes
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.pairs.downloads import LOOK_S
-from app.ui.pairs.setups import Inquiry, PairService, Report
+from app.ui.pairs.inquiry import Inquiry, Report
+from app.ui.pairs.setups import PairService
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.filter_input import QuietInput
 from app.ui.widgets.header import HeaderLine

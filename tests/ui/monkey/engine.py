@@ -63,7 +63,7 @@ class _Asked:
 
 
 class MonkeyEngine:
-    """Satisfies `app.ui.app.Engine`.
+    """Satisfies `app.ui.listening.engine.Engine`.
 
     Args:
         emit: The screen's side.

@@ -24,7 +24,8 @@ from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.keeping.keeper import Keeper
 from app.ui.messages.message import AnswerMessage
-from app.ui.pairs.setups import Choice, Inquiry, Job, Stage
+from app.ui.pairs.inquiry import Inquiry
+from app.ui.pairs.setups import Choice, Job, Stage
 from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings

@@ -35,6 +35,13 @@ def test_a_key_that_another_row_names_has_none_of_its_own() -> None:
     assert keys_of(both, {"b": "n"}) == [Key("left/right", "Branches"), Key("n", "Next", "right")]
 
 
+def test_keys_of_the_users_own_are_listed_as_people_read_them() -> None:
+    undo = [Binding("ctrl+underscore", "undo", "undo", id="a")]
+
+    assert keys_of(undo, {}) == [Key("ctrl+_", "Undo")]
+    assert keys_of(undo, {"a": "ctrl+backslash,f9"}) == [Key("ctrl+\\, f9", "Undo", "ctrl+_")]
+
+
 def test_a_key_of_the_users_own_parts_what_was_on_one_key() -> None:
     found = keys_of(KEYS, {"chat.stop": "f9"})
 

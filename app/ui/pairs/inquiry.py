@@ -1,0 +1,73 @@
+"""Questions about two models that no list has, and what is found out before anything is downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import AppError
+from app.pairing.propose import Fit, in_a_word
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """A model as its header describes it.
+
+    Attributes:
+        role: "target" or "draft".
+        name: Its own name.
+        quant: Quantisation, or "".
+        size: Bytes.
+        here: Whether it is on this machine already.
+    """
+
+    role: str
+    name: str
+    quant: str
+    size: int
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Two models that somebody asked about, before anything is downloaded.
+
+    Attributes:
+        models: Target and, if there is one, draft.
+        problems: Why they cannot ride together; empty if they can.
+        warnings: What the user should know besides.
+        fit: Whether both fit into memory; None while the machine is being looked at.
+        reason: Why.
+        slow: Whether they would answer more slowly than people read.
+        licence: Identifier, or "".
+        gated: Whether the hub wants terms accepted, as it was for this account.
+        download_bytes: What has still to come.
+        free_bytes: Of the disk it comes to.
+    """
+
+    models: tuple[ModelReport, ...]
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    fit: Fit | None = None
+    reason: str = ""
+    slow: bool = False
+    licence: str = ""
+    gated: bool = False
+    download_bytes: int = 0
+    free_bytes: int = 0
+
+    @property
+    def word(self) -> str:
+        """How it stands with the machine, in a word; "" while that is being looked at."""
+        return in_a_word(self.fit, slow=self.slow)
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question about two models: running until it has a report or an error."""
+
+    report: Report | None = None
+    error: AppError | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.report is None and self.error is None
