@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,8 @@ def _cells(raw: dict[str, Any], plain_ns: float) -> dict[int, float]:
     return cells
 
 
-def _table(make: Any, counts: Any) -> AcceptanceTable:
-    table: AcceptanceTable = make([[[_number(n) for n in pair] for pair in place] for place in counts])
+def _table(make: Callable[[list[list[list[float]]]], AcceptanceTable], counts: Any) -> AcceptanceTable:
+    table = make([[[_number(n) for n in pair] for pair in place] for place in counts])
     shape = [len(table.prior)] * 2
     if [len(place) for place in counts] != shape or any(len(pair) != 2 for place in counts for pair in place):
         raise ValueError("its acceptance counts have another shape")

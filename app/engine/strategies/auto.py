@@ -13,29 +13,24 @@ from collections.abc import Iterator, Sequence
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.strategies.attempt import Attempt
 from app.engine.strategies.backlog import Backlog
+from app.engine.strategies.holding import Holding
 from app.engine.strategies.pace import Pace
-from app.engine.strategies.proposal import LookupSource, Proposal
+from app.engine.strategies.proposal import LookupSource
+from app.engine.strategies.reasons import HELD_UP, Reasons
 from app.engine.tuning.guard import Stalls, impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
-from app.engine.types import MAX_DRAFT, MODEL_OFF, NO_DRAFT, Draft, DraftingStatus, Round
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
-_FIRST_STRETCH = 8
-"""Tokens that the draft model may run ahead at first. Those of a confident model that has misread the task fall
-together, which odds per token do not know; a draft that held to its end lets the next one be twice as long, and one
-that did not makes it shorter by a tenth."""
-_SHORTER = 0.9
 _EXPECTED_SHARE = 0.8
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
 _SURE = 0.8
 """A look-up that is less likely to be right waits for the draft model's word, which is dear but knows the text."""
 _RECONSIDER = 32
 """Rounds between two looks at whether drafting could win at all."""
-_HELD_UP = "the last draft took far longer than it should; one token at a time until the machine is itself again"
 _GAIN_MEMORY = 0.02
-_SURVIVAL_PRIOR = (0.85, 6.0)
-_SURVIVAL_FORGETTING = 0.98
 
 
 class AutomaticDrafting:
@@ -62,16 +57,10 @@ class AutomaticDrafting:
         self._pace = Pace()
         self._stalls = Stalls()
         self._clock = clock
-        self._survived = _SURVIVAL_PRIOR[0] * _SURVIVAL_PRIOR[1]
-        self._judged = _SURVIVAL_PRIOR[1]
-        self._proposal = Proposal()
-        self._used_model = False
-        self._catch_up_ns = 0
-        self._n_drafted = 0
-        self._stretch = _FIRST_STRETCH
+        self._holding = Holding()
+        self._attempt = Attempt()
+        self._reasons = Reasons(memory, self._holding, self._lookup, self._backlog, drafter is not None)
         self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
-        self._expected = 0.0
-        self._last_rows = 1
         self._told: tuple[str, str] | None = None
 
     @property
@@ -103,72 +92,65 @@ class AutomaticDrafting:
         self._told = None
         if limit <= 0:
             # Where one token more is all there is room for, nothing is decided.
-            self._told = self._source_and_reason()
+            self._told = self._reasons.of(self._attempt, self._impossible)
         elif self._stalls.waiting:
-            self._told = "off", _HELD_UP
-        self._proposal = proposal = Proposal()
-        self._used_model, self._catch_up_ns, self._n_drafted = False, 0, 0
+            self._told = HELD_UP
+        self._attempt = attempt = Attempt(last_rows=self._attempt.n_rows)
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
         if self._told or not self.memory.ledger.allows_any:
             return NO_DRAFT
-        rule = Rule(self.memory.costs, n_past, self._rate(n_past), self._last_rows)
+        rule = Rule(self.memory.costs, n_past, self._rate(n_past), attempt.last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
         value, n = rule.best_submission(looked.products)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         unsure = n == 0 or looked.products[0] < _SURE
-        wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._survival, limit) > value)
+        wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._holding.survival, limit) > value)
         if wanted and self._backlog.unread:
-            self._proposal = proposal = looked
+            attempt.proposal = looked
             if n == 0 and self._backlog.is_due:
                 started = self._clock()
                 self._backlog.read_on(sequence)
-                self._catch_up_ns = self._clock() - started
+                attempt.catch_up_ns = self._clock() - started
         elif wanted:
             self._draft_with_model(sequence, limit, rule)
-            value, n = rule.best_submission(proposal.products)
-            self._expected = value - rule.rate * self._n_drafted * self.memory.costs.draft_ns(n_past)
-            self._expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
+            value, n = rule.best_submission(attempt.proposal.products)
+            attempt.expected = value - rule.rate * attempt.n_drafted * self.memory.costs.draft_ns(n_past)
+            attempt.expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
         else:
-            self._proposal = proposal = looked
+            attempt.proposal = looked
             if n == 0 and curiosity.wants_try():
                 sure = [product for product in looked.products if product >= curiosity.SURE]
                 _, n = rule.best_submission(sure, curiosity.HOPE)
                 curiosity.trying = n > 0
-        n_model = sum(by_model for by_model, _ in proposal.features[:n])
-        confidences = tuple(confidence for _, confidence in proposal.features[:n])
-        return Draft(tuple(proposal.tokens[:n]), tuple(proposal.products[:n]), n_model, confidences)
+        return attempt.proposal.first(n)
 
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
         """Draft while the next tokens are worth their cost, then let the look-up go on for nothing."""
         assert self._drafter is not None
-        proposal = self._proposal
-        self._used_model = True
+        attempt, holding = self._attempt, self._holding
+        proposal, reach = attempt.proposal, min(limit, holding.stretch)
+        attempt.used_model = True
         started = self._clock()
         self._backlog.catch_up(sequence)
         caught_up = self._clock()
-        self._catch_up_ns = caught_up - started
+        attempt.catch_up_ns = caught_up - started
 
         def judge(depth: int, confidence: float) -> Verdict:
             probability = self.memory.model.probability(confidence, depth)
             proposal.products.append(proposal.survival * probability)
             proposal.features.append((True, confidence))
-            ahead = rule.best_ahead(proposal.products, self._survival, min(limit, self._stretch))
+            ahead = rule.best_ahead(proposal.products, holding.survival, reach)
             return Verdict.TAKE if ahead > rule.best_submission(proposal.products)[0] else Verdict.LAST
 
-        draft = self._drafter.draft(sequence, min(limit, self._stretch), judge)
+        draft = self._drafter.draft(sequence, reach, judge)
         proposal.tokens = list(draft.tokens)
-        self._n_drafted = len(draft)
+        attempt.n_drafted = len(draft)
         self.memory.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         self._lookup.extend(proposal, limit)
 
     # Prices
-
-    @property
-    def _survival(self) -> float:
-        """Mean probability that a token behind an accepted one is accepted, in this answer."""
-        return self._survived / self._judged
 
     def _rate(self, n_past: int) -> float:
         return self._pace.rate(self.memory.costs.target_ns(1, n_past))
@@ -195,43 +177,40 @@ class AutomaticDrafting:
 
     def observe(self, round_: Round) -> None:
         """Learn costs, acceptance and verdicts from a finished round."""
-        memory, costs = self.memory, self.memory.costs
+        memory, costs, attempt = self.memory, self.memory.costs, self._attempt
         rows = len(round_.draft) + 1
         target_ns = round_.total_ns - round_.draft_ns
-        expected_ns = costs.target_ns(rows, round_.n_past) + self._n_drafted * costs.draft_ns(round_.n_past)
-        costs.observe_target(rows, round_.n_past, target_ns, switched=rows != self._last_rows)
-        drafted = rows > 1 or self._used_model
-        measured = round_.total_ns - self._catch_up_ns
+        expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
+        costs.observe_target(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
+        drafted = rows > 1 or attempt.used_model
+        measured = round_.total_ns - attempt.catch_up_ns
         cost = self._stalls.without(measured, expected_ns, drafted=drafted)
         # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
         plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, round_.n_past)
         rate = self._rate(round_.n_past)
-        self._last_rows = rows
+        attempt.n_rows = rows
         self._label(round_)
-        if self._drafter is not None and self._used_model:
+        if self._drafter is not None and attempt.used_model:
             self._drafter.accept(round_.n_accepted)
-            held = round_.n_accepted >= self._n_drafted
-            longer = min(MAX_DRAFT, max(self._stretch, 2 * self._n_drafted))
-            shorter = max(_FIRST_STRETCH, round_.n_accepted, round(_SHORTER * self._stretch))
-            self._stretch = longer if held else shorter
+            self._holding.observe_draft(attempt.n_drafted, round_.n_accepted)
         n = len(round_.tokens)
-        if self._used_model:
+        if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * plain_ns))
             memory.gain += min(0.5, _GAIN_MEMORY * n) * (saved - memory.gain)
             realised = (n - rate * cost) - (1.0 - rate * plain_ns)
-            memory.trial.observe_round(_EXPECTED_SHARE * self._expected + (1 - _EXPECTED_SHARE) * realised)
+            memory.trial.observe_round(_EXPECTED_SHARE * attempt.expected + (1 - _EXPECTED_SHARE) * realised)
         else:
             memory.trial.observe_plain(n)
-        self._backlog.observe(round_, used_model=self._used_model)
+        self._backlog.observe(round_, used_model=attempt.used_model)
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         plain_now = costs.target_ns(1, round_.n_past)
-        self._pace.observe(n, cost, measured - cost, self._catch_up_ns, plain_now, drafted=drafted)
+        self._pace.observe(n, cost, measured - cost, attempt.catch_up_ns, plain_now, drafted=drafted)
         self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:
         """Turn what the target chose into labels: accepted, rejected, and silence about what came after."""
-        proposal = self._proposal
+        proposal = self._attempt.proposal
         model: list[tuple[float, int, bool]] = []
         for depth, (by_model, confidence) in enumerate(proposal.features):
             # Behind the submitted tokens the target's own one still judges the first that was held back.
@@ -241,8 +220,7 @@ class AutomaticDrafting:
             if by_model:
                 model.append((confidence, depth, accepted))
                 if depth > 0:
-                    self._survived = _SURVIVAL_FORGETTING * self._survived + accepted
-                    self._judged = _SURVIVAL_FORGETTING * self._judged + 1.0
+                    self._holding.observe_token(accepted=accepted)
             if not accepted:
                 break
         self.memory.model.observe(model)
@@ -252,44 +230,5 @@ class AutomaticDrafting:
     @property
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
-        return DraftingStatus(*(self._told or self._source_and_reason()), self._pace.verdict, self._pace.speedup)
-
-    def _source_and_reason(self) -> tuple[str, str]:
-        memory = self.memory
-        if self._used_model:
-            return "model", self._about_model()
-        if self._proposal.tokens and self._last_rows > 1:
-            return "look-up", f"the last {self._lookup.match_length} tokens were said before"
-        if not memory.ledger.allows_model:
-            lost = "drafts cost more than they brought lately"
-            return self._model_off(lost) if memory.ledger.allows_any else ("off", lost)
-        if self._drafter is None:
-            # There may be one that was left out.
-            alone = "only look-up drafts, and it finds nothing worth checking"
-            return "off", alone if self._lookup.is_there else "there is no draft model, and look-up was left out"
-        if not self._backlog.worth_reading:
-            dear = "reading what was said so far with the draft model would cost more than it is likely to bring"
-            return self._model_off(dear)
-        if self._impossible:
-            return self._model_off(self._impossible)
-        if not memory.trial.on:
-            return self._model_off("drafts cost more than they brought; tried again from time to time")
-        if self._backlog.unread:
-            # Of the prompt, or of an answer that went on without it.
-            behind = "the draft model has not read all of the text yet"
-            slowly = ", and reads on only where look-up finds nothing" if self._lookup.is_there else ""
-            return self._model_off(behind + slowly)
-        return "off", "one token at a time is faster here"
-
-    def _about_model(self) -> str:
-        """What the draft model's last round was like. Its odds are told when most of them are this answer's own."""
-        if self._last_rows == 1:
-            return "the draft model was not sure enough for its draft to be worth checking"
-        if self._judged < 2 * _SURVIVAL_PRIOR[1]:
-            return "the draft model runs ahead"
-        return f"once right, the draft model stays right {self._survival:.0%} of the time"
-
-    def _model_off(self, why: str) -> tuple[str, str]:
-        """What keeps the draft model from drafting leaves the look-up as it is, if there are both."""
-        both = self._drafter is not None and self._lookup.is_there
-        return "off", f"{MODEL_OFF}{why}; look-up still runs" if both else why
+        source, reason = self._told or self._reasons.of(self._attempt, self._impossible)
+        return DraftingStatus(source, reason, self._pace.verdict, self._pace.speedup)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.tuning.acceptance import AcceptanceTable
-from app.engine.types import MAX_DRAFT, Round
+from app.engine.types import MAX_DRAFT, Draft, Round
 
 _FIRST_REACH = 24
 """Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
@@ -30,6 +30,11 @@ class Proposal:
         self.tokens.append(token)
         self.products.append(self.survival * probability)
         self.features.append((by_model, confidence))
+
+    def first(self, n: int) -> Draft:
+        """What is submitted of it."""
+        by_model, confidences = zip(*self.features[:n], strict=True) if n else ((), ())
+        return Draft(tuple(self.tokens[:n]), tuple(self.products[:n]), sum(by_model), tuple(confidences))
 
 
 class LookupSource:

@@ -30,14 +30,12 @@ class Curve:
         name: Machine and models.
         rows: Cost of a target batch by width, any unit.
         draft: Cost of one drafted token.
-        overhead: Cost of a round besides.
         cells: Cost that a token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; none if empty.
     """
 
     name: str
     rows: dict[int, float]
     draft: float
-    overhead: float = 0.0
     cells: dict[int, float] = field(default_factory=dict)
 
     @classmethod
@@ -145,7 +143,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         started = now
         draft = strategy.propose(sequence, min(end - len(sequence) - 1, MAX_ROWS - 1))
         drafted_in = now - started
-        advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1] + curve.overhead)
+        advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1])
         ahead = trace.text[len(sequence) - len(trace.prompt) :]
         accepted = common_prefix(draft.tokens, ahead)
         tokens = ahead[: accepted + 1]
@@ -160,14 +158,14 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
 
 def plain_cost(trace: Trace, curve: Curve) -> float:
     """What the answer takes without drafting."""
-    n, single = len(trace.text) - 1, curve.costs()[1] + curve.overhead
+    n, single = len(trace.text) - 1, curve.costs()[1]
     return n * single + curve.cell_costs()[1] * sum(range(len(trace.prompt), len(trace.prompt) + n))
 
 
-def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft: bool = False) -> float:
+def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
     """The least cost of the answer with these draft sources, acceptance known in advance.
 
-    F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + overhead + F(t + n + 1),
+    F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + F(t + n + 1),
     where k(t) is how far the draft model matches, l(t) how far a look-up does, and T~ the cheapest batch at least as
     wide: m tokens from the model, the look-up behind them. It bounds no other draft model, no tree and no overlap of
     drafting with checking.
@@ -176,10 +174,8 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft:
         trace: The answer.
         curve: The machine.
         lookup: Let a look-up, which costs nothing, take part.
-        free_draft: Price the draft model at nothing, to tell its cost from its quality.
     """
     costs, cells = curve.costs(), curve.cell_costs()
-    draft = 0.0 if free_draft else curve.draft
     n_text = len(trace.text)
     looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
@@ -187,8 +183,8 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, free_draft:
         room = min(n_text - t - 1, MAX_ROWS - 1)
         n_past = len(trace.prompt) + t - 1
         padded = envelope([cost + n_past * cell for cost, cell in zip(costs, cells, strict=True)])
-        best[t] = curve.overhead + min(
-            m * draft + padded[n + 1] + best[t + n + 1]
+        best[t] = min(
+            m * curve.draft + padded[n + 1] + best[t + n + 1]
             for m in range(min(trace.matches[t - 1], room) + 1)
             for n in range(m, min(m + looked[t + m], room) + 1)
         )
