@@ -12,6 +12,9 @@ from app.hardware.machine import main_memory
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
 
+_FAST = "Apple"
+"""The maker of graphics that share main memory and are layers' first choice all the same, also beside remote cards."""
+
 
 def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
     """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
@@ -30,7 +33,9 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
 
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:
-        if device.kind in ("gpu", "igpu", "software"):
+        if device.kind == "igpu" and device.description.startswith(_FAST):
+            cards.append(DeviceRoom(device.name, "gpu", device.backend, device.free_bytes, in_main=True))
+        elif device.kind in ("gpu", "igpu", "software"):
             kind = cast('Literal["gpu", "igpu", "software"]', device.kind)
             cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
     return (*cards, main_memory_room(available))

@@ -27,6 +27,11 @@ Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
 _SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
 """Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
 
+_METAL = ("MTL", "Metal")
+_IN_PROCESSORS = ("Apple", "Intel")
+"""Makers of graphics that share the processor's memory. To llama.cpp all that Metal lists is a card of its own; it
+tells as free what its own process has not taken, whatever others have."""
+
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
 _KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
@@ -259,14 +264,22 @@ def _device(handle: int, ram_available: int | None) -> Device:
 
 def _kind_of(handle: int) -> Kind:
     kind = _kind(int(_call("ggml_backend_dev_type", handle)))
-    if kind in ("gpu", "igpu") and is_software(_text("ggml_backend_dev_description", handle)):
+    if kind not in ("gpu", "igpu"):
+        return kind
+    description = _text("ggml_backend_dev_description", handle)
+    if is_software(description):
         return "software"
-    return kind
+    return "igpu" if shares_memory(_text("ggml_backend_dev_name", handle), description) else kind
 
 
 def is_software(description: str) -> bool:
     """Whether a device of this description is the processor, which plays a card."""
     return any(word in description.lower() for word in _SOFTWARE)
+
+
+def shares_memory(name: str, description: str) -> bool:
+    """Whether a device that llama.cpp may call a card of its own takes the processor's memory, by what it tells."""
+    return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
 
 
 def _kind(number: int) -> Kind:

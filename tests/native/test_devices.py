@@ -114,6 +114,26 @@ def test_kinds_are_numbers_of_one_release(monkeypatch: pytest.MonkeyPatch, bindi
     assert [module._kind(number) for number in (0, 1, 2, 3, 4, 99)] == kinds
 
 
+@pytest.mark.parametrize(
+    ("name", "description", "kind"),
+    [
+        ("MTL0", "Apple M2 Max", "igpu"),
+        ("Metal", "Apple Paravirtual device", "igpu"),
+        ("MTL1", "Intel(R) Iris(TM) Plus Graphics", "igpu"),
+        ("MTL0", "AMD Radeon Pro 5500M", "gpu"),
+        ("Vulkan0", "Intel(R) Arc(tm) A770 Graphics (DG2)", "gpu"),
+        ("CUDA0", "NVIDIA GeForce RTX 4090", "gpu"),
+    ],
+)
+def test_what_metal_lists_is_no_card_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, name: str, description: str, kind: str
+) -> None:
+    answers = {"dev_type": 1, "dev_name": name.encode(), "dev_description": description.encode()}
+    monkeypatch.setattr(module, "_call", Registry(**answers))
+
+    assert module._kind_of(1) == kind
+
+
 # From a child process
 
 
