@@ -33,11 +33,11 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
 
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:
-        if device.kind == "igpu" and device.description.startswith(_FAST):
-            cards.append(DeviceRoom(device.name, "gpu", device.backend, device.free_bytes, in_main=True))
-        elif device.kind in ("gpu", "igpu", "software"):
-            kind = cast('Literal["gpu", "igpu", "software"]', device.kind)
-            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
+        if device.kind in ("gpu", "igpu", "software"):
+            in_main = device.kind == "igpu" and device.description.startswith(_FAST)
+            kind = cast('Literal["gpu", "igpu", "software"]', "gpu" if in_main else device.kind)
+            what = device.description, device.total_bytes
+            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes, *what, in_main=in_main))
     return (*cards, main_memory_room(available))
 
 

@@ -23,6 +23,8 @@ class DeviceRoom:
             nothing is put there unless it is named.
         backend: Such as "CUDA"; a model is only split over devices of one backend.
         free_bytes: Now.
+        description: What it is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
+        total_bytes: Its memory; 0 likewise.
         in_main: Of a "gpu" that its memory is main memory all the same: Apple's are fast enough to be cards.
     """
 
@@ -30,6 +32,8 @@ class DeviceRoom:
     kind: Literal["cpu", "gpu", "igpu", "software"]
     backend: str
     free_bytes: int
+    description: str = ""
+    total_bytes: int = 0
     in_main: bool = False
 
     @property

@@ -155,6 +155,7 @@ def test_an_apple_takes_of_main_memory_and_is_a_card_all_the_same() -> None:
     apple, intel, _ = memory_rooms(devices)
 
     assert (apple.kind, apple.in_main, intel.kind) == ("gpu", True, "igpu")
+    assert (apple.description, apple.total_bytes) == ("Apple M2", 22 * GB)
     assert apple.with_room(10 * GB).room_bytes == pytest.approx(10 * GB)
     assert plan(need(12), SMALL, (apple, main(32))).fits
     # What others have taken of the one memory is nothing to Metal.
