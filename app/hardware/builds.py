@@ -233,6 +233,9 @@ def _wheel(backend: str, machine: Machine, python: str) -> dict[str, Any] | None
 
 def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
     on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
+    # A processor without them ends the program at the first batch. Where none is known, nothing is.
+    if machine.arch == "x86_64" and machine.features and set(wheel.get("features", ())) - set(machine.features):
+        return False
     return on and version_key(wheel["python"]) <= version_key(python)
 
 

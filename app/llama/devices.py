@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import psutil
 
-from app.child import ask_python
+from app.child import Ending, ask_python
 from app.errors import ModelLoadError
 from app.llama import library
 from app.llama.functions import function
@@ -212,7 +212,7 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     if done.returncode != 0 or not lines:
         said = done.stderr.decode("utf-8", errors="replace").strip().rpartition("\n")[2]
         raise ModelLoadError(
-            f"llama.cpp ended with code {done.returncode} when asked for its devices: {plain(said) or 'no word'}.",
+            f"llama.cpp ended {Ending(done.returncode).how} when asked for its devices: {plain(said) or 'no word'}.",
             "A graphics driver may be broken; update it, or install another build of llama-cpp-python.",
         )
     return _heard(lines[-1])

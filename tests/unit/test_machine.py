@@ -225,3 +225,10 @@ def test_on_windows_the_interpreter_counts_not_the_processor(
     monkeypatch.setattr(sysconfig, "get_platform", lambda: platform)
 
     assert (RealSystem().name, RealSystem().arch) == ("windows", arch)
+
+
+@pytest.mark.parametrize(
+    ("flags", "features"), [("fpu sse2 pni avx", ("SSE3",)), ("pni avx2", ("SSE3", "AVX2")), ("", ())]
+)
+def test_an_old_processor_is_told_from_an_unknown_one(flags: str, features: tuple[str, ...]) -> None:
+    assert look(FakeSystem(files={"/proc/cpuinfo": f"flags\t\t: {flags}\n"})).features == features
