@@ -81,7 +81,8 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
 
 def test_a_file_that_another_program_uses_is_no_question_of_permissions() -> None:
     error = PermissionError(errno.EACCES, "The process cannot access the file", "C:/hub/big.gguf")
-    error.winerror = 32  # type: ignore[misc, unused-ignore] # only Windows' own errors have it
+    # Only Windows' own errors have it.
+    vars(error)["winerror"] = 32
 
     found = sentence(error, TARGET)
 
