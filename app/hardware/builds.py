@@ -227,16 +227,14 @@ def _vulkan(machine: Machine, python: str) -> list[_Choice]:
 
 
 def _wheel(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
-    fitting = [w for w in _data()["wheels"] if w["backend"] == backend and _runs(w, machine, python)]
-    return fitting[-1] if fitting else None
+    return next((w for w in reversed(_data()["wheels"]) if w["backend"] == backend and _runs(w, machine, python)), None)
 
 
 def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
     on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
     # A processor without them ends the program at the first batch. Where none is known, nothing is.
-    if machine.arch == "x86_64" and machine.features and set(wheel.get("features", ())) - set(machine.features):
-        return False
-    return on and version_key(wheel["python"]) <= version_key(python)
+    lacks = machine.arch == "x86_64" and machine.features and set(wheel.get("features", ())) - set(machine.features)
+    return on and not lacks and version_key(wheel["python"]) <= version_key(python)
 
 
 def _lack(gpu: Gpu, build: Built | None, backend: str) -> str:

@@ -19,18 +19,11 @@ import psutil
 from app.child import Ending, ask_python
 from app.errors import ModelLoadError
 from app.llama import library
+from app.llama.device_kinds import is_software, shares_memory
 from app.llama.functions import function
 from app.llama.plain import plain
 
 Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
-
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-"""Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
-
-_METAL = ("MTL", "Metal")
-_IN_PROCESSORS = ("Apple", "Intel")
-"""Makers of graphics that share the processor's memory. To llama.cpp all that Metal lists is a card of its own; it
-tells as free what its own process has not taken, whatever others have."""
 
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
@@ -270,16 +263,6 @@ def _kind_of(handle: int) -> Kind:
     if is_software(description):
         return "software"
     return "igpu" if shares_memory(_text("ggml_backend_dev_name", handle), description) else kind
-
-
-def is_software(description: str) -> bool:
-    """Whether a device of this description is the processor, which plays a card."""
-    return any(word in description.lower() for word in _SOFTWARE)
-
-
-def shares_memory(name: str, description: str) -> bool:
-    """Whether a device that llama.cpp may call a card of its own takes the processor's memory, by what it tells."""
-    return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
 
 
 def _kind(number: int) -> Kind:

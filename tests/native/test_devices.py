@@ -15,6 +15,7 @@ from app.child import python_command
 from app.errors import ModelLoadError
 from app.llama import devices as module
 from app.llama import library, throughput
+from app.llama.device_kinds import is_software
 from app.llama.devices import Device, build, devices, parse_features, probe
 from app.llama.throughput import Throughput, probe_throughput
 
@@ -148,7 +149,7 @@ def test_what_metal_lists_is_no_card_of_its_own(
     ],
 )
 def test_a_card_that_the_processor_plays(description: str, software: bool) -> None:
-    assert module.is_software(description) is software
+    assert is_software(description) is software
 
 
 def test_the_probe_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
