@@ -5,9 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
+
+_PATIENCE_S, _LOOK_S = 0.5, 0.01
+"""Reading such a file takes milliseconds."""
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -37,11 +42,24 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
                 os.fsync(file.fileno())
         if exists:
             shutil.copymode(path, name)
-        Path(name).replace(path)
+        _take_the_place(Path(name), path)
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()
         raise
+
+
+def _take_the_place(new: Path, path: Path) -> None:
+    """Rename a file over another; Windows refuses that while any program has the other one open, if only to read."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            new.replace(path)
+            return
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > until:
+                raise
+        time.sleep(_LOOK_S)
 
 
 def create(path: Path, data: bytes) -> None:

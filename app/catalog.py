@@ -142,7 +142,8 @@ def shipped_file() -> Path:
 
 def _entries(file: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        # Editors of Windows mark UTF-8.
+        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")

@@ -17,8 +17,10 @@ _FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
 """Where the library was built, in front of the name of a source file."""
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
+    0xC000001D: "an instruction that this processor does not have",
     0xC0000094: "a division by zero",
     0xC00000FD: "a stack overflow",
+    0xC0000374: "damaged memory",
     0xC0000409: "an abort",
     3: "an abort",
 }

@@ -31,10 +31,19 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """What a pair takes of one device, or of main memory ("cpu"), in bytes, as it was counted before loading."""
+    """What a pair takes of one device, or of main memory ("cpu"), in bytes, as it was counted before loading.
+
+    Attributes:
+        device: llama.cpp's name.
+        n_bytes: What is taken.
+        description: What the device is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
+        total_bytes: All memory that it has; 0 likewise.
+    """
 
     device: str
     n_bytes: int
+    description: str = ""
+    total_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

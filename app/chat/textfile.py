@@ -85,19 +85,29 @@ def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
     if len(data) > most_bytes:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
     text, encoding = _decode(data, name)
-    return TextFile(text.replace("\r\n", "\n").replace("\r", "\n"), encoding)
+    return TextFile(with_line_feeds(text), encoding)
+
+
+def with_line_feeds(text: str) -> str:
+    """A text whose lines end as they do everywhere in this program."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def marked_encoding(data: bytes) -> str | None:
+    """The encoding that a text's first bytes name; None if they name none."""
+    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
 
 
 def looks_binary(head: bytes) -> bool:
     """Whether the first bytes of a file are not those of a text."""
-    if any(head.startswith(mark) for mark, _ in _MARKS):
+    if marked_encoding(head):
         return False
     head = head[:_LOOK]
     return 0 in head or sum(byte in _CONTROLS for byte in head) * 100 > len(head)
 
 
 def _decode(data: bytes, name: str) -> tuple[str, str]:
-    marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
+    marked = marked_encoding(data)
     # Windows-1252 is what text without a mark and not in UTF-8 most often is.
     encodings = (marked,) if marked else ("utf-8", "cp1252")
     if looks_binary(data):

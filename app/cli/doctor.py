@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
+from app.cli.output import obeys_codes
 from app.errors import ModelLoadError, UsageError
 from app.source import home_expanded
 
@@ -59,7 +60,7 @@ def doctor(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(facts, sections, state, pair, causes)))
     else:
         columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
-        colour = facts.terminal.live and facts.terminal.colours > 0
+        colour = facts.terminal.live and facts.terminal.colours > 0 and obeys_codes()
         print("\n".join(render(sections, columns=columns, colour=colour)))
     return 1 if state == "problem" else 0
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 import sys
+
+from app.cli.shell import quoted
 
 
 def installer(system: str) -> str:
@@ -13,16 +14,10 @@ def installer(system: str) -> str:
     Args:
         system: "linux", "darwin" or "windows", whose shell is to read it.
     """
-    python = sys.executable or "python"
+    python = quoted(sys.executable or "python", system)
     if importlib.util.find_spec("pip") is None:
         # Environments that uv makes have no pip of their own.
-        return f"uv pip install --python {_quoted(python, system)}"
+        return f"uv pip install --python {python}"
     # PowerShell takes a quoted program for a text unless it is told to call it.
-    call = "& " if system == "windows" and " " in python else ""
-    return f"{call}{_quoted(python, system)} -m pip install"
-
-
-def _quoted(path: str, system: str) -> str:
-    if system == "windows":
-        return f'"{path}"' if " " in path else path
-    return shlex.quote(path)
+    call = "& " if system == "windows" and python.startswith('"') else ""
+    return f"{call}{python} -m pip install"

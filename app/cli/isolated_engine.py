@@ -61,6 +61,6 @@ def ways_out(loader: Loader, ending: Ending) -> str:
 
 
 def _listen_for_last_words(say: Callable[[str], None]) -> None:
-    from app.llama.library import on_abort
+    from app.llama.last_words import on_abort
 
     on_abort(say)

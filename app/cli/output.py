@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 from app.engine.text import Segment, printable
 
 _CLEAR_LINE = "\r\x1b[K"
+_ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
 def obeys_codes() -> bool:
     """Whether a terminal here does what control codes say, instead of showing them."""
-    return os.environ.get("TERM") != "dumb"
+    if os.environ.get("TERM") == "dumb":
+        return False
+    # The console of older Windows shows them unless a program tells it otherwise; others there say who they are.
+    return sys.platform != "win32" or any(map(os.environ.get, _ON_WINDOWS))
 
 
 class StatusLine:
@@ -23,7 +28,8 @@ class StatusLine:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._live = stream.isatty() and obeys_codes()
+        self._obeys = obeys_codes()
+        self._live = stream.isatty() and (self._obeys or sys.platform == "win32")
         self._shown = ""
 
     @property
@@ -31,18 +37,25 @@ class StatusLine:
         """Whether somebody watches it; what takes minutes says lines that stay where nobody does."""
         return self._live
 
+    @property
+    def _cleared(self) -> str:
+        if self._obeys:
+            return _CLEAR_LINE
+        # Windows' console goes back to the beginning of a line, whatever else it does not do.
+        return f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r"
+
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self._live and text != self._shown:
             # A line that wraps could not be taken back.
             columns = shutil.get_terminal_size().columns
-            self._stream.write(_CLEAR_LINE + printable(text)[: columns - 1])
+            self._stream.write(self._cleared + printable(text)[: columns - 1])
             self._stream.flush()
             self._shown = text
 
     def clear(self) -> None:
         if self._shown:
-            self._stream.write(_CLEAR_LINE)
+            self._stream.write(self._cleared)
             self._stream.flush()
             self._shown = ""
 

@@ -17,7 +17,8 @@ def summary(event: Finished, pair: PairInfo) -> str:
     stats = event.stats
     line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
     if stats.predicted_n > 1:
-        line += f" in {stats.predicted_ns / 1e9:.1f} s, {stats.predicted_per_second:.1f} t/s"
+        seconds = stats.predicted_ns / 1e9
+        line += f" in {seconds:.{1 if seconds >= 1 else 2}f} s, {stats.predicted_per_second:.1f} t/s"
     parts = []
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
         speedup = event.drafting.speedup if event.drafting is not None else None
@@ -29,7 +30,8 @@ def summary(event: Finished, pair: PairInfo) -> str:
         parts = [said if said.startswith(MODEL_OFF) else f"nothing drafted: {said}"]
     elif event.plan.draft_params is not None:
         parts = [": ".join(filter(None, ("nothing drafted", nothing_fixed(*astuple(event.plan.draft_params)))))]
-    elif event.plan.mode == "off":
+    elif event.plan.mode == "off" and stats.predicted_n:
+        # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]
     line += "; " + ", ".join(parts) if parts else ""
     endings = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pai
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
+from app.cli.shell import command, quoted
 from app.cli.trial import trial
 from app.engine.text import printable
 from app.errors import AppError, CacheError, HubError, Interrupted, UsageError
@@ -107,7 +107,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     if (other := taken.get(name)) is not None and other.sources != pair.sources:
         raise UsageError(
             f'"{name}" is another pair that was set up here.',
-            f"Choose another name, or forget that pair: tandem pairs remove {shlex.quote(name)}",
+            f"Choose another name, or forget that pair: tandem pairs remove {quoted(name)}",
         )
     return replace(pair, name=name)
 
@@ -220,7 +220,7 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
     else:
         words = ["tandem", "setup", pair.name]
     words += [flag for name, flag in _FLAGS.items() if name in given]
-    return shlex.join(words)
+    return command(words)
 
 
 def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
@@ -230,7 +230,7 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: st
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
-    name, default = shlex.quote(pair.pair.name), registry().read().default
+    name, default = quoted(pair.pair.name), registry().read().default
     if default == pair.pair.name and before not in (None, default):
         status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {before}")
     elif default != pair.pair.name:

@@ -52,13 +52,14 @@ def read_whole(stream: BinaryIO, name: str) -> str:
         UsageError: It is not text, or more of it than any context holds.
         AppError: It cannot be read.
     """
-    from app.chat.textfile import MAX_BYTES
+    from app.chat.textfile import MAX_BYTES, marked_encoding, with_line_feeds
 
     try:
         data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UsageError(f"{name} is larger than {MAX_BYTES >> 20} MB.", "Give a part of it.")
-        return data.decode("utf-8")
+        # PowerShell marks what it writes, in UTF-16 where nothing else was asked for.
+        return with_line_feeds(data.decode(marked_encoding(data) or "utf-8"))
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not UTF-8 text.", "Give a text, not a binary file.") from None
     except OSError as error:

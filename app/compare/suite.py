@@ -47,7 +47,7 @@ def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
             raw = source.read(_MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
             raise UsageError(f"{file} is larger than {_MOST_BYTES:,} bytes.", "Give a file of prompts.")
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
         prompts = _lines(text) if file is not None and file.suffix != ".toml" else _tables(text)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error

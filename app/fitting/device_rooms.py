@@ -12,6 +12,9 @@ from app.hardware.machine import main_memory
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
 
+_FAST = "Apple"
+"""The maker of graphics that share main memory and are layers' first choice all the same, also beside remote cards."""
+
 
 def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
     """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
@@ -31,8 +34,10 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
         devices = probe(available)[1] if library.supports_offload() else ()
     for device in devices:
         if device.kind in ("gpu", "igpu", "software"):
-            kind = cast('Literal["gpu", "igpu", "software"]', device.kind)
-            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes))
+            in_main = device.kind == "igpu" and device.description.startswith(_FAST)
+            kind = cast('Literal["gpu", "igpu", "software"]', "gpu" if in_main else device.kind)
+            what = device.description, device.total_bytes
+            cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes, *what, in_main=in_main))
     return (*cards, main_memory_room(available))
 
 

@@ -18,6 +18,9 @@ from app.pairing.propose import Room
 from app.paths import memory_dir
 from app.sizes import gigabytes, share_of
 
+_CARDS = ("gpu", "igpu")
+"""Kinds of devices that layers go to, the faster first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -52,7 +55,7 @@ def place(held: Mapping[str, int] | None = None) -> Place:
 
 def _with_held(device: Device, held: int) -> Device:
     """A card that has got its memory back; what is given back to main memory was counted there."""
-    if device.kind != "gpu":
+    if device.kind not in _CARDS:
         return device
     free = device.free_bytes + held
     return replace(device, free_bytes=min(free, device.total_bytes) if device.total_bytes else free)
@@ -61,24 +64,34 @@ def _with_held(device: Device, held: int) -> Device:
 def _room(machine: Machine, build: BuildInfo | None, devices: tuple[Device, ...]) -> Room:
     cards = _cards(devices)
     # What a card of its own can hold it also reads fast enough.
-    shared = not cards or all(gpu.integrated for gpu in machine.gpus)
+    shared = not cards or _share_memory(cards) or all(gpu.integrated for gpu in machine.gpus)
     bytes_per_s = None
     if shared and devices and build is not None:
         bytes_per_s = weights_per_second(build, devices, default_threads(), memory_dir())
-    if not cards:
-        return Room(main_memory_room(machine.ram_available).room_bytes, bytes_per_s=bytes_per_s)
-    return Room(_for_models(cards), _named(cards), bytes_per_s)
+    return Room(_for_models(machine, cards), _named(cards), bytes_per_s)
 
 
 def _cards(devices: tuple[Device, ...]) -> list[Device]:
-    """The cards that models go to: llama.cpp spreads one over cards of one kind; those of two are not added up."""
-    cards = [device for device in devices if device.kind == "gpu"]
+    """The cards that models go to: llama.cpp spreads one over cards of one kind; those of two are not added up.
+
+    Graphics that share main memory count where there is no other card.
+    """
+    cards = next(filter(None, ([d for d in devices if d.kind == kind] for kind in _CARDS)), [])
     backends = Counter(card.backend for card in cards).most_common(1)
     return [card for card in cards if card.backend == backends[0][0]]
 
 
-def _for_models(cards: list[Device]) -> int:
-    return sum(DeviceRoom(card.name, "gpu", card.backend, card.free_bytes).room_bytes for card in cards)
+def _share_memory(cards: list[Device]) -> bool:
+    return any(card.kind == "igpu" for card in cards)
+
+
+def _for_models(machine: Machine, cards: list[Device]) -> int:
+    main = main_memory_room(machine.ram_available).room_bytes
+    rooms = (DeviceRoom(c.name, "igpu" if c.kind == "igpu" else "gpu", c.backend, c.free_bytes) for c in cards)
+    of_cards = sum(room.room_bytes for room in rooms)
+    if not cards:
+        return main
+    return min(main, of_cards) if _share_memory(cards) else of_cards
 
 
 def _named(cards: list[Device]) -> str:
@@ -88,10 +101,12 @@ def _named(cards: list[Device]) -> str:
 
 def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
     cards, total = _cards(devices), gigabytes(machine.ram_total)
-    if cards:
+    room = _for_models(machine, cards)
+    if cards and not _share_memory(cards):
         has = sum(card.total_bytes for card in cards)
-        free = share_of(_for_models(cards), has) if has else f"{gigabytes(_for_models(cards))} free"
+        free = share_of(room, has) if has else f"{gigabytes(room)} free"
         return f"{_named(cards)}, {free} for models · {machine.physical_cores} cores · {total} memory"
-    parts = [f"{gpu.name}, which this build of llama.cpp cannot use" for gpu in machine.gpus]
-    free = gigabytes(main_memory_room(machine.ram_available).room_bytes)
-    return " · ".join([*parts, f"{machine.physical_cores} cores", f"{free} of {total} memory free for models"])
+    parts = [_named(cards)] if cards else [f"{g.name}, which this build of llama.cpp cannot use" for g in machine.gpus]
+    return " · ".join(
+        [*parts, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
+    )

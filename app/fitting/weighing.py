@@ -91,7 +91,8 @@ def weighed(
         if measured and not planned.fits and not placed.model.on_cpu:
             # One of the offers is to leave some layers to the processor.
             target = by_first_layer(target, params.target, placed.model, params.target_context(target.n_ctx))
-    memory = [DeviceMemory(load.device, load.need_bytes) for load in planned.loads]
+    what = {room.name: (room.description, room.total_bytes) for room in rooms}
+    memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
     memory.sort(key=lambda taken: taken.device == MAIN)
     return Fitting(replace(placed, memory=tuple(memory)), planned, target, draft, rooms, measured)
 

@@ -126,10 +126,12 @@ def _vulkan(machine: Machine, python: str) -> list[Choice]:
 
 def ready_made(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
     """The newest wheel with a backend that runs on a machine; None if there is none."""
-    fitting = [w for w in known_builds()["wheels"] if w["backend"] == backend and _runs(w, machine, python)]
-    return fitting[-1] if fitting else None
+    wheels = reversed(known_builds()["wheels"])
+    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine, python)), None)
 
 
 def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
     on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
-    return on and version_key(wheel["python"]) <= version_key(python)
+    # A processor without them ends the program at the first batch. Where none is known, nothing is.
+    lacks = machine.arch == "x86_64" and machine.features and set(wheel.get("features", ())) - set(machine.features)
+    return on and not lacks and version_key(wheel["python"]) <= version_key(python)

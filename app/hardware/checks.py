@@ -121,7 +121,7 @@ def views(facts: Facts) -> Section:
     if not machine.gpus:
         lines.append(Line("ok", "graphics", "none found", hint=(_IN_WSL,) if machine.wsl else ()))
     lines += [
-        Line("ok", "device", "", f"{d.name}, {d.description}, {share_of(d.free_bytes, d.total_bytes)}")
+        Line("ok", "device", "", f"{d.name}, {d.description}, {_own_or_shared(d)}")
         for d in facts.devices
         if d.kind in ("gpu", "igpu")
     ]
@@ -209,6 +209,12 @@ def _graphics(gpu: Gpu, facts: Facts) -> Line:
     if gpu.integrated and gpu.vendor != "apple":
         return Line("ok", "graphics", text, "no; little is lost")
     return Line("warning", "graphics", text, "no")
+
+
+def _own_or_shared(device: Listed) -> str:
+    if device.kind == "gpu":
+        return share_of(device.free_bytes, device.total_bytes)
+    return f"up to {gigabytes(device.total_bytes)} of main memory" if device.total_bytes else "shares main memory"
 
 
 def _build(facts: Facts) -> Line:

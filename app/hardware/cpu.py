@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from app.hardware.cgroup import Read, cpu_quota
@@ -22,7 +23,7 @@ _STRONG = 0.8
 def read_file(path: str) -> str:
     """A `Read` of this machine."""
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
 
@@ -35,16 +36,16 @@ def affinity() -> int:
 def default_threads(read: Read = read_file) -> int:
     """Physical cores that this process may use; a second thread on one core slows token generation.
 
-    Where the operating system does not tell which processors share a core, every processor counts. A container's quota
-    counts too: threads beyond it are stopped in the middle of a batch, and the others wait for them.
+    On an Apple processor only the strong ones, as llama.cpp itself has it: all threads would wait for those on weak
+    ones. A container's quota counts too: threads beyond it are stopped in the middle of a batch, and the others wait.
     """
-    return _within_quota(len(_cores(usable_processors(), read)), read)
+    return _within_quota(_apple_strong() or _n_cores(usable_processors(), read), read)
 
 
 def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
     """Numbers of threads worth trying, increasing: half the cores, the strong ones, all, all hardware threads."""
     allowed = usable_processors()
-    cores = len(_cores(allowed, read))
+    cores = _n_cores(allowed, read)
     strong = _apple_strong() or len(_cores(_strong(allowed, read), read))
     wanted = {cores // 2, strong, cores, len(allowed)}
     return tuple(sorted({_within_quota(n, read) for n in wanted if n > 0}))
@@ -53,6 +54,19 @@ def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
 def _within_quota(n: int, read: Read) -> int:
     quota = cpu_quota(read)
     return max(1, n if quota is None else min(n, math.floor(quota)))
+
+
+def _n_cores(cpus: frozenset[int], read: Read) -> int:
+    """How many cores these processors are; every one, where the system does not tell which of them share one."""
+    found = len(_cores(cpus, read))
+    if found < len(cpus) or sys.platform == "linux":
+        return found
+    # Windows and macOS tell it by a call, and only of the whole machine. The first frame does not ask.
+    import psutil
+
+    with suppress(OSError, RuntimeError):
+        return min(found, psutil.cpu_count(logical=False) or found)
+    return found
 
 
 def _cores(cpus: frozenset[int], read: Read) -> set[str]:
@@ -71,6 +85,7 @@ def _strong(cpus: frozenset[int], read: Read) -> frozenset[int]:
     return frozenset(cpu for cpu, capacity in capacities.items() if capacity >= least)
 
 
+@cache
 def _apple_strong() -> int:
     """Performance cores of an Apple processor; 0 elsewhere."""
     if sys.platform != "darwin":

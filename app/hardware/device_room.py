@@ -23,23 +23,33 @@ class DeviceRoom:
             nothing is put there unless it is named.
         backend: Such as "CUDA"; a model is only split over devices of one backend.
         free_bytes: Now.
+        description: What it is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
+        total_bytes: Its memory; 0 likewise.
+        in_main: Of a "gpu" that its memory is main memory all the same: Apple's are fast enough to be cards.
     """
 
     name: str
     kind: Literal["cpu", "gpu", "igpu", "software"]
     backend: str
     free_bytes: int
+    description: str = ""
+    total_bytes: int = 0
+    in_main: bool = False
+
+    @property
+    def has_own_memory(self) -> bool:
+        return self.kind == "gpu" and not self.in_main
 
     @property
     def room_bytes(self) -> int:
         """What models may take, after the reserve."""
-        if self.kind == "gpu":
+        if self.has_own_memory:
             return max(0, self.free_bytes - _CARD_RESERVE)
         return int(_MAIN_SHARE * self.free_bytes)
 
     def with_room(self, room_bytes: int) -> DeviceRoom:
         """The same device with so much that models may take."""
-        free = room_bytes + _CARD_RESERVE if self.kind == "gpu" else int(room_bytes / _MAIN_SHARE)
+        free = room_bytes + _CARD_RESERVE if self.has_own_memory else int(room_bytes / _MAIN_SHARE)
         return replace(self, free_bytes=free)
 
 

@@ -249,7 +249,7 @@ def _add(
         grain = layers / (need.n_layers + 1) if len(placed.devices) > 1 else 0
         taken = int(moved * share + grain) + need.compute
         loads[name] = loads.get(name, 0) + taken
-        if by_name[name.lower()].kind in ("igpu", "software"):
+        if not by_name[name.lower()].has_own_memory:
             main += taken
     loads[MAIN] = loads.get(MAIN, 0) + main
 

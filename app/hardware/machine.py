@@ -13,7 +13,7 @@ __all__ = ["Gpu", "Machine", "look", "main_memory"]
 
 PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
 # The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
-_FEATURES = {"avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
+_FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
 _READERS = {"linux": gpus_linux.read, "darwin": gpus_apple.read, "windows": gpus_windows.read}
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Mapping
@@ -79,8 +80,11 @@ class RealSystem:
     """This machine; implements `System`."""
 
     def __init__(self) -> None:
-        self.name = platform.system().lower()
-        machine = platform.machine().lower()
+        self.name = "windows" if sys.platform == "win32" else platform.system().lower()
+        # On Windows `platform` names the processor, also for an interpreter that is translated for it, and takes long.
+        machine = (
+            sysconfig.get_platform().removeprefix("win-") if self.name == "windows" else platform.machine().lower()
+        )
         self.arch = _ARCHITECTURES.get(machine, machine)
 
     def read(self, path: str) -> str:

@@ -21,3 +21,5 @@ def _check_endpoint() -> None:
 
 
 _check_endpoint()
+# Where the cache has no links the client warns, onto a screen that is drawn on; `app.hub.store` does without them.
+os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +19,8 @@ _TIMEOUT_S = 20.0
 _MAX_FILES = 20_000
 _LONGEST_NAME = 200
 _UNSAFE = ("..", ".", "")
+_NOT_ON_WINDOWS = re.compile(r'(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*[<>"|?*].*|.*[. ]', re.IGNORECASE)
+"""Names of devices, and characters that a name there cannot have or loses at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +94,14 @@ def _repository(name: str, info: ModelInfo) -> Repository:
 
 
 def safe_name(path: str) -> bool:
-    """Whether a file of that name stays inside the folder that it is put into."""
+    """Whether a file of that name stays inside the folder that it is put into, and can be there."""
+    parts = path.split("/")
     return (
         path.isprintable()
         and "\\" not in path
         and ":" not in path
-        and not any(part in _UNSAFE or len(part) > _LONGEST_NAME for part in path.split("/"))
+        and not any(part in _UNSAFE or len(part) > _LONGEST_NAME for part in parts)
+        and not (sys.platform == "win32" and any(_NOT_ON_WINDOWS.fullmatch(part) for part in parts))
     )
 
 

@@ -30,6 +30,8 @@ _LATER = "It may pass by itself; what is downloaded already is kept."
 _BAD_TOKEN = "Invalid credentials"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_IN_USE = (32, 33)
+"""Windows' ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION, which Python calls a lack of permission."""
 
 
 @contextmanager
@@ -146,6 +148,8 @@ def _disk(error: OSError) -> HubError:
             f"The disk with {place} is full.",
             "Make room and ask again: what is downloaded is kept. Or set HF_HUB_CACHE to a folder on another disk.",
         )
+    if getattr(error, "winerror", None) in _IN_USE:
+        return CacheError(f"{place} is in use.", "End the program that uses it, perhaps another Tandem, and ask again.")
     if error.errno in _DENIED:
         return CacheError(
             f"{place} may not be written.", "Set HF_HUB_CACHE to a folder of your own, or mend its permissions."

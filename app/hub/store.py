@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.file_download import repo_folder_name
+from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
 from app.hub.choose import RemoteFile
 from app.hub.errors import translated
@@ -79,8 +79,22 @@ def place(repo: str, commit: str, file: RemoteFile) -> Path:
         HubError: The hub or the disk refused.
     """
     with translated(repo):
-        # The client finds the content and only links it, in whatever way this file system can.
+        if not are_symlinks_supported(folder()):
+            return _moved(blob(repo, file), _repo(repo) / "snapshots" / commit / file.path)
+        # The client finds the content and only links it.
         return Path(hf_hub_download(repo, file.path, revision=commit))
+
+
+def _moved(content: Path, named: Path) -> Path:
+    """Content under its name, as on Windows, where not everybody may make links: the client would keep a copy of it."""
+    named.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        content.replace(named)
+    except FileNotFoundError:
+        # Another Tandem was quicker.
+        if not named.is_file():
+            raise
+    return named
 
 
 def free_bytes() -> int:
@@ -108,6 +122,8 @@ def delete(path: Path) -> int:
     path.unlink()
     repo = folder_of(content)
     if content == path or repo is None:
+        if (repo := _repo_around(path)) is not None:
+            _prune(path.parent, repo)
         return size
     if any(other.is_symlink() and other.resolve() == content for other in (repo / "snapshots").rglob("*")):
         return 0
@@ -120,6 +136,12 @@ def folder_of(content: Path) -> Path | None:
     """The repository's folder that a file's content lies in, or None if it does not lie in the cache."""
     repo = content.parent.parent
     return repo if content.parent.name == "blobs" and repo.parent == folder().resolve() else None
+
+
+def _repo_around(path: Path) -> Path | None:
+    """The repository's folder that a named file lies in, or None if it does not lie in the cache."""
+    repos = (parent.parent for parent in path.parents if parent.name == "snapshots")
+    return next((repo for repo in repos if repo.parent.resolve() == folder().resolve()), None)
 
 
 def _prune(place: Path, repo: Path) -> None:

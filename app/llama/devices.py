@@ -10,12 +10,10 @@ import psutil
 
 from app.llama import backends, library
 from app.llama.backends import POINTER
+from app.llama.device_kinds import is_software, shares_memory
 from app.llama.plain import plain
 
 Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
-
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-"""Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
 
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
@@ -162,14 +160,12 @@ def _device(handle: int, ram_available: int | None) -> Device:
 
 def _kind_of(handle: int) -> Kind:
     kind = _kind(int(backends.call("ggml_backend_dev_type", handle)))
-    if kind in ("gpu", "igpu") and is_software(backends.text("ggml_backend_dev_description", handle)):
+    if kind not in ("gpu", "igpu"):
+        return kind
+    description = backends.text("ggml_backend_dev_description", handle)
+    if is_software(description):
         return "software"
-    return kind
-
-
-def is_software(description: str) -> bool:
-    """Whether a device of this description is the processor, which plays a card."""
-    return any(word in description.lower() for word in _SOFTWARE)
+    return "igpu" if shares_memory(backends.text("ggml_backend_dev_name", handle), description) else kind
 
 
 def _kind(number: int) -> Kind:

@@ -39,5 +39,7 @@ def _handles() -> tuple[Any, ...]:
     if sys.platform != "win32":
         # Looking a name up in a library also searches what it is linked with.
         return (handle,)
-    folder = Path(cast("str", handle._name)).parent
-    return (handle, *(ctypes.CDLL(str(folder / f"{name}.dll")) for name in ("ggml", "ggml-base")))
+    llama = Path(cast("str", handle._name))
+    # Beside llama.dll; MinGW writes "lib" in front of all of them. Where one library holds everything there are none.
+    others = (llama.with_name(llama.name.replace("llama", name)) for name in ("ggml", "ggml-base"))
+    return (handle, *(ctypes.CDLL(str(file)) for file in others if file.is_file()))

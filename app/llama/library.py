@@ -7,10 +7,10 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from app.errors import ModelLoadError
 from app.llama.plain import plain
+from app.llama.unloadable import installed_libraries, way_out
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -20,11 +20,7 @@ try:
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
     raise ModelLoadError(
-        f"llama.cpp cannot be loaded: {plain(str(error))}.",
-        # A build with Vulkan loads it wherever it computes.
-        "Install the Vulkan loader; on Debian and Ubuntu: apt install libvulkan1"
-        if "libvulkan" in str(error)
-        else "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36",
+        f"llama.cpp cannot be loaded: {plain(str(error))}.", way_out(str(error), installed_libraries())
     ) from error
 
 __all__ = ["binding_version", "last_errors", "native", "start"]
@@ -36,8 +32,6 @@ log.addHandler(logging.NullHandler())
 _WARNING, _ERROR, _CONTINUED = 3, 4, 5
 _errors: deque[str] = deque(maxlen=32)
 _previous_level = 0
-_AbortCallback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-_abort_callback: object = None
 _started = False
 _start_lock = threading.Lock()
 
@@ -71,24 +65,6 @@ def start() -> None:
             native.llama_log_set(_log_callback, ctypes.c_void_p(0))
             native.llama_backend_init()
             _started = True
-
-
-def on_abort(say: Callable[[str], None]) -> None:
-    """Have the library's last words told before it ends the process; nothing can keep it from ending.
-
-    Args:
-        say: Called once, on whatever thread died; it replaces the one given before.
-    """
-    global _abort_callback
-    try:
-        set_callback = native._lib["ggml_set_abort_callback"]
-    except AttributeError:
-        # Windows looks in this one library only; there the exit code must do.
-        return
-    set_callback.restype, set_callback.argtypes = ctypes.c_void_p, [_AbortCallback]
-    callback = _AbortCallback(lambda message: say(message.decode("utf-8", errors="replace")))
-    set_callback(callback)
-    _abort_callback = callback
 
 
 def clear_errors() -> None:

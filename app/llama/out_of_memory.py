@@ -7,11 +7,13 @@ import re
 from app.errors import NoMemoryError
 
 _SIGNS = re.compile(
-    r"(failed|unable) to allocate|cudaMalloc failed|out of memory|OutOf(Device|Host)Memory|bad_alloc", re.IGNORECASE
+    r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
+    re.IGNORECASE,
 )
-# The name of a buffer type begins with its device's: "CUDA0", "CUDA0_Split"; those of main memory are others.
+# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of main memory are others.
 _BUFFER = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
-_NO_DEVICE = ("output", "compute", "host", "graph")
+_NO_DEVICE = ("output", "compute", "host", "graph", "metal")
+_OF_DEVICE = re.compile("_(Split|Private|Mapped)$")
 _MAIN = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
 MAIN = "cpu"
 
@@ -23,7 +25,7 @@ def scarce_device(log: str) -> str | None:
     names = [name for name in _BUFFER.findall(log) if name.lower() not in _NO_DEVICE]
     if not names:
         return ""
-    return MAIN if _MAIN.match(names[0]) else str(names[0]).removesuffix("_Split")
+    return MAIN if _MAIN.match(names[0]) else _OF_DEVICE.sub("", names[0])
 
 
 def no_memory(device: str, what: str) -> NoMemoryError:

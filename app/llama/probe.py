@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from app.child import ask_python
+from app.child import Ending, ask_python
 from app.errors import ModelLoadError
 from app.llama.devices import BuildInfo, Device, build, devices
 from app.llama.plain import plain
@@ -39,7 +39,7 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     if done.returncode != 0 or not lines:
         said = done.stderr.decode("utf-8", errors="replace").strip().rpartition("\n")[2]
         raise ModelLoadError(
-            f"llama.cpp ended with code {done.returncode} when asked for its devices: {plain(said) or 'no word'}.",
+            f"llama.cpp ended {Ending(done.returncode).how} when asked for its devices: {plain(said) or 'no word'}.",
             "A graphics driver may be broken; update it, or install another build of llama-cpp-python.",
         )
     return _heard(lines[-1])

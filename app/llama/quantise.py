@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from app.errors import ModelLoadError, UsageError
@@ -49,7 +51,7 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
         os.close(descriptor)
         partial = Path(name)
         library.clear_errors()
-        code = native.llama_model_quantize(os.fsencode(source), os.fsencode(partial), ctypes.byref(params))
+        code = native.llama_model_quantize(os.fsencode(source), _for_stream(partial), ctypes.byref(params))
         if code != 0:
             if shutil.disk_usage(result.parent).free < _FULL:
                 raise ModelLoadError(
@@ -68,3 +70,14 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)
+
+
+def _for_stream(path: Path) -> bytes:
+    """A path as llama.cpp writes to it: through a C++ stream, which on Windows takes the code page of the system.
+
+    All that it reads it opens by UTF-8. A name that the code page does not have is refused by the stream.
+    """
+    if sys.platform == "win32":
+        with suppress(UnicodeEncodeError):
+            return str(path).encode("mbcs")
+    return os.fsencode(path)

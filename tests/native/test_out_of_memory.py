@@ -54,6 +54,11 @@ CUDA = (
         ("failed to allocate compute pp buffers", ""),
         ("vk::Device::allocateMemory: ErrorOutOfDeviceMemory", ""),
         ("ggml_metal_buffer_init: error: failed to allocate buffer, size = 99.00 MiB", ""),
+        (
+            "ggml_metal_buffer: failed to allocate Metal buffer of 9 bytes; unable to allocate MTL0_Private buffer",
+            "MTL0",
+        ),
+        ("error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", ""),
         ("tensor 'blk.0' data is not within the file bounds, model is corrupted or incomplete", None),
         ("", None),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from app.errors import ModelFileError, ModelLoadError, UsageError
 from app.llama import demo
+from app.llama import quantise as quantise_module
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
@@ -37,6 +39,19 @@ def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> 
     assert model.quantisation == "Q8_0"
     model.close()
     assert names_in(result.parent) == ["result.gguf"]
+
+
+def test_on_windows_the_result_is_named_in_the_code_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def western(name: str) -> codecs.CodecInfo | None:
+        return codecs.lookup("cp1252") if name == "mbcs" else None
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    codecs.register(western)
+    try:
+        assert quantise_module._for_stream(Path("C:/Jürgen/x")) == "C:/Jürgen/x".encode("cp1252")
+        assert quantise_module._for_stream(Path("C:/Юрий/x")) == "C:/Юрий/x".encode()
+    finally:
+        codecs.unregister(western)
 
 
 @pytest.mark.parametrize("data", [None, b"", b"hello", b"GGUF" + bytes(100)])

@@ -208,6 +208,8 @@ async def test_of_two_keys_that_are_called_the_same_the_nearer_one_is_shown() ->
 
 # The header
 
+MAIN = DeviceMemory("cpu", 400_000_000)
+
 
 @pytest.mark.parametrize(
     ("columns", "end"),
@@ -225,17 +227,27 @@ async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: 
     [
         ((DeviceMemory("cpu", 700_000_000),), "CPU · memory 0.7 GB"),
         ((DeviceMemory("CUDA0", 21_300_000_000), DeviceMemory("cpu", 400_000_000)), "CPU · memory 21.3 GB"),
+        (
+            (DeviceMemory("CUDA0", 21_300_000_000, "NVIDIA GeForce RTX 4090", 25_757_220_864), MAIN),
+            "CPU · RTX 4090 · 21.3 / 25.8 GB",
+        ),
+        (
+            (DeviceMemory("Vulkan0", 9_000_000_000, "Intel(R) Arc(tm) A770 Graphics (DG2)", 16_225_243_136), MAIN),
+            "CPU · Intel(R) Arc(tm) A770 Graphics · 9.0 / 16.2 GB",
+        ),
+        # Of several cards none stands for the others.
+        ((DeviceMemory("CUDA0", 9_000_000_000, "A", 1), DeviceMemory("CUDA1", 1, "B", 1)), "CPU · memory 9.0 GB"),
         ((), "CPU · 20.4 GB"),
     ],
-    ids=["main", "card", "not counted"],
+    ids=["main", "card", "card by name", "card by its driver's name", "cards", "not counted"],
 )
 async def test_the_header_says_the_memory_that_the_panel_says(counted: tuple[DeviceMemory, ...], said: str) -> None:
     async with open_chat(loaded=False, size=WIDE) as chat:
         chat.engine.loaded(replace(PAIR, memory=counted))
         await chat.until(lambda: chat.rows[0].endswith(said))
         if counted:
-            number = said.partition("memory ")[2]
-            assert re.search(rf"memory +{number}", "\n".join(chat.rows[1:]))
+            number = re.findall(r"([0-9.]+)(?: GB$| /)", said)[0]
+            assert re.search(rf"memory +{number} GB", "\n".join(chat.rows[1:]))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,9 +22,10 @@ from textual.message import Message
 
 from app.paths import copied_file
 from app.ui.prompt.suggestions import CHOSEN
+from app.ui.terminal import copying
 from app.ui.terminal.attention import Attention, notification
 from app.ui.terminal.copying import copy_text
-from app.ui.terminal.paste_parser import PasteParser
+from app.ui.terminal.paste_parser import PasteParser, take_pastes_whole
 from app.ui.terminal.sequences import through_tmux
 from app.ui.terminal.signals import end_politely
 from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
@@ -120,7 +124,7 @@ async def test_a_long_answer_calls_who_looks_elsewhere(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
 def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
     program = (
         "import asyncio, os\nfrom app.ui.terminal.signals import end_politely\n"
@@ -129,6 +133,44 @@ def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
     assert done.returncode == 128 + number
+
+
+def test_ctrl_break_is_told_on_the_loop_of_windows() -> None:
+    program = (
+        "import asyncio, os, signal, sys\nfrom app.ui.terminal.signals import end_politely\n"
+        "signal.SIGBREAK = signal.SIGINT\n"
+        "async def main():\n    told = asyncio.Future()\n"
+        "    there, sys.platform = sys.platform, 'win32'\n    end_politely(told.set_result)\n    sys.platform = there\n"
+        "    signal.raise_signal(signal.SIGBREAK)\n    raise SystemExit(await told)\nasyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGINT
+
+
+def test_the_driver_of_windows_reads_pastes_whole_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = ModuleType("win32")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "textual.drivers.win32", driver)
+    monkeypatch.setattr("textual.drivers.win32", driver, raising=False)
+
+    take_pastes_whole()
+
+    assert driver.__dict__["XTermParser"] is PasteParser
+
+
+def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))
+    for name in ("TMUX", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert copying._give("été")
+
+    (call,) = calls
+    assert (call["command"], call["input"]) == (("pbcopy",), "été".encode())
+    assert call["env"]["LC_ALL"].endswith("UTF-8")
 
 
 def test_no_signal_is_taken_on_another_thread() -> None:

@@ -64,6 +64,18 @@ def test_where_a_fixed_setting_drafted_nothing_it_is_named(fixed: DraftParams, w
     assert line == f"101 tokens in 2.0 s, 50.0 t/s; nothing drafted: {why}"
 
 
+def test_a_short_answer_took_some_time() -> None:
+    line = summary(ended(GenerationStats(predicted_n=4, predicted_ns=49_000_000), None, "off"), PAIR)
+
+    assert line == "4 tokens in 0.05 s, 61.2 t/s; no draft"
+
+
+def test_of_an_answer_that_never_began_nothing_is_said_but_that() -> None:
+    stopped = replace(ended(GenerationStats(), None, "off"), reason=FinishReason.CANCELLED)
+
+    assert summary(stopped, PAIR) == "0 tokens; stopped"
+
+
 def test_a_source_that_was_asked_and_drafted_nothing_is_not_called_off() -> None:
     status = DraftingStatus("model", "the draft model was not sure enough for its draft to be worth checking")
     line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status), PAIR)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,33 @@ def test_a_refusal_at_any_step_leaves_the_old_file(
     with pytest.raises(OSError, match=os.strerror(code)):
         atomic.write(file, b"new")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+@pytest.mark.parametrize("refusals", [3, 1 << 20])
+def test_on_windows_a_file_that_is_being_read_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    file, replace, seconds = tmp_path / "file", Path.replace, iter(range(1 << 20))
+    file.write_bytes(b"old")
+    left = refusals
+
+    def refuse(path: Path, other: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise PermissionError(errno.EACCES, "in use", str(other))
+        return replace(path, other)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(atomic, "time", SimpleNamespace(monotonic=lambda: next(seconds) / 10, sleep=lambda _: None))
+
+    if refusals > 3:
+        with pytest.raises(PermissionError):
+            atomic.write(file, b"new")
+    else:
+        atomic.write(file, b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old" if refusals > 3 else b"new"]
 
 
 @NEEDS_POSIX

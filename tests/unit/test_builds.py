@@ -259,6 +259,16 @@ def test_a_build_for_any_processor_is_replaced_by_one_for_this() -> None:
     assert advice(machine(), Build(features=()), (), "3.11") is None
 
 
+def test_a_processor_without_what_a_wheel_is_built_with_gets_none() -> None:
+    old = replace(machine(), features=("SSE3",))
+
+    # ggml's own choice for any processor has AVX2; the wheels for CUDA are built without it.
+    assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), "")
+    assert advised(replace(old, gpus=(ARC,))).command == source("-DGGML_VULKAN=on")
+    assert advised(replace(old, gpus=(RTX,))).command == ready_made("cu124")
+    assert advised(replace(old, features=()), None).other == ready_made("cpu"), "where it is not known"
+
+
 def test_the_installer_is_the_callers() -> None:
     given = advice(machine(RTX), Build(), (), "3.11", install="uv pip install --python /x/python")
 

@@ -18,6 +18,12 @@ def catalog(tmp_path: Path, own: str) -> Catalog:
     return Catalog([shipped_file(), file])
 
 
+def test_a_catalogue_that_an_editor_of_windows_wrote_is_read(tmp_path: Path) -> None:
+    own = '\ufeff[pairs.mine]\r\ntitle = "Mine"\r\ntarget = "owner/big-GGUF:Q4_K_M"\r\n'
+
+    assert catalog(tmp_path, own).get("mine").title == "Mine"
+
+
 def test_the_demo_ships() -> None:
     demo = Catalog([shipped_file()]).get("demo")
 

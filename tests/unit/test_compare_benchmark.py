@@ -79,6 +79,7 @@ def test_prompts_of_ones_own(tmp_path: Path) -> None:
     tables.write_text('[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n', encoding="utf-8")
 
     assert [(p.kind, p.name, p.text) for p in load_suite(lines)] == [("yours", "1", "first"), ("yours", "2", "second")]
+    tables.write_bytes(b"\xef\xbb\xbf" + tables.read_bytes())
     assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
 
 

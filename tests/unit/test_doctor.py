@@ -356,6 +356,7 @@ def test_the_flag() -> None:
         ("/my tools/python", "darwin", "'/my tools/python' -m pip install"),
         (r"C:\venv\python.exe", "windows", r"C:\venv\python.exe -m pip install"),
         (r"C:\My Tools\python.exe", "windows", r'& "C:\My Tools\python.exe" -m pip install'),
+        (r"C:\Jürgen\python.exe", "windows", r'& "C:\Jürgen\python.exe" -m pip install'),
     ],
 )
 def test_the_installer_is_that_of_this_python(

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from app.errors import UsageError
+from app.fitting.device_rooms import memory_rooms
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.fit import Need, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
+from tests.machines import FakeDevice
 
 GB = 1_000_000_000
 
@@ -143,6 +145,23 @@ def test_an_integrated_one_takes_of_main_memory() -> None:
     assert loaded(found)[MAIN] > 20 * GB
 
     assert not plan(need(20), SMALL, (shared(32), main(16))).fits
+
+
+def test_an_apple_takes_of_main_memory_and_is_a_card_all_the_same() -> None:
+    devices = (
+        FakeDevice("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB),
+        FakeDevice("Vulkan0", "Intel(R) UHD Graphics", "igpu", "Vulkan", 22 * GB, 22 * GB),
+    )
+    apple, intel, _ = memory_rooms(devices)
+
+    assert (apple.kind, apple.in_main, intel.kind) == ("gpu", True, "igpu")
+    assert (apple.description, apple.total_bytes) == ("Apple M2", 22 * GB)
+    assert apple.with_room(10 * GB).room_bytes == pytest.approx(10 * GB)
+    assert plan(need(12), SMALL, (apple, main(32))).fits
+    # What others have taken of the one memory is nothing to Metal.
+    assert not plan(need(12), SMALL, (apple, main(8))).fits
+    remote = replace(card("RPC0", 20), backend="MTL")
+    assert where(plan(need(30), None, (apple, remote, main(64)))) == (("MTL0", "RPC0"), None)
 
 
 def test_one_card_under_two_backends_is_counted_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -214,3 +215,20 @@ def test_unreadable_files_and_folders_are_empty(tmp_path: Path) -> None:
 
 def test_a_file_without_end_is_cut() -> None:
     assert len(RealSystem().read("/dev/zero")) == real._MOST
+
+
+@pytest.mark.parametrize(("platform", "arch"), [("win-amd64", "x86_64"), ("win-arm64", "arm64"), ("win32", "win32")])
+def test_on_windows_the_interpreter_counts_not_the_processor(
+    monkeypatch: pytest.MonkeyPatch, platform: str, arch: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sysconfig, "get_platform", lambda: platform)
+
+    assert (RealSystem().name, RealSystem().arch) == ("windows", arch)
+
+
+@pytest.mark.parametrize(
+    ("flags", "features"), [("fpu sse2 pni avx", ("SSE3",)), ("pni avx2", ("SSE3", "AVX2")), ("", ())]
+)
+def test_an_old_processor_is_told_from_an_unknown_one(flags: str, features: tuple[str, ...]) -> None:
+    assert look(FakeSystem(files={"/proc/cpuinfo": f"flags\t\t: {flags}\n"})).features == features

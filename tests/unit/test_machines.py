@@ -58,6 +58,9 @@ def test_a_machine_and_what_is_said_of_it(file: Path) -> None:
     if "memory" in expected:
         assert [line.text for line in labelled(facts, "memory")] == [expected["memory"]]
 
+    if "devices" in expected:
+        assert [line.other for line in labelled(facts, "device")] == expected["devices"]
+
     found = facts.advice
     said = (found.backend, found.command, found.other, found.notes) if found is not None else ("", "", "", ())
     assert said == (expected["backend"], expected["command"], expected["other"], tuple(expected["notes"]))

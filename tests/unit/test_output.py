@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
@@ -29,6 +30,35 @@ def test_a_terminal_that_obeys_no_codes_gets_none(monkeypatch: pytest.MonkeyPatc
     AnswerPrinter(screen, screen).print([THOUGHT])
     assert ("\x1b" in screen.getvalue()) == codes
     assert "Loaded\n" in screen.getvalue()
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console of Windows 10."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("COLUMNS", "20")
+    for name in ("TERM", "TERM_PROGRAM", "WT_SESSION", "ANSICON", "ConEmuANSI", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("windows")
+def test_windows_old_console_overwrites_a_line_with_spaces() -> None:
+    screen = Screen()
+    status = StatusLine(screen)
+    status.show("Loading")
+    status.say("Loaded")
+    AnswerPrinter(screen, screen).print([THOUGHT])
+    empty = f"\r{' ' * 19}\r"
+    assert screen.getvalue() == f"{empty}Loading{empty}Loaded\nso"
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("name", ["WT_SESSION", "TERM_PROGRAM"])
+def test_windows_newer_terminals_obey_codes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    screen = Screen()
+    StatusLine(screen).show("Loading")
+    assert screen.getvalue() == "\r\x1b[KLoading"
 
 
 def test_no_colour_still_lets_a_line_overwrite_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,3 +95,19 @@ def test_memory_that_no_file_stands_behind_is_counted() -> None:
     taken = bytearray(b"1" * 50_000_000)
 
     assert held_module._own_bytes() - before > 0.8 * len(taken)
+
+
+def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(here: Here) -> None:
+    here.available = 6 * GB
+    metal = Device("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB)
+    here.devices = (metal,)
+
+    found = place()
+
+    # Metal itself tells as free whatever its own process has not taken.
+    assert (found.room.free_bytes, found.room.device, found.room.bytes_per_s) == (int(0.9 * 6 * GB), "Apple M2", 40e9)
+    assert found.line == "Apple M2 · 8 cores · 5.4 GB of 32.0 GB memory free for models"
+    here.available = 31 * GB
+    assert place().room.free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
+    here.devices = (metal, card("CUDA0", 10))
+    assert place().room.device == "RTX 3090", "a card of its own comes first"

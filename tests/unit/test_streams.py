@@ -66,6 +66,11 @@ def test_a_prompt_is_read_up_to_the_limit() -> None:
         read_whole(BytesIO(b"a" * (MAX_BYTES + 1)), "it")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_prompt_of_windows_is_the_same_prompt(encoding: str) -> None:
+    assert read_whole(BytesIO("Grüße\r\nan alle\r\n".encode(encoding)), "it") == "Grüße\nan alle\n"
+
+
 def test_a_setting_that_is_nowhere_is_not_taken_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "unset", "sampling.tmep"]) == 2
     assert 'Did you mean "sampling.temp"?' in capsys.readouterr().err

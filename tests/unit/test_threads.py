@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app import thread_store
@@ -14,7 +16,9 @@ from app.cli.charts import thread_lines
 from app.engine.cache import TokenCache
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.errors import Interrupted
+from app.hardware import cpu
 from app.hardware.cpu import default_threads, thread_candidates
+from app.hardware.system import RealSystem, ToolError
 from tests.fakes import FakeModel, always
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -166,6 +170,54 @@ def test_a_containers_quota_counts(
 
     assert default_threads(read) == expected
     assert max(thread_candidates(read)) == expected
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int, int], None]]:
+    """A function that gives this process a system without files about its processors."""
+
+    def give(system: str, cores: int, threads: int) -> None:
+        monkeypatch.setattr(sys, "platform", system)
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+        monkeypatch.setattr(os, "cpu_count", lambda: threads)
+        monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: threads if logical else cores)
+
+    cpu._apple_strong.cache_clear()
+    yield give
+    cpu._apple_strong.cache_clear()
+
+
+def nothing(_: str) -> str:
+    return ""
+
+
+def test_windows_tells_cores_by_a_call(elsewhere: Callable[[str, int, int], None]) -> None:
+    elsewhere("win32", 8, 16)
+
+    assert default_threads(nothing) == 8
+    assert thread_candidates(nothing) == (4, 8, 16)
+    elsewhere("win32", 0, 16)
+    assert default_threads(nothing) == 16, "which it does not everywhere"
+
+
+@pytest.mark.parametrize(("answer", "threads"), [("6\n", 6), ("", 12), ("what?", 12), (ToolError("it hangs"), 12)])
+def test_on_an_apple_the_strong_cores_count(
+    elsewhere: Callable[[str, int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str | ToolError,
+    threads: int,
+) -> None:
+    def run(_: RealSystem, *argv: str, seconds: float) -> str:
+        assert argv == ("sysctl", "-n", "hw.perflevel0.physicalcpu")
+        if isinstance(answer, ToolError):
+            raise answer
+        return answer
+
+    elsewhere("darwin", 12, 12)
+    monkeypatch.setattr(RealSystem, "run", run)
+
+    assert default_threads(nothing) == threads
+    assert thread_candidates(nothing) == (6, 12)
 
 
 # What is kept

@@ -56,6 +56,17 @@ def test_a_smaller_pair_fits_where_this_one_would_go(devices: tuple[str, ...], n
     assert [offer.flags for offer in found.offers(PAIRS) if "--pair" in offer.flags] == [("--pair", name)]
 
 
+def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
+    card = replace(ROOMS[0], free_bytes=80 * GB, description="NVIDIA H100", total_bytes=85 * GB)
+
+    found = weighed(params(), (None, None), (card, ROOMS[-1]))
+
+    assert [(m.device, m.description, m.total_bytes) for m in found.params.memory] == [
+        ("CUDA0", "NVIDIA H100", 85 * GB),
+        (MAIN, "", 0),
+    ]
+
+
 def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(*which: bool) -> bool:
         def measured(_: object, *found: Need | None) -> list[Need | None]:

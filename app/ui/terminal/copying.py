@@ -76,6 +76,8 @@ def _give(text: str) -> bool:
                 input=text.encode("utf-16" if command[0] == "clip" else "utf-8"),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                # Without a locale of UTF-8 pbcopy reads Mac OS Roman.
+                env={**os.environ, "LC_ALL": "en_US.UTF-8"} if command[0] == "pbcopy" else None,
                 timeout=_PATIENCE_S,
                 check=True,
             )

@@ -52,7 +52,11 @@ class PasteParser(XTermParser):
 
 def take_pastes_whole() -> None:
     """Let Textual's driver read with it; the driver takes its parser from its module."""
-    if sys.platform != "win32":
+    if sys.platform == "win32":
+        from textual.drivers import win32
+
+        win32.XTermParser = PasteParser
+    else:
         from textual.drivers import linux_driver
 
         linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]

@@ -17,10 +17,10 @@ _PATIENCE_S = 3.0
 def end_politely(leave: Callable[[int], None]) -> None:
     """Call `leave` with an exit code, on the running event loop, when the program is ended from outside.
 
-    Windows has no such signals. A terminal that has gone takes no last words: what restores it could wait for ever, so
-    the process ends some seconds later in any case.
+    Of such signals Windows has Ctrl+Break alone. A terminal that has gone takes no last words: what restores it could
+    wait for ever, so the process ends some seconds later in any case.
     """
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
 
@@ -30,5 +30,10 @@ def end_politely(leave: Callable[[int], None]) -> None:
         deadline.start()
         leave(code)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, on_signal, _BASE + number)
+    if sys.platform == "win32":
+        code = _BASE + signal.SIGBREAK
+        # Its event loops take no handlers; what this wakes them with does.
+        signal.signal(signal.SIGBREAK, lambda *_: loop.call_soon_threadsafe(on_signal, code))
+    else:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, on_signal, _BASE + number)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from app.engine.text import printable
 from app.events import PairInfo
-from app.sizes import gigabytes
+from app.sizes import GB, gigabytes
 from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "
 _GAP = 2
 _MAIN = "cpu"
+_OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
+"""In the name of a card: its maker where the model says it, and what drivers append."""
 
 
 class HeaderLine(Widget):
@@ -47,12 +51,22 @@ class HeaderLine(Widget):
         left = left.truncate(width - 1, ellipsis=True)
         device = printable(self.pair.device)
         # The two names come first; what does not fit beside them whole is left out.
-        for more in (f"{device} · {_memory(self.pair)} ", f"{device} ", ""):
+        beside = filter(None, (_card(self.pair), _memory(self.pair)))
+        for more in (*(f"{device} · {what} " for what in beside), f"{device} ", ""):
             right = Content.styled(more, "$quiet")
             gap = width - left.cell_length - right.cell_length
             if gap >= _GAP:
                 break
         return Content.assemble(left, " " * gap, right)
+
+
+def _card(pair: PairInfo) -> str:
+    """The one card that there is, with what is taken of its memory; "" where there is none, or more than one."""
+    fast = [taken for taken in pair.memory if taken.device != _MAIN]
+    if len(fast) != 1 or not fast[0].description or not fast[0].total_bytes:
+        return ""
+    name = _OBVIOUS.sub("", printable(fast[0].description))
+    return f"{name} · {fast[0].n_bytes / GB:.1f} / {gigabytes(fast[0].total_bytes)}"
 
 
 def _memory(pair: PairInfo) -> str:

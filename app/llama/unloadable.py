@@ -1,0 +1,48 @@
+"""What to do about a llama.cpp that cannot be loaded, by what the system says of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection
+from pathlib import Path
+
+_REINSTALL = "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36"
+_OTHER = "or take another build: tandem doctor"
+_BUILDS = (
+    # A build loads what it computes with wherever it computes.
+    (("libvulkan", "ggml-vulkan.dll"), "Install the Vulkan loader; on Debian and Ubuntu: apt install libvulkan1"),
+    (("libcuda.so",), f"It is built for NVIDIA's cards: install NVIDIA's driver, {_OTHER}"),
+    (
+        ("libcudart", "libcublas", "ggml-cuda.dll"),
+        f"It is built for CUDA: install the CUDA toolkit that it asks for, {_OTHER}",
+    ),
+    (
+        ("libamdhip64", "libhipblas", "librocblas", "ggml-hip.dll"),
+        f"It is built for ROCm: install the ROCm that it asks for, {_OTHER}",
+    ),
+    (
+        ("incompatible architecture",),
+        "This Python is made for another processor than llama.cpp: install one for this machine, and Tandem into it.",
+    ),
+)
+
+
+def installed_libraries() -> tuple[str, ...]:
+    """The names of the package's own libraries; () where it is not there."""
+    spec = importlib.util.find_spec("llama_cpp")
+    folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
+    try:
+        return tuple(file.name for folder in folders for file in folder.iterdir())
+    except OSError:
+        return ()
+
+
+def way_out(reason: str, libraries: Collection[str]) -> str:
+    """What to do.
+
+    Args:
+        reason: As the system put it. Windows does not name the library that it misses.
+        libraries: Those that came with the package; a build has one for what it computes with.
+    """
+    said = reason if ".dll" not in reason.lower() else " ".join((reason, *libraries))
+    return next((hint for signs, hint in _BUILDS if any(sign in said for sign in signs)), _REINSTALL)

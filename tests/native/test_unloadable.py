@@ -1,0 +1,96 @@
+"""A llama.cpp that cannot be loaded, or lies in other files: what is said, and what is found all the same."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.llama import functions, last_words
+from app.llama.unloadable import installed_libraries, way_out
+
+WINDOWS = (
+    "Failed to load shared library 'C:\\venv\\llama_cpp\\lib\\llama.dll': Could not find module "
+    "'C:\\venv\\llama_cpp\\lib\\llama.dll' (or one of its dependencies)."
+)
+LINUX = "Failed to load shared library '/venv/llama_cpp/lib/libllama.so': {}: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    ("reason", "libraries", "hint"),
+    [
+        (LINUX.format("libvulkan.so.1"), [], "apt install libvulkan1"),
+        (LINUX.format("libcuda.so.1"), [], "install NVIDIA's driver"),
+        (LINUX.format("libcudart.so.12"), [], "install the CUDA toolkit"),
+        (LINUX.format("libcublas.so.13"), ["libggml-cuda.so"], "install the CUDA toolkit"),
+        (LINUX.format("libamdhip64.so.7"), [], "install the ROCm"),
+        (LINUX.format("libgomp.so.1"), ["libggml-cuda.so"], "Reinstall it"),
+        (WINDOWS, ["llama.dll", "ggml-cuda.dll"], "install the CUDA toolkit"),
+        (WINDOWS, ["llama.dll", "ggml-hip.dll"], "install the ROCm"),
+        (WINDOWS, ["llama.dll", "ggml-cpu.dll"], "Reinstall it"),
+        ("(mach-o file, but is an incompatible architecture (have 'arm64', need 'x86_64'))", [], "another processor"),
+        ("No module named 'llama_cpp'", [], "Reinstall it"),
+    ],
+)
+def test_the_way_out_is_that_of_the_build(reason: str, libraries: list[str], hint: str) -> None:
+    assert hint in way_out(reason, libraries)
+
+
+def test_the_libraries_of_the_package_are_found() -> None:
+    assert any("llama" in name for name in installed_libraries())
+
+
+# On Windows nothing is found through a library that is linked with another
+
+
+class Bare:
+    """A library that has none of the functions."""
+
+    def __init__(self, file: Path) -> None:
+        self._name = str(file)
+
+    def __getitem__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+@pytest.fixture
+def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
+    """A function that gives this process libraries by name; its list is of those opened besides the first."""
+    process, opened = ctypes.CDLL(None), list[str]()
+
+    def open_library(path: str) -> ctypes.CDLL:
+        opened.append(Path(path).name)
+        return process
+
+    def give(first: str, *others: str) -> list[str]:
+        for name in (first, *others):
+            (tmp_path / name).touch()
+        monkeypatch.setattr(functions, "native", SimpleNamespace(_lib=Bare(tmp_path / first)))
+        functions._handles.cache_clear()
+        return opened
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "CDLL", open_library)
+    yield give
+    functions._handles.cache_clear()
+
+
+@pytest.mark.parametrize("mark", ["", "lib"])
+def test_functions_are_found_in_the_libraries_beside(windows: Callable[..., list[str]], mark: str) -> None:
+    opened = windows(f"{mark}llama.dll", f"{mark}ggml.dll", f"{mark}ggml-base.dll", f"{mark}ggml-cpu.dll")
+
+    assert functions.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])(b"four") == 4
+    assert opened == [f"{mark}ggml.dll", f"{mark}ggml-base.dll"]
+
+
+def test_one_library_alone_is_no_failure_of_its_own(windows: Callable[..., list[str]]) -> None:
+    assert windows("llama.dll") == []
+
+    with pytest.raises(AttributeError, match="strlen"):
+        functions.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])
+    last_words.on_abort(lambda _: pytest.fail("nothing ended"))
