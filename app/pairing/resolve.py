@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import HubError, ModelFileError, ModelLoadError
+from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository
@@ -98,11 +98,6 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
         licence=listed.licence,
         gated=listed.gated,
     )
-
-
-def without_draft(error: ModelLoadError) -> str:
-    """What to say where a draft that is made on this machine cannot be made; its target answers without."""
-    return f"Running without a draft model. {error.message}"
 
 
 def cached_file(source: HubModel) -> Path | None:
