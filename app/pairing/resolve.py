@@ -107,6 +107,13 @@ def cached_file(source: HubModel) -> Path | None:
     return store.cached(source.repo, source.revision, source.file)
 
 
+def came_before(source: HubModel) -> int:
+    """Bytes that a download which was cut has left of a source; 0 where only the hub knows what they are called."""
+    if source.file is None or source.size is None or source.sha256 is None:
+        return 0
+    return store.kept_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
+
+
 def _cached(source: HubModel) -> Resolved | None:
     path = cached_file(source)
     if path is None or source.file is None:

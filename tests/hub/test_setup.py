@@ -63,6 +63,7 @@ def test_one_command_downloads_checks_tries_and_remembers(
     said = capsys.readouterr().err
     assert "They can ride together" in said
     assert "mine is set up. Tried:" in said
+    assert "are used.\n" in said, "what there is to notice ends in one full stop"
     known = registry().read()
     assert known.default == "mine"
     assert known.pairs["mine"].is_here
