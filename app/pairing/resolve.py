@@ -66,7 +66,7 @@ def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) ->
 
     Raises:
         HubError: The hub does not have it or cannot be asked.
-        ModelFileError: A local file is missing.
+        ModelFileError: A local file is missing, or a folder.
     """
     match source:
         case HubModel():
@@ -126,6 +126,8 @@ def _cached(source: HubModel) -> Resolved | None:
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
     if not path.is_file():
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
     parts = choose.split_parts(path.name) or [path.name]
