@@ -52,8 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AppError as error:
         from textwrap import indent
 
+        from app.cli.output import clear_status
         from app.engine.text import printable
 
+        clear_status()
         # It may tell what a file, a server or a model said.
         print(f"tandem: {printable(error.message)}", file=sys.stderr)
         if error.hint:
@@ -70,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tandem: The output cannot be written: {error.strerror or error}.", file=sys.stderr)
         return AppError.exit_code
     except KeyboardInterrupt:
+        from app.cli.output import clear_status
+
+        clear_status()
         return INTERRUPTED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -53,9 +54,9 @@ class SentenceParser(argparse.ArgumentParser):
         kind = _KINDS[where]
         below = next(action.choices for action in self._actions if action.metavar == where)
         subject = "There is no" if kind == "command" else f"{self.prog} has no"
-        more = 'For a prompt: tandem run "..."; ' if " " in given else ""
         raise UsageError(
-            f'{subject} {kind} "{given}".{nearest(given, below)}', f"{more}{self.prog} --help lists all {kind}s."
+            f'{subject} {kind} "{given}".{nearest(given, below)}',
+            f"{_meant(given) if kind == 'command' else ''}{self.prog} --help lists all {kind}s.",
         )
 
     def _sentence(self, message: str) -> str:
@@ -82,6 +83,15 @@ class SentenceParser(argparse.ArgumentParser):
         whole = " ".join([self.prog, *options[1:], *rest])
         brief = " ".join([self.prog, "[OPTIONS]", *rest])
         return f"Usage: {whole if len(whole) <= _LONGEST_USAGE else brief}\n{self.prog} --help tells more."
+
+
+def _meant(given: str) -> str:
+    """How to say what somebody may have meant who gave this as a command, before what else there is."""
+    if given == "chat":
+        return "The chat opens without one: tandem; "
+    if given.lower().endswith(".gguf"):
+        return f"For a model file: tandem --target {shlex.quote(given)}; "
+    return 'For a prompt: tandem run "..."; ' if " " in given else ""
 
 
 def _shape(action: argparse.Action) -> str:

@@ -125,6 +125,11 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
 
         return cached_file(source) is not None
 
+    def came(source: HubModel) -> int:
+        from app.pairing.resolve import came_before
+
+        return came_before(source)
+
     def seen() -> Mapping[str, Seen]:
         from app.cli.measured_pairs import seen_here
 
@@ -139,6 +144,7 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
             is_cached=is_cached,
+            came=came,
             seen=seen,
             current=current,
             is_loading=is_loading,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
-from app.cli.output import obeys_codes
+from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.errors import ModelLoadError, UsageError
 from app.source import home_expanded
 
@@ -48,6 +48,7 @@ def doctor(args: argparse.Namespace) -> int:
     from app.hardware.slow.diagnosis import diagnose
     from app.hardware.slow.lines import slow_section
 
+    StatusLine(sys.stderr).show(LOOKING)
     facts = gather()
     pair, situation = look_at(args, facts)
     sections = [views(facts), pair_section(pair)]
@@ -56,6 +57,7 @@ def doctor(args: argparse.Namespace) -> int:
         sections.append(slow_section(situation, causes))
     sections += [own_files(), versions(facts), places(facts), screen(facts)]
     state = worst(sections)
+    clear_status()
     if getattr(args, "json", False):
         print(json.dumps(as_json(facts, sections, state, pair, causes)))
     else:

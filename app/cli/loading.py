@@ -23,7 +23,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.identity import thread_file
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
-from app.pairing.resolve import without_draft
+from app.pairing.texts import without_draft
 from app.paths import memory_dir
 from app.responder import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel, ModelSource

@@ -6,10 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from app.engine.text import Segment, printable
 
+LOADING = "Loading the models"
+LOOKING = "Looking at this machine"
+"""What a command is at that first has to see what there is, which may take seconds."""
 _CLEAR_LINE = "\r\x1b[K"
 _ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -24,7 +27,13 @@ def obeys_codes() -> bool:
 
 
 class StatusLine:
-    """One line on standard error that overwrites itself; silent where nobody watches."""
+    """One line on standard error that overwrites itself; silent where nobody watches.
+
+    Attributes:
+        last: The one that was shown last in this process, if any.
+    """
+
+    last: ClassVar[StatusLine | None] = None
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -52,6 +61,7 @@ class StatusLine:
             self._stream.write(self._cleared + printable(text)[: columns - 1])
             self._stream.flush()
             self._shown = text
+            StatusLine.last = self
 
     def clear(self) -> None:
         if self._shown:
@@ -64,6 +74,12 @@ class StatusLine:
         self.clear()
         self._stream.write(printable(text) + "\n")
         self._stream.flush()
+
+
+def clear_status() -> None:
+    """Take back the line that stands, whoever wrote it: something else is to be said there."""
+    if StatusLine.last is not None:
+        StatusLine.last.clear()
 
 
 class AnswerPrinter:

@@ -5,43 +5,45 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import nullcontext
+from pkgutil import resolve_name
 
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import named_pair, registry
 from app.cli.output import StatusLine
-from app.cli.pairs_checked import check_models, find_models
-from app.cli.pairs_removed import remove_pair
-from app.cli.pairs_shown import list_pairs, show_pair
 from app.errors import Interrupted, UsageError
 
 _STOPPABLE = ("check", "find")
 """Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
+_ACTIONS: Mapping[str, str] = {
+    "list": "app.cli.pairs_shown:list_pairs",
+    "show": "app.cli.pairs_shown:show_pair",
+    "check": "app.cli.pairs_checked:check_models",
+    "find": "app.cli.pairs_checked:find_models",
+    "add": "app.cli.pairs:add_pair",
+    "remove": "app.cli.pairs_removed:remove_pair",
+    "default": "app.cli.pairs:make_default",
+}
+"""What each action runs; a name, as in `app.cli.COMMANDS`: the hub's client alone takes longer than some of them."""
 
 
 def pairs(args: argparse.Namespace) -> int:
     """Run one action; see the module."""
     stop = threading.Event()
-    actions: dict[str, Callable[[], int]] = {
-        "list": lambda: list_pairs(args),
-        "show": lambda: show_pair(args),
-        "check": lambda: check_models(args, stop),
-        "find": lambda: find_models(args, stop),
-        "add": lambda: _add(args),
-        "remove": lambda: remove_pair(args),
-        "default": lambda: _default(args),
-    }
+    is_stoppable = args.action in _STOPPABLE
     try:
-        with cancel_on_interrupt(stop.set) if args.action in _STOPPABLE else nullcontext():
-            code = actions[args.action]()
+        with cancel_on_interrupt(stop.set) if is_stoppable else nullcontext():
+            action = resolve_name(_ACTIONS[args.action])
+            code: int = action(args, stop) if is_stoppable else action(args)
     except Interrupted:
         return INTERRUPTED
     return INTERRUPTED if stop.is_set() else code
 
 
-def _add(args: argparse.Namespace) -> int:
+def add_pair(args: argparse.Namespace) -> int:
+    """Remember two models as a pair; what of them is on the hub comes first."""
     from app.cli.setup import setup
 
     given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True)
@@ -52,7 +54,8 @@ def _add(args: argparse.Namespace) -> int:
     return setup(given)
 
 
-def _default(args: argparse.Namespace) -> int:
+def make_default(args: argparse.Namespace) -> int:
+    """Let a pair be taken when none is named."""
     here = registry().read()
     if args.pair not in here.pairs:
         pair, _files = named_pair(args.pair)

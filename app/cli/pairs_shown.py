@@ -9,7 +9,7 @@ from typing import Any
 
 from app.catalog import Pair
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
-from app.cli.output import StatusLine
+from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.engine.text import printable
 from app.fitting.place import place
@@ -31,6 +31,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
     from app.cli.measured_pairs import seen_here
 
+    status = StatusLine(sys.stderr)
+    status.show(LOOKING)
     known, here, space = catalog(), registry().read(), place().room
     pairs = every_pair(known.pairs, here)
     seen = seen_here()
@@ -56,6 +58,7 @@ def list_pairs(args: argparse.Namespace) -> int:
             }
         )
         shown.append(size_text(pair, files))
+    status.clear()
     if hasattr(args, "json"):
         print(json.dumps(rows, ensure_ascii=False))
         return 0
@@ -69,7 +72,7 @@ def list_pairs(args: argparse.Namespace) -> int:
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     if known.trouble is not None:
-        StatusLine(sys.stderr).say(f"\n{known.trouble.message} {known.trouble.hint}")
+        status.say(f"\n{known.trouble.message} {known.trouble.hint}")
     return 0
 
 
@@ -78,6 +81,7 @@ def show_pair(args: argparse.Namespace) -> int:
     from app.cli.measured_pairs import seen_here
 
     pair, here = named_pair(args.pair)
+    StatusLine(sys.stderr).show(LOOKING)
     space = place().room
     proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
     facts: dict[str, Any] = {
@@ -96,6 +100,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "files": [str(model.path) for model in here.models] if here is not None else [],
         "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",
     }
+    clear_status()
     if hasattr(args, "json"):
         print(json.dumps(facts, ensure_ascii=False))
         return 0

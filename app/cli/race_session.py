@@ -14,7 +14,7 @@ from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
-from app.cli.output import StatusLine
+from app.cli.output import LOADING, StatusLine
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
 from app.compare.race import WARM_UP, Contender, RaceProgress, RunEnded, in_process
@@ -60,6 +60,7 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
     status, cancel = StatusLine(sys.stderr), CancelFlag()
     try:
         with cancel_on_interrupt(cancel.set):
+            status.show(LOADING)
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:

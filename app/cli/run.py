@@ -17,7 +17,7 @@ from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
-from app.cli.output import AnswerPrinter, StatusLine
+from app.cli.output import LOADING, AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
 from app.cli.streams import read_input, read_whole
 from app.engine.text import Segment
@@ -81,6 +81,7 @@ class _Listener:
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
         """Read events until the answer has ended; returns the exit code."""
+        self._status.show(LOADING)
         while True:
             try:
                 event = events.get(timeout=_POLL_S)
@@ -115,6 +116,7 @@ class _Listener:
                     self._status.clear()
                     if isinstance(error, StoppedError):
                         return error.exit_code
+                    self._printer.break_line()
                     raise error
 
     def _tell_repeating(self, tokens: int) -> None:

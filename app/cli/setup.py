@@ -11,7 +11,7 @@ from app.catalog import Pair
 from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
-from app.cli.output import StatusLine
+from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import PROBLEM, check_lines, progress_line
 from app.cli.shell import command, quoted
@@ -32,7 +32,6 @@ from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import parse_source
 
-_INDENT = "\n        "
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
 
@@ -51,7 +50,7 @@ def setup(args: argparse.Namespace) -> int:
     except CacheError:
         raise
     except HubError as error:
-        raise HubError(error.message, _INDENT.join(filter(None, (error.hint, _without_download(before))))) from error
+        raise HubError(error.message, "\n".join(filter(None, (error.hint, _without_download(before))))) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED
@@ -116,6 +115,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     from app.cli.measured_pairs import seen_here
 
+    status.show(LOOKING)
     here, seen, known = place(), seen_here(), catalog()
     proposals = propose(list(known.pairs.values()), here.room)
     if not proposals:

@@ -54,5 +54,5 @@ def _ask(pair: LoadedPair, cancelled: Callable[[], bool]) -> str:
             if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
                 raise PairError("The pair loads but says nothing.", "Choose another quantisation or another model.")
             line = f"{event.stats.predicted_n} tokens, {event.stats.predicted_per_second:.1f} t/s"
-            return ". ".join([line, *notices]) if notices else line
+            return ". ".join(part.rstrip(".") for part in (line, *notices))
     raise AssertionError

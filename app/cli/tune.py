@@ -15,7 +15,7 @@ from app.cli.charts import Drafters, best_setting, cost_lines, heat_map_lines, t
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
-from app.cli.output import StatusLine
+from app.cli.output import LOADING, StatusLine
 from app.cli.process import refuse_process
 from app.cli.result_file import append, check_writable
 from app.compare.steps import Steps
@@ -49,6 +49,7 @@ def tune(args: argparse.Namespace) -> int:
     status, cancel = StatusLine(sys.stderr), CancelFlag()
     try:
         with cancel_on_interrupt(cancel.set):
+            status.show(LOADING)
             pair = load_here(pair_params(options), cancel, status)
             try:
                 times = _threads(pair, options, cancel, status)

@@ -120,7 +120,7 @@ class Generator:
             yield PromptProgress(drafting=False, done=done, total=len(sequence))
         first = self._choose(sequence, NO_DRAFT, request)
         stats.first_token_ns = self._clock() - started
-        yield first
+        yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Let a draft model process the prompt, after the first token so that nobody waits for it twice."""
@@ -197,13 +197,16 @@ class Generator:
         self.stats.verify_ns += self._clock() - started
 
     def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
-        """Let the target choose at every row that is reached, and append what it chose."""
+        """Let the target choose at every row that is reached, and append what it chose.
+
+        The step has the counters themselves: what is yet to be counted is known to the caller, who gives it a copy.
+        """
         started = self._clock()
         verification = verify(draft.tokens, self._sampler.sample, self._observer(request))
         self.stats.sample_ns += self._clock() - started
         self.finish = verification.finish
         sequence.extend(verification.tokens)
-        return Step(verification.tokens, verification.n_accepted, draft, self.stats.snapshot())
+        return Step(verification.tokens, verification.n_accepted, draft, self.stats)
 
     def _inspect(self, step: Step) -> tuple[Step, int]:
         """Add what the models thought, and say how many nanoseconds that took: they are not the round's."""

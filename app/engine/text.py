@@ -120,11 +120,11 @@ class ReasoningSplitter:
         pending = [*self._held, segment]
         ready: list[Segment] = []
         while True:
-            text = _text(pending)
             # An opening marker counts at the very beginning only: further on it is the answer's own text.
             if not self.reasoning and self._started:
                 self._held = []
                 return ready + self._emit(pending)
+            text = _text(pending)
             marker = self.CLOSE if self.reasoning else self.OPEN
             lead = len(text) - len(text.lstrip()) if not self.reasoning else 0
             at = text.find(marker)
@@ -157,7 +157,8 @@ class ReasoningSplitter:
             text = segment.text.lstrip() if self._skip_space else segment.text
             if text:
                 self._skip_space = False
-                out.append(replace(segment, text=text, reasoning=self.reasoning))
+                same = text == segment.text and segment.reasoning == self.reasoning
+                out.append(segment if same else replace(segment, text=text, reasoning=self.reasoning))
         return out
 
 

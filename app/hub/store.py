@@ -110,9 +110,14 @@ def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
     missing = 0
     for file in files:
         if cached(repo, commit, file.path) is None and not blob(repo, file).exists():
-            part = partial(repo, file)
-            missing += max(0, file.size - (part.stat().st_size if part.exists() else 0))
+            missing += file.size - kept_bytes(repo, file)
     return missing
+
+
+def kept_bytes(repo: str, file: RemoteFile) -> int:
+    """How much of a file has come, as long as not all has."""
+    part = partial(repo, file)
+    return min(file.size, part.stat().st_size) if part.exists() else 0
 
 
 def delete(path: Path) -> int:

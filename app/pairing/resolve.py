@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import HubError, ModelFileError, ModelLoadError
+from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository
@@ -66,7 +66,7 @@ def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) ->
 
     Raises:
         HubError: The hub does not have it or cannot be asked.
-        ModelFileError: A local file is missing.
+        ModelFileError: A local file is missing, or a folder.
     """
     match source:
         case HubModel():
@@ -100,16 +100,18 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
     )
 
 
-def without_draft(error: ModelLoadError) -> str:
-    """What to say where a draft that is made on this machine cannot be made; its target answers without."""
-    return f"Running without a draft model. {error.message}"
-
-
 def cached_file(source: HubModel) -> Path | None:
     """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
     if source.file is None or choose.is_split(source.file):
         return None
     return store.cached(source.repo, source.revision, source.file)
+
+
+def came_before(source: HubModel) -> int:
+    """Bytes that a download which was cut has left of a source; 0 where only the hub knows what they are called."""
+    if source.file is None or source.size is None or source.sha256 is None:
+        return 0
+    return store.kept_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
 
 
 def _cached(source: HubModel) -> Resolved | None:
@@ -124,6 +126,8 @@ def _cached(source: HubModel) -> Resolved | None:
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
     if not path.is_file():
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
     parts = choose.split_parts(path.name) or [path.name]

@@ -23,7 +23,8 @@ from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Meter, Progress, Tracked
-from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve, without_draft
+from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
+from app.pairing.texts import without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from app.catalog import Pair
+from app.errors import ModelLoadError
 from app.model_names import apart, known_as
 from app.registry import SetUp
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -101,6 +102,11 @@ def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
     while name in taken and ((other := taken[name]) is None or other.sources != pair.sources):
         name, number = f"{pair.name}-{number}", number + 1
     return name
+
+
+def without_draft(error: ModelLoadError) -> str:
+    """What to say where a draft that is made on this machine cannot be made; its target answers without."""
+    return f"Running without a draft model. {error.message}"
 
 
 def speed(bytes_per_s: float) -> str:

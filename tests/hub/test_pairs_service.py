@@ -7,20 +7,23 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from app.catalog import Pair
-from app.errors import CatalogError, ModelLoadError, PairError
+from app.errors import CatalogError, HubError, ModelLoadError, PairError
 from app.pairing.gain import Seen
 from app.pairing.propose import Fit, Room
+from app.pairing.resolve import came_before
 from app.registry import Registry, SetUp
 from app.source import DemoModel, HubModel, LocalModel
+from app.ui.pairs.jobs import SetupJob
 from app.ui.pairs.service import Pairs
-from app.ui.pairs.setups import Stage
+from app.ui.pairs.setups import Download, Job, Stage
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import DRAFT, TARGET, tiny
+from tests.hub.models import DRAFT, TARGET, sha256, tiny
 from tests.hub.pairs_setting import WAIT_S, Setting, tiny_file
 from tests.native.gguf_files import I32, STRING, Array
 
@@ -186,6 +189,44 @@ def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
     assert card.to_come == 0
     service.start("mine")
     setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
+
+
+def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    content, kept = tiny(tmp_path / "made", "cut.gguf") + PADDING, 1 << 20
+    hub.add("owner/cut-GGUF", {"cut.gguf": content})
+    source = HubModel("owner/cut-GGUF", file="cut.gguf", size=len(content), sha256=sha256(content))
+    setting.pairs.append(Pair("cut", "Cut", source, None, memory_gb=1))
+    setting.again()
+    hub.faults.add(Stall(after=kept), "cut.gguf", origin="cdn", when=lambda request: "range" not in request.headers)
+    setting.service.start("cut", agreed=True)
+    setting.until(lambda: [one.done for one in setting.job("cut").downloads] == [kept])
+    setting.service.cancel("cut")
+    assert setting.card("cut").to_come == len(content)
+
+    setting.surroundings = replace(setting.surroundings, came=came_before)
+    setting.again().begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    assert (setting.card("cut").to_come, setting.card("cut").came) == (len(content) - kept, kept)
+    setting.service.start("cut")
+    setting.until(lambda: setting.job("cut").stage is Stage.ASKING)
+    assert (setting.job("cut").to_come, setting.job("cut").came) == (len(content) - kept, kept)
+
+
+def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
+    waiting = Job(Stage.DOWNLOADING, (Download("target", 1, 2, "The connection broke.", 5.0),), 1e6, 1.0)
+    ended = replace(waiting, downloads=(Download("target", 1, 2),), bytes_per_s=0.0, left_s=None)
+
+    def no_setup() -> NoReturn:
+        raise HubError("It is over.")
+
+    stopped, failed = (SetupJob(MINE, no_setup, lambda: None) for _ in range(2))
+    stopped.job = failed.job = waiting
+    stopped.cancel()
+    failed.begin()
+    assert failed.join(WAIT_S)
+    assert stopped.job == replace(ended, stage=Stage.STOPPED)
+    assert replace(failed.job, error=None) == replace(ended, stage=Stage.FAILED)
 
 
 def test_a_cache_that_cannot_be_read_hides_neither_the_machine_nor_the_list(setting: Setting) -> None:

@@ -170,6 +170,8 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
 def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="There is no file"):
         resolve(LocalModel(tmp_path / "none.gguf"), no_demo)
+    with pytest.raises(ModelFileError, match="is a folder"):
+        resolve(LocalModel(tmp_path), no_demo)
     (tmp_path / "m-00001-of-00002.gguf").touch()
     with pytest.raises(ModelFileError, match="is not beside it"):
         resolve(LocalModel(tmp_path / "m-00001-of-00002.gguf"), no_demo)

@@ -63,6 +63,7 @@ def test_one_command_downloads_checks_tries_and_remembers(
     said = capsys.readouterr().err
     assert "They can ride together" in said
     assert "mine is set up. Tried:" in said
+    assert "are used.\n" in said, "what there is to notice ends in one full stop"
     known = registry().read()
     assert known.default == "mine"
     assert known.pairs["mine"].is_here
@@ -317,7 +318,7 @@ def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pyte
     assert main(["setup", "coder-1.5b", "--yes"]) == 1
     said = capsys.readouterr().err
     assert "cannot be reached" in said
-    assert "demo is on this machine and needs no download: tandem setup demo" in said
+    assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
 
 
 def test_find_looks_at_the_hub_and_shows_only_what_matches(

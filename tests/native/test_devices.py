@@ -131,7 +131,7 @@ def test_what_metal_lists_is_no_card_of_its_own(
     monkeypatch: pytest.MonkeyPatch, name: str, description: str, kind: str
 ) -> None:
     answers = {"dev_type": 1, "dev_name": name.encode(), "dev_description": description.encode()}
-    monkeypatch.setattr(module, "_call", Registry(**answers))
+    monkeypatch.setattr(backends, "call", Registry(**answers))
 
     assert module._kind_of(1) == kind
 

@@ -68,7 +68,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
     assert pair.info.n_ctx == 512
     assert pair.info.draft is not None
     assert pair.info.target.n_vocab == pair.info.draft.n_vocab == 49_152
-    assert [what for what, share in told if share == 1.0] == ["target", "draft", "ready"]
+    assert [what for what, share in told if share == 1.0] == ["target", "draft"]
     assert pair.piece(2) == b""
     assert pair.is_end(2)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.engine.types import DraftParams
-from app.errors import AppError, PairError
+from app.errors import AppError, CacheError, PairError
 from app.pairing.propose import Fit
 from app.ui.chat.session import Phase
 from app.ui.pairs.inquiry import Inquiry, ModelReport
@@ -150,8 +150,23 @@ async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() 
         assert window.pairs.names("start") == [["coder-32b"]]
         window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=20 * GB, free=100 * GB))
         await window.shows("Enter again downloads 20.0 GB; 100.0 GB of disk are free.")
+        window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=15 * GB, came=5 * GB, free=100 * GB))
+        await window.shows("Enter again downloads 15.0 GB, 5.0 GB are here already; 100.0 GB of disk are free.")
         await window.press("enter")
         assert window.pairs.names("start")[1:] == [["coder-32b", "agreed"]]
+
+
+async def test_what_an_earlier_download_has_left_is_told() -> None:
+    async with open_setup(FakePairs(replace(CODER, to_come=15 * GB, came=5 * GB))) as window:
+        await window.shows("15.0 GB to download, 5.0 GB are here already; enter asks once more")
+
+
+async def test_a_full_disk_is_no_reason_to_do_without_the_hub() -> None:
+    async with open_setup(size=(80, 24)) as window:
+        await window.press("down", "enter", "enter")
+        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")))
+        await window.shows("Make room.")
+        assert "Without the hub" not in window.text
 
 
 async def test_without_a_chat_esc_says_what_leads_on() -> None:

@@ -23,6 +23,8 @@ EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] 
             ['There is no command "Why is it blue?".', 'For a prompt: tandem run "..."; tandem --help'],
         ),
         (["it's"], ['There is no command "it\'s".']),
+        (["chat"], ['There is no command "chat".', "The chat opens without one: tandem; tandem --help lists all"]),
+        (["my big.gguf"], ["For a model file: tandem --target 'my big.gguf'; tandem --help lists all commands."]),
         (["pairs", "lst"], ['tandem pairs has no action "lst". Did you mean "list"?', "tandem pairs --help"]),
         (["export", "--json"], ["tandem export has no option --json.", f"Usage: tandem export {EXPORT}"]),
         (["export", "a", "b"], ['"b" is more than tandem export takes.', "tandem export --help tells more."]),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import NoReturn
 
 import pytest
 
+from app.cli import main
 from app.cli.output import AnswerPrinter, StatusLine
 from app.engine.text import Segment
 from app.engine.types import Origin
+from app.errors import HubError
 
 THOUGHT = Segment("so", Origin.TARGET, reasoning=True)
 
@@ -70,3 +73,25 @@ def test_no_colour_still_lets_a_line_overwrite_itself(monkeypatch: pytest.Monkey
     thinking = Screen()
     AnswerPrinter(screen, thinking).print([THOUGHT])
     assert thinking.getvalue() == "so"
+
+
+def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: object) -> NoReturn:
+        raise HubError("The hub cannot be found.", "Look here.\nOr there.")
+
+    monkeypatch.setattr("app.cli.pairs_checked.resolve", offline)
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    assert main(["pairs", "find", "owner/some-GGUF"]) == 1
+    shown = screen.getvalue().rpartition("\x1b[K")[2]
+    assert shown == "tandem: The hub cannot be found.\n        Look here.\n        Or there.\n"
+
+
+def test_ctrl_c_leaves_no_line_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.cli.pairs_shown.place", interrupted)
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    assert main(["pairs", "list"]) == 130
+    assert "Looking at this machine" in screen.getvalue()
+    assert screen.getvalue().endswith("\x1b[K")

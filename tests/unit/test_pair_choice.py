@@ -10,7 +10,8 @@ import pytest
 from app.catalog import Pair
 from app.cli.chat import _first_pair
 from app.cli.pair_choice import choose_pair
-from app.errors import PairError
+from app.errors import ModelFileError, PairError
+from app.llama import demo
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.source import DemoModel, LocalModel
 
@@ -64,3 +65,10 @@ def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp
 
     pair, files = choose_pair({})
     assert (pair.name, files) == ("demo", None)
+
+
+def test_who_has_neither_a_pair_nor_the_demo_is_told_how_to_get_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
+    with pytest.raises(ModelFileError, match="not installed") as raised:
+        demo.target_file()
+    assert "Download a pair: tandem setup." in raised.value.hint

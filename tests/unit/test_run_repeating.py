@@ -8,14 +8,17 @@ import queue
 import pytest
 
 from app.cli.options import Options
-from app.cli.output import AnswerPrinter
+from app.cli.output import LOADING, AnswerPrinter
 from app.cli.run import _Listener
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
-from app.events import AnswerPlan, Event, Finished, Loaded, ModelInfo, PairInfo, StepCompleted
+from app.errors import AppError
+from app.events import AnswerPlan, Event, Failed, Finished, Loaded, ModelInfo, PairInfo, StepCompleted
 
 STATS = GenerationStats(predicted_n=900, predicted_ns=10**9)
+BEGAN = f"\r\x1b[K{LOADING}\r\x1b[K"
+"""What was shown and taken back before the answer."""
 TOLD = "(It has been repeating itself for 400 tokens; ctrl+c stops it.)\n"
 
 
@@ -41,7 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, rea
 def test_a_terminal_is_told_once_and_the_answer_goes_on_below(monkeypatch: pytest.MonkeyPatch) -> None:
     both = Terminal()
     assert run(monkeypatch, both, both, FinishReason.STOP) == 0
-    assert both.getvalue().startswith(f"sea, sea, \n{TOLD}sea, shipship\n")
+    assert both.getvalue().startswith(f"{BEGAN}sea, sea, \n{TOLD}sea, shipship\n")
     assert both.getvalue().count("repeating itself") == 1
 
 
@@ -67,4 +70,16 @@ def test_the_answer_in_a_file_is_not_broken_by_what_a_terminal_is_told(monkeypat
     out, err = io.StringIO(), Terminal()
     run(monkeypatch, out, err, FinishReason.CANCELLED)
     assert out.getvalue() == "sea, sea, sea, shipship\n"
-    assert err.getvalue().startswith(TOLD)
+    assert err.getvalue().startswith(BEGAN + TOLD)
+
+
+def test_why_an_answer_broke_off_stands_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Terminal()
+    monkeypatch.setattr("sys.stdout", both)
+    monkeypatch.setattr("sys.stderr", both)
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events.put(StepCompleted(1, (Segment("The sea", Origin.TARGET),), STATS))
+    events.put(Failed(1, AppError("The engine has died.")))
+    with pytest.raises(AppError, match="died"):
+        _Listener(Options.__new__(Options), "", as_one_object=False).listen(events)
+    assert both.getvalue() == f"{BEGAN}The sea\n"

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.engine.text import printable
-from app.errors import HubError
+from app.errors import AppError, CacheError, HubError
 from app.pairing.propose import Fit
 from app.ui.key_names import key
 from app.ui.pairs.section import before_start, without_hub
@@ -120,9 +120,14 @@ class PairDetails(Static):
         width = self.app.size.width
         room, full = min(width, _WIDEST_DETAILS) - _BESIDE_DETAILS, width >= _WIDE
         lines = list(_details(card, job, question, room=room, full=full)) if card is not None else list(_ADDING)
-        if card is not None and job is not None and isinstance(job.error, HubError) and not card.here:
+        if card is not None and job is not None and _is_of_the_hub(job.error) and not card.here:
             lines.append(Content(printable(without_hub(ready))))
         self.update(Content("\n").join(lines))
+
+
+def _is_of_the_hub(error: AppError | None) -> bool:
+    """Whether another pair is to be had where this one is not: a full disk is none of the hub's doing."""
+    return isinstance(error, HubError) and not isinstance(error, CacheError)
 
 
 _ADDING = [Content.styled("Any two GGUF models of one family, from the hub or from this machine.", "$quiet")]

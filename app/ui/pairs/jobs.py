@@ -110,7 +110,7 @@ class SetupJob(_Task):
     def cancel(self) -> None:
         super().cancel()
         if self.job.running:
-            self.job = replace(self.job, stage=Stage.STOPPED, bytes_per_s=0.0, left_s=None)
+            self.job = _ended(self.job, Stage.STOPPED)
 
     def _work(self, setup: Setup) -> None:
         from app.pairing.progress import Progress
@@ -122,7 +122,9 @@ class SetupJob(_Task):
             setup.refuse(prepared)
             self.prepared = prepared
             self._changed()
-            self._tell(replace(job, stage=Stage.ASKING, to_come=prepared.download_bytes, free=prepared.free_bytes))
+            to_come, size = prepared.download_bytes, sum(model.size for _, model in prepared.models)
+            job = replace(job, to_come=to_come, came=size - to_come, free=prepared.free_bytes)
+            self._tell(replace(job, stage=Stage.ASKING))
             return
         self._tell(replace(job, stage=Stage.DOWNLOADING))
         # Only where there is none yet: another one is changed by who says so.
@@ -139,7 +141,7 @@ class SetupJob(_Task):
                     self.job = replace(self.job, stage=Stage.READY, line=line, note=note)
 
     def _failed(self, error: AppError) -> None:
-        self._tell(replace(self.job, stage=Stage.FAILED, error=error))
+        self._tell(replace(_ended(self.job, Stage.FAILED), error=error))
 
     def _tell(self, job: Job) -> None:
         if self._cancelled.is_set():
@@ -174,6 +176,12 @@ class Question(_Task):
 
     def _failed(self, error: AppError) -> None:
         self.inquiry = Inquiry(error=error)
+
+
+def _ended(job: Job, stage: Stage) -> Job:
+    """A set-up that does not go on: nothing comes any more, and nobody waits for it to come."""
+    downloads = tuple(replace(one, waiting="", wait_s=0.0) for one in job.downloads)
+    return replace(job, stage=stage, downloads=downloads, bytes_per_s=0.0, left_s=None)
 
 
 def _progressed(job: Job, progress: Progress) -> Job:

@@ -41,6 +41,7 @@ class Surroundings:
         open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
         trial: Tries a pair after its download; None leaves that to the first chat with it.
         is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
+        came: Bytes of a model of the hub that a download which was cut has left.
         seen: What answers on this machine have shown of pairs, by their names.
         current: The pair that the chat has; asked on the screen's thread, at every look.
         is_loading: Whether models are being loaded.
@@ -54,6 +55,7 @@ class Surroundings:
     open_pair: Callable[[Pair, SetUp], Choice]
     trial: Trial | None = None
     is_cached: Callable[[HubModel], bool] = lambda _: False
+    came: Callable[[HubModel], int] = lambda _: 0
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
     is_loading: Callable[[], bool] = lambda: False
@@ -68,6 +70,7 @@ class Found:
         room: Its memory; None where that is not known.
         has_demo: Whether there is a demo.
         cached: Models of the hub that are here.
+        came: Of those that are not, what an earlier download has left, in bytes.
         seen: What answers have shown of pairs, by their names.
     """
 
@@ -75,6 +78,7 @@ class Found:
     room: Room | None = None
     has_demo: bool = True
     cached: frozenset[HubModel] = frozenset()
+    came: Mapping[HubModel, int] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
 
 
@@ -113,7 +117,7 @@ class Lookout:
         was_loading = self._outside.is_loading()
         try:
             machine, room = self._outside.machine()
-            found = Found(machine, room, self._outside.demo_is_installed(), self._cached(sources))
+            found = self._with_files(Found(machine, room, self._outside.demo_is_installed()), sources)
         except Exception as error:
             log.exception("the machine could not be read")
             found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
@@ -122,17 +126,20 @@ class Lookout:
         self._changed()
 
     def _look_again(self, sources: frozenset[HubModel]) -> None:
-        found = replace(self.found, seen=self._seen(), cached=self._cached(sources))
+        found = self._with_files(replace(self.found, seen=self._seen()), sources)
         if found != self.found:
             self.found = found
             self._changed()
 
-    def _cached(self, sources: frozenset[HubModel]) -> frozenset[HubModel]:
+    def _with_files(self, found: Found, sources: frozenset[HubModel]) -> Found:
+        """What was found, with what of the sources is here."""
         try:
-            return frozenset(source for source in sources if self._outside.is_cached(source))
+            cached = frozenset(source for source in sources if self._outside.is_cached(source))
+            came = {source: n_bytes for source in sources - cached if (n_bytes := self._outside.came(source))}
         except Exception:
             log.exception("what is in the cache could not be read")
-            return self.found.cached
+            return replace(found, cached=self.found.cached, came=self.found.came)
+        return replace(found, cached=cached, came=came)
 
     def _seen(self) -> Mapping[str, Seen]:
         try:

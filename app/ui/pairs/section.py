@@ -56,7 +56,8 @@ def before_start(card: Card, job: Job | None) -> Iterator[Content]:
     """What enter would do with a pair that is not set up yet."""
     if job is not None and job.stage is Stage.ASKING:
         to_come, free = gigabytes(job.to_come), gigabytes(job.free)
-        yield Content.styled(f"{_enter().capitalize()} again downloads {to_come}; {free} of disk are free.", "bold")
+        again = f"{_enter().capitalize()} again downloads {to_come}{_besides(job.came)}; {free} of disk are free."
+        yield Content.styled(again, "bold")
     elif job is not None:
         return
     elif card.here:
@@ -64,9 +65,15 @@ def before_start(card: Card, job: Job | None) -> Iterator[Content]:
     elif card.size == NO_FILE:
         yield Content("A file of it is not where it was: put it back there, or choose another pair.")
     elif card.to_come:
-        yield Content(f"{gigabytes(card.to_come)} to download; {_enter()} asks once more before it begins.")
+        to_come = f"{gigabytes(card.to_come)} to download{_besides(card.came)}"
+        yield Content(f"{to_come}; {_enter()} asks once more before it begins.")
     elif card.to_come is None:
         yield Content(f"Not on this machine; {_enter()} asks the hub how large it is, and you before it is downloaded.")
+
+
+def _besides(came: int) -> str:
+    """What need not come any more, as the middle of a sentence."""
+    return f", {gigabytes(came)} are here already" if came else ""
 
 
 def _enter() -> str:

@@ -235,6 +235,7 @@ class Pairs:
             draft=draft,
             size=self._size(pair, files),
             to_come=self._to_come(pair) if files is None else 0,
+            came=sum(self._came(source) for source in pair.sources) if files is None else 0,
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
@@ -272,5 +273,11 @@ class Pairs:
         """Bytes that would be downloaded, as far as the catalogue knows."""
         if pair.name in self._added:
             return self._added[pair.name].download_bytes
-        missing = [s.size for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
-        return sum(size for size in missing if size is not None) if None not in missing else None
+        missing = [s for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
+        sizes = [source.size for source in missing]
+        known = sum(size for size in sizes if size is not None)
+        return known - sum(map(self._came, missing)) if None not in sizes else None
+
+    def _came(self, source: ModelSource) -> int:
+        """Bytes of a model that an earlier download has left."""
+        return self._known.came.get(source, 0) if isinstance(source, HubModel) else 0

@@ -71,6 +71,7 @@ class Job:
         line: What the trial showed.
         note: What is said when it is opened, as a sentence; "" for nothing.
         to_come: While it asks, bytes that would be downloaded.
+        came: While it asks, bytes that are here already, such as an earlier download has left.
         free: While it asks, bytes of the disk that they would come to.
     """
 
@@ -83,6 +84,7 @@ class Job:
     line: str = ""
     note: str = ""
     to_come: int = 0
+    came: int = 0
     free: int = 0
 
     @property
@@ -116,6 +118,7 @@ class Card:
         tested_with: Figures that others have published.
         here: Whether its files are on this machine.
         to_come: Bytes that would be downloaded; None where only the hub knows.
+        came: Bytes that an earlier download has left, and which are kept.
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
         is_open: Whether the chat has it, or loads it.
@@ -136,6 +139,7 @@ class Card:
     tested_with: str = ""
     here: bool = False
     to_come: int | None = 0
+    came: int = 0
     set_up: bool = False
     is_default: bool = False
     is_open: bool = False
