@@ -164,3 +164,18 @@ def test_the_last_token_that_there_is_room_for_says_nothing_of_drafting() -> Non
     strategy.observe(Round(len(text) - 1, NO_DRAFT, (1,), 0, 1000, 0))
 
     assert strategy.status.sentence == before != ""
+
+
+@pytest.mark.parametrize(("confidence", "n_rounds"), [(0.99, 3), (0.05, 8)], ids=["long drafts", "short drafts"])
+def test_whether_it_pays_is_said_after_eight_rounds_or_after_three_that_brought_much(
+    confidence: float, n_rounds: int
+) -> None:
+    strategy, text = begun(automatic(memory(), Ahead(confidence), None)), [*PROMPT]
+    for _ in range(n_rounds - 1):
+        round_of(strategy, text, accepted=confidence > 0.5)
+    before = strategy.status
+    round_of(strategy, text, accepted=confidence > 0.5)
+
+    assert before.verdict == ""
+    assert before.speedup is None
+    assert strategy.status.speedup is not None

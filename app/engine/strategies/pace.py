@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 _RATE_FORGETTING = 0.97
 _RATE_PRIOR = 10.0
-_ROUNDS_FOR_A_VERDICT = 8
+_ENOUGH = 8
+"""Rounds after which an answer's speed can be told from noise."""
+_LEAST, _MANY = 3, 32
+"""Fewer are enough where they brought so many tokens: long drafts that hold end a short answer before the eighth."""
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
 
@@ -23,6 +26,7 @@ class Pace:
     """
 
     n_rounds: int = 0
+    _n_tokens: int = 0
     _tokens: float = 0.0
     _steps: float = 0.0
     _spent_ns: float = 0.0
@@ -50,11 +54,13 @@ class Pace:
         self._spent_ns += cost_ns + stalled_ns + reading_ns
         self._plain_ns += (n_tokens * plain_ns if drafted else cost_ns) + stalled_ns
         self.n_rounds += 1
+        self._n_tokens += n_tokens
 
     @property
     def speedup(self) -> float | None:
         """Time of plain decoding over time spent; None before there is enough to say."""
-        return self._plain_ns / self._spent_ns if self.n_rounds >= _ROUNDS_FOR_A_VERDICT else None
+        enough = self.n_rounds >= _ENOUGH or (self.n_rounds >= _LEAST and self._n_tokens >= _MANY)
+        return self._plain_ns / self._spent_ns if enough else None
 
     @property
     def verdict(self) -> str:
