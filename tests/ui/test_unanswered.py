@@ -68,8 +68,8 @@ def asked(chat: Chat) -> list[str]:
 
 REFUSAL = ["Answer", "┃ With this prompt the conversation has 272 tokens and the context holds 256."]
 WAYS_OUT = [
-    "┃ ctrl+n begins a new conversation, f4 sets a longer context (ctx), ctrl+up and e",
-    "┃ change an earlier prompt.",
+    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets a",
+    "┃ longer context (ctx).",
 ]
 
 
