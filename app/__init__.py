@@ -13,6 +13,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     compare     races with and without drafts: who wins, where texts differ and why, suites, history, reports
     recording   traces of real answers, for replays
     responder   one answer: conversation in, text events out, over whatever models stand behind the interfaces
+    counting    how many tokens a text is, by the loaded vocabulary
     overflow    what does not fit into the context is refused, and says whose length it is
     request     what a pair is and what is asked of it
     context_limit   how long a context can be, and why not longer

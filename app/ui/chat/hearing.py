@@ -6,6 +6,7 @@ from app.chat.ending import Ending, ending_in, numbers_of_failure
 from app.errors import AppError, ContextOverflowError
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
+from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
@@ -31,6 +32,7 @@ class Hearing:
         tokens: Shows who wrote each token.
         draft_switch: Shows what answers are drafted by.
         pair_loading: Loads the pair that waited for an answer to end.
+        counting: Counts what the prompt includes.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Hearing:
         tokens: TokenMode,
         draft_switch: DraftSwitch,
         pair_loading: PairLoading,
+        counting: Counting,
     ) -> None:
         self._screen = screen
         self._session = screen.session
@@ -51,6 +54,7 @@ class Hearing:
         self._tokens = tokens
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
+        self._counting = counting
 
     @property
     def is_waiting(self) -> bool:
@@ -59,7 +63,7 @@ class Hearing:
     def is_wanted(self, event: Event) -> bool:
         """Whether somebody still waits for the answer that an event belongs to."""
         request = getattr(event, "request", None)
-        return request is None or request == self._session.request
+        return request is None or request == self._session.request or self._counting.is_wanted(event)
 
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
@@ -79,6 +83,9 @@ class Hearing:
             await self._tokens.follow(answer, batch)
 
     async def handle(self, event: Single) -> None:
+        if self._counting.is_wanted(event):
+            self._counting.hear(event)
+            return
         match event:
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
