@@ -116,7 +116,7 @@ class ContextOverflowError(AppError):
         message: What happened.
         hint: What the user can do.
         whose: What is to be shorter: "conversation"; "answer", one that is to go on; "prompt", where it would not fit
-            into an empty conversation either; "system", where it would without a system prompt.
+            into an empty conversation either; "system", where it would without a system prompt; "file", that it names.
         n_tokens: What would have to fit.
     """
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.chat.attached import Attachment, compose
 from app.chat.textfile import MissingFile
-from app.errors import AppError
+from app.errors import AppError, ContextOverflowError
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.completion import Completion, Kind
 from app.ui.prompt.including import gather
@@ -148,9 +148,12 @@ def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
     with pytest.raises(MissingFile):
         gather("@nots.md", (), tree, None)
     assert gather("@nots.md", (), tree, None, but_missing=True) == "@nots.md"
-    (tree / "big.txt").write_text("x" * 900)
-    with pytest.raises(AppError, match=r"big\.txt is about 130 tokens, and the context holds 100"):
+    (tree / "big.txt").write_text("word and " * 30_000)
+    with pytest.raises(
+        ContextOverflowError, match=r"big\.txt has about 60,000 tokens, and the context holds 100"
+    ) as no:
         gather("@big.txt", (), tree, 100)
+    assert (no.value.whose, no.value.n_tokens // 1000) == ("file", 60)
 
 
 @pytest.mark.parametrize(

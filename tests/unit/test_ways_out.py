@@ -33,6 +33,7 @@ def hint(whose: str, n_tokens: int, situation: Situation) -> str:
         ("system", "Shorten the system prompt (f4 or /system)"),
         ("conversation", EARLIER),
         ("answer", ANEW),
+        ("file", "Include a part of it"),
     ],
 )
 def test_what_is_to_be_shorter_and_the_context_that_would_do(whose: str, shorter: str) -> None:
@@ -55,9 +56,9 @@ def test_the_largest_text_that_is_included_can_be_left_out() -> None:
     files = [Attachment("a.md", "short"), Attachment("b.md", "a word and " * 5000)]
     asked = compose("Sum up @a.md and @b.md", files)
     said = hint("prompt", 16000, Situation(FULL, asked))
-    assert said.startswith("Leave b.md out (about 15,000 tokens) or include a part of it; a longer context cannot")
+    assert said.startswith("Leave b.md, the largest, out or include a part of it; a longer context cannot")
     paste = compose("[pasted 1 KB]", [Attachment("pasted 1 KB", "a word and", is_file=False)])
-    assert hint("prompt", 16000, Situation(FULL, paste)).startswith("Leave [pasted 1 KB] out (about 3 tokens)")
+    assert hint("prompt", 16000, Situation(FULL, paste)).startswith("Leave [pasted 1 KB] out or include")
 
 
 def test_another_pair_is_offered_where_this_one_has_no_context_that_would_do() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.chat.ending import Ending, ending_in, numbers_of_failure
-from app.errors import AppError, ContextOverflowError
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.counting import Counting
@@ -13,7 +12,7 @@ from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.token_mode import TokenMode
-from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.chat.ways_out import in_chat
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
 from app.ui.messages.ended import in_vain
@@ -129,7 +128,7 @@ class Hearing:
         await self._end(event.text, Ending(event.reason, event.repeating, at_limit=event.at_limit))
 
     async def _on_failed(self, event: Failed) -> None:
-        error = with_keys(event.error, self._situation(event.error))
+        error = in_chat(event.error, self._screen)
         text = self._keeper.fail(error)
         await self._end(text, ending_in(numbers_of_failure(error)))
         if self._session.phase is Phase.READY:
@@ -159,11 +158,6 @@ class Hearing:
         elif asked is not None and not counts:
             screen.prompt.give_back(asked)
         await self._pair_loading.load_next()
-
-    def _situation(self, error: AppError) -> Situation:
-        session = self._session
-        roomier = self._screen.roomier_pair(error.n_tokens) if isinstance(error, ContextOverflowError) else None
-        return Situation(session.pair, session.asked or "", session.ctx_to_come, roomier)
 
     @property
     def _models(self) -> dict[str, str]:

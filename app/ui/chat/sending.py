@@ -16,6 +16,7 @@ from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
+from app.ui.chat.ways_out import in_chat
 from app.ui.commands.command import Command, as_said, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
@@ -128,7 +129,7 @@ class Sending:
             hint = f"{error.hint} {key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
             self._refuse(AppError(error.message, hint.lstrip()), text if give_back else "")
         except AppError as error:
-            self._refuse(error, text if give_back else "")
+            self._refuse(in_chat(error, self._screen), text if give_back else "")
         return None
 
     def _refuse(self, error: AppError, text: str) -> None:

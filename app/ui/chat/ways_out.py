@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.chat.attached import split
-from app.chat.token_estimate import about_tokens
 from app.context_limit import enough_for, roomy
 from app.errors import AppError, ContextOverflowError
 from app.events import PairInfo
 from app.overflow import why_no_longer
+from app.ui.chat.stage import Stage
 from app.ui.key_names import key
 from app.ui.pairs.setups import Card
 
@@ -31,6 +31,15 @@ class Situation:
     roomier: Card | None = None
 
 
+def in_chat(error: AppError, screen: Stage, asked: str = "") -> AppError:
+    """The failure of a prompt as the chat tells it."""
+    if not isinstance(error, ContextOverflowError):
+        return error
+    session = screen.session
+    roomier = screen.roomier_pair(error.n_tokens)
+    return with_keys(error, Situation(session.pair, asked or session.asked or "", session.ctx_to_come, roomier))
+
+
 def with_keys(error: AppError, situation: Situation) -> AppError:
     """The failure with keys where a command has flags."""
     if not isinstance(error, ContextOverflowError):
@@ -47,6 +56,8 @@ def _shorter(whose: str, asked: str) -> str:
             return f"Shorten the system prompt ({settings} or /system)"
         case "prompt":
             return _without(asked) or "Shorten it"
+        case "file":
+            return "Include a part of it"
     new, choose, edit = key("chat.new", "ctrl+n"), key("chat.choose", "ctrl+up"), key("message.edit", "e")
     anew = f"{new} begins a new conversation"
     return anew if whose == "answer" else f"{anew}, {choose} and {edit} change an earlier prompt"
@@ -59,7 +70,8 @@ def _without(asked: str) -> str:
         return ""
     largest = max(attachments, key=lambda one: one.size)
     named = largest.name if largest.is_file else largest.reference
-    return f"Leave {named} out ({about_tokens(largest.text)}) or include a part of it"
+    is_only = ", the largest," if len(attachments) > 1 else ""
+    return f"Leave {named}{is_only} out or include a part of it"
 
 
 def _longer(n_tokens: int, situation: Situation) -> str:

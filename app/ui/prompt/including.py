@@ -9,13 +9,15 @@ from pathlib import Path
 from app.chat.attached import Attachment, compose, file_reference
 from app.chat.textfile import MAX_BYTES, FolderNamed, MissingFile, read_text, text_size
 from app.chat.token_estimate import estimated_tokens, in_tokens
-from app.errors import AppError
+from app.errors import AppError, ContextOverflowError
 from app.source import home_expanded
 from app.ui.prompt.path_completion import PathCompletion
 from app.ui.prompt.references import Reference, references
 
 _FEWEST_BYTES_A_TOKEN = 8
 """More than that no ordinary text has; whether a smaller one fits is for the tokenizer to say."""
+_QUICKLY_COUNTED = 1 << 18
+"""Bytes that it counts before anybody minds."""
 _LOOK = 1 << 16
 """Bytes of a long file that stand for the others."""
 _EXAMPLES = 2
@@ -64,9 +66,14 @@ def gather(
     """
     attachments = []
     for named in files(question, base, but_missing=but_missing):
-        if n_ctx is not None and named.bytes > n_ctx * _FEWEST_BYTES_A_TOKEN:
-            about = in_tokens(named.about_tokens())
-            raise AppError(f"{named.name} is {about}, and the context holds {n_ctx:,}.", "Include a part of it.")
+        if n_ctx is not None and named.bytes > max(_QUICKLY_COUNTED, n_ctx * _FEWEST_BYTES_A_TOKEN):
+            about = named.about_tokens()
+            raise ContextOverflowError(
+                f"{named.name} has {in_tokens(about)}, and the context holds {n_ctx:,}.",
+                "Include a part of it.",
+                whose="file",
+                n_tokens=about,
+            )
         attachments.append(Attachment(named.name, read_text(named.path, named.name, MAX_BYTES).text))
     return compose(question, [*attachments, *pastes])
 

@@ -270,8 +270,7 @@ class SettingsScreen(Overlay[bool]):
 
     def _say(self, told: str) -> None:
         """Something was changed, and this is to be said of it."""
-        if told:
-            self.hint.say(told)
+        self.hint.say(told)
         self._asked = ""
         self._changed()
 
