@@ -64,7 +64,9 @@ def remark(pair: PairInfo, n_ctx: int) -> str:
     if asked > limit.n_ctx:
         return f"{_capital(limit.reason)}; more may not be loaded."
     if round_up(n_ctx) > trained:
-        return f"{_capital(limit.reason)}; {trained:,} are used with it."
+        # The name of a model is written as it is.
+        why = limit.reason if pair.target.n_ctx_train else _capital(limit.reason)
+        return f"{why}; {trained:,} are used."
     draft = pair.draft
     if draft is not None and 0 < draft.n_ctx_train < asked:
         return f"The draft was trained for {draft.n_ctx_train:,} tokens; beyond them its drafts get worse."
@@ -74,7 +76,8 @@ def remark(pair: PairInfo, n_ctx: int) -> str:
 def here(pair: PairInfo) -> str:
     """How long the context is and could be, in a sentence."""
     limit = context_limit(pair)
-    return f"Now {pair.n_ctx:,}, at most {limit.n_ctx:,} here: {limit.reason}."
+    most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
+    return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."
 
 
 def _capital(clause: str) -> str:

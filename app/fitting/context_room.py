@@ -67,9 +67,5 @@ def _all_grown(need: Need, n_ctx: int) -> Need:
 
 
 def _between(near: Need, far: Need, share: float) -> Need:
-    grown = {name: _on_the_way(getattr(near, name), getattr(far, name), share) for name in ("kv", "compute", "n_ctx")}
-    return replace(near, **grown)
-
-
-def _on_the_way(near: int, far: int, share: float) -> int:
-    return near + int(max(0, far - near) * share)
+    kv, compute = max(0, far.kv - near.kv), max(0, far.compute - near.compute)
+    return replace(near, kv=near.kv + int(kv * share), compute=near.compute + int(compute * share))

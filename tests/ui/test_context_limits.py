@@ -10,8 +10,10 @@ import pytest
 from app.errors import ContextOverflowError
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
+from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import PAIR
 from tests.ui.settings_driver import Panel, open_panel
+from tests.ui.setup_driver import open_setup
 
 SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)
 TRAINED = "Smol was trained for 8,192 tokens"
@@ -42,7 +44,7 @@ async def test_a_number_that_cannot_be_had_is_told_while_it_is_typed_and_when_it
     async with open_panel(file, opened=False) as panel:
         await loaded(panel)
         await panel.find("ctx")
-        said = f"{TRAINED}; 8,192 are used with it."
+        said = f"{TRAINED}; 8,192 are used."
         await panel.press("enter", *"16384")
         await panel.chat.shows(said)
         await panel.press("backspace")
@@ -103,6 +105,25 @@ async def test_a_refusal_names_the_context_that_is_set_and_the_keys_that_load_it
         await chat.ready()
         await chat.pilot.press("enter")
         await chat.until(lambda: len(chat.engine.requests) == 2)
+
+
+async def test_where_no_context_would_do_another_pair_is_offered() -> None:
+    pairs = FakePairs()
+    pairs.change("qwen3-32b", context=32768, set_up=True)
+    async with open_setup(pairs, first_run=False, size=(80, 24)) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        chat = window.chat
+        chat.engine.loaded(SMALL)
+        await chat.until(lambda: chat.screen.session.pair is SMALL)
+        await chat.send("a long text")
+        chat.engine.fails(TOO_LONG)
+        await chat.until(
+            lambda: (
+                "The pair qwen3-32b can have one: f4, ctx 11264, then f6."
+                in " ".join(chat.text.replace("┃", "").split())
+            )
+        )
 
 
 async def test_a_context_that_is_set_in_vain_is_not_offered(file: Path) -> None:

@@ -36,7 +36,8 @@ def test_the_longest_context_and_why(pair: PairInfo, n_ctx: int, reason: str) ->
     limit = context_limit(pair)
 
     assert (limit.n_ctx, limit.reason) == (n_ctx, reason)
-    assert here(pair) == f"Now 4,096, at most {n_ctx:,} here: {reason}."
+    most = f"at most {n_ctx:,}" if n_ctx > 4096 else "and no more"
+    assert here(pair) == f"Now 4,096, {most} here: {reason}."
 
 
 @pytest.mark.parametrize(
@@ -55,10 +56,20 @@ def test_the_context_that_is_asked_for_is_cut_to_what_the_target_was_trained_for
     ("pair", "n_ctx", "said"),
     [
         (replace(PAIR, draft=None), 8192, ""),
-        (replace(PAIR, draft=None), 8193, f"{TRAINED}; 8,192 are used with it."),
+        (replace(PAIR, draft=None), 8193, f"{TRAINED}; 8,192 are used."),
         (PAIR, 2048, ""),
         (PAIR, 2049, "The draft was trained for 2,048 tokens; beyond them its drafts get worse."),
-        (PAIR, 100_000, f"{TRAINED}; 8,192 are used with it."),
+        (
+            replace(PAIR, target=replace(TARGET, name="big")),
+            100_000,
+            "big was trained for 8,192 tokens; 8,192 are used.",
+        ),
+        (
+            replace(PAIR, target=replace(TARGET, n_ctx_train=0)),
+            100_000,
+            "The file of Big does not say for what context it was trained; 8,192 are used.",
+        ),
+        (PAIR, 100_000, f"{TRAINED}; 8,192 are used."),
         (replace(PAIR, n_ctx_room=6144), 6400, f"M{MEMORY[1:]}; more may not be loaded."),
         (replace(PAIR, n_ctx_room=6144), 100_000, f"M{MEMORY[1:]}; more may not be loaded."),
         (replace(PAIR, draft=None, n_ctx_room=6144), 6144, ""),

@@ -46,9 +46,9 @@ def headers(monkeypatch: pytest.MonkeyPatch) -> Headers:
 
 def fitting(room_bytes: int, *, draft: bool = True) -> Fitting:
     rooms = (DeviceRoom(MAIN, "cpu", "CPU", room_bytes),)
-    needs = (TARGET, DRAFT) if draft else (TARGET, None)
+    behind = DRAFT if draft else None
     params = PairParams(Path("big.gguf"), Path("small.gguf") if draft else None, n_threads=1)
-    return Fitting(params, plan(*needs, rooms), *needs, rooms, measured=False)
+    return Fitting(params, plan(TARGET, behind, rooms), TARGET, behind, rooms, measured=False)
 
 
 def test_with_memory_to_spare_it_is_what_the_target_was_trained_for_and_nothing_is_read(headers: Headers) -> None:

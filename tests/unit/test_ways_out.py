@@ -56,9 +56,9 @@ def test_the_largest_text_that_is_included_can_be_left_out() -> None:
     files = [Attachment("a.md", "short"), Attachment("b.md", "a word and " * 5000)]
     asked = compose("Sum up @a.md and @b.md", files)
     said = hint("prompt", 16000, Situation(FULL, asked))
-    assert said.startswith("Leave b.md, the largest, out or include a part of it; a longer context cannot")
+    assert said.startswith("Leave out b.md, the largest, or include a part of it; a longer context cannot")
     paste = compose("[pasted 1 KB]", [Attachment("pasted 1 KB", "a word and", is_file=False)])
-    assert hint("prompt", 16000, Situation(FULL, paste)).startswith("Leave [pasted 1 KB] out or include")
+    assert hint("prompt", 16000, Situation(FULL, paste)).startswith("Leave out [pasted 1 KB] or include")
 
 
 def test_another_pair_is_offered_where_this_one_has_no_context_that_would_do() -> None:

@@ -70,8 +70,8 @@ def _without(asked: str) -> str:
         return ""
     largest = max(attachments, key=lambda one: one.size)
     named = largest.name if largest.is_file else largest.reference
-    is_only = ", the largest," if len(attachments) > 1 else ""
-    return f"Leave {named}{is_only} out or include a part of it"
+    is_largest = ", the largest," if len(attachments) > 1 else ""
+    return f"Leave out {named}{is_largest} or include a part of it"
 
 
 def _longer(n_tokens: int, situation: Situation) -> str:
