@@ -13,7 +13,10 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     compare     races with and without drafts: who wins, where texts differ and why, suites, history, reports
     recording   traces of real answers, for replays
     responder   one answer: conversation in, text events out, over whatever models stand behind the interfaces
+    counting    how many tokens a text is, by the loaded vocabulary
+    overflow    what does not fit into the context is refused, and says whose length it is
     request     what a pair is and what is asked of it
+    context_limit   how long a context can be, and why not longer
     events      the frozen values that cross from the worker's thread
     pairing     from a wish to a pair on disk: propose, check, download, remember
     hub         the only importer of the hub's client           registry    the pairs that were set up here

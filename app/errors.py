@@ -115,12 +115,15 @@ class ContextOverflowError(AppError):
     Args:
         message: What happened.
         hint: What the user can do.
-        is_prompt: Whether the prompt would not fit into an empty conversation either.
+        whose: What is to be shorter: "conversation"; "answer", one that is to go on; "prompt", where it would not fit
+            into an empty conversation either; "system", where it would without a system prompt; "file", that it names.
+        n_tokens: What would have to fit.
     """
 
-    def __init__(self, message: str, hint: str = "", *, is_prompt: bool = False) -> None:
+    def __init__(self, message: str, hint: str = "", *, whose: str = "conversation", n_tokens: int = 0) -> None:
         super().__init__(message, hint)
-        self.is_prompt = is_prompt
+        self.whose = whose
+        self.n_tokens = n_tokens
 
 
 class DecodeError(AppError):

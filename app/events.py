@@ -20,6 +20,7 @@ class ModelInfo:
         quantisation: The file type as files spell it, such as "Q4_K_M".
         size_bytes: Bytes of its tensors.
         n_vocab: Tokens of its vocabulary.
+        n_ctx_train: Context that it was trained for, tokens; 0 where its file does not say.
     """
 
     name: str
@@ -27,6 +28,7 @@ class ModelInfo:
     quantisation: str
     size_bytes: int
     n_vocab: int
+    n_ctx_train: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class PairInfo:
         n_ctx: Context length in tokens.
         device: Where the layers are, as a short phrase.
         memory: Of each device that is used; () where it was not counted.
+        n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
     """
 
     target: ModelInfo
@@ -63,6 +66,7 @@ class PairInfo:
     n_ctx: int
     device: str
     memory: tuple[DeviceMemory, ...] = ()
+    n_ctx_room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,7 @@ class Finished:
         plan: How it was made.
         drafting: What automatic drafting made of it in the end; None without.
         repeating: Tokens of its longest stretch that only repeats a piece of text.
+        at_limit: Whether a context ended it that cannot be made longer here.
     """
 
     request: int
@@ -207,6 +212,7 @@ class Finished:
     plan: AnswerPlan
     drafting: DraftingStatus | None = None
     repeating: int = 0
+    at_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from app.chat.message import Begun, Role
+from app.chat.message import Begun
+from app.context_limit import context_limit
 from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Clock, Strategy
@@ -23,7 +24,7 @@ from app.engine.types import (
     PromptProgress,
     Step,
 )
-from app.errors import ContextOverflowError, Interrupted
+from app.errors import Interrupted
 from app.events import (
     AnswerPlan,
     Event,
@@ -34,6 +35,7 @@ from app.events import (
     RoundDetails,
     StepCompleted,
 )
+from app.overflow import refuse_overflow
 from app.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler
 from app.waking_clock import WakingClock
 
@@ -41,8 +43,6 @@ __all__ = ["AnswerRequest", "BuiltPrompt", "LoadedPair", "SeededSampler", "answe
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
-_SHORTER = "Shorten it, or ask for a longer context (--ctx)."
-_ANEW = "Start a new conversation, or ask for a longer context (--ctx)."
 
 
 def answer(
@@ -76,7 +76,7 @@ def answer(
             yield from answer(pair, request_id, request, cancelled, inspected, waking, drafts)
         return
     prompt = pair.build_prompt(request.messages, request.begun)
-    _refuse_overflow(pair, request, len(prompt.tokens))
+    refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)
     try:
         pair.give_way()
@@ -163,7 +163,7 @@ class _Answering:
 
     def end(self) -> Iterator[Event]:
         """The text that waited for what would follow it, and the answer as a whole."""
-        generator, collector = self._generator, self._collector
+        generator, collector, info = self._generator, self._collector, self._pair.info
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
         if rest := collector.take():
@@ -181,35 +181,11 @@ class _Answering:
             plan=_plan(strategy, self._request, self._sampler),
             drafting=self._status(strategy),
             repeating=collector.repetition.longest,
+            at_limit=reason is FinishReason.CONTEXT and context_limit(info).n_ctx <= info.n_ctx,
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:
         return strategy.status if self._drafts() else None
-
-
-def _refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
-    """Refuse what does not fit, and say whose length it is: nobody is to shorten a prompt of one word.
-
-    Args:
-        pair: Who is to answer.
-        request: What was asked.
-        n_tokens: Tokens of all that the target would read.
-
-    Raises:
-        ContextOverflowError: They are more than the context holds.
-    """
-    n_ctx = pair.target.n_ctx
-    if n_tokens <= n_ctx:
-        return
-    held = f"tokens and the context holds {n_ctx:,}."
-    if request.begun is not None:
-        raise ContextOverflowError(f"With the answer so far there are {n_tokens:,} {held}", _ANEW)
-    *before, last = request.messages
-    system = [message for message in before if message.role is Role.SYSTEM]
-    n_alone = len(pair.build_prompt((*system, last)).tokens) if len(before) > len(system) else n_tokens
-    if n_alone > n_ctx:
-        raise ContextOverflowError(f"The prompt has {n_alone:,} {held}", _SHORTER, is_prompt=True)
-    raise ContextOverflowError(f"With this prompt the conversation has {n_tokens:,} {held}", _ANEW)
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:

@@ -15,8 +15,6 @@ _BLOCK = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
 _TICKS = re.compile("`{3,}")
 _NEEDS_QUOTES = re.compile(r"""[\s"]|^@""")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,12}")
-_BYTES_A_TOKEN = 4
-"""Of ordinary text, roughly; see `rough_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +50,6 @@ def file_reference(path: str) -> str:
 def quoted_reference(path: str) -> str:
     """The same in quotes, whether it needs them or not; a quotation mark in it is written twice."""
     return '@"' + path.replace('"', '""') + '"'
-
-
-def rough_tokens(size: int) -> int:
-    """About how many tokens so many bytes of text are, to two digits; only the model's vocabulary knows better."""
-    tokens = -(-size // _BYTES_A_TOKEN)
-    return int(round(tokens, 2 - len(str(tokens))))
 
 
 def compose(question: str, attachments: Sequence[Attachment]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from app.engine.types import FinishReason
 from app.errors import AppError
 
-_REASON, _REPEATING, _ERROR = "reason", "repeating", "error"
+_REASON, _REPEATING, _ERROR, _AT_LIMIT = "reason", "repeating", "error", "at_limit"
 _REASONS = {reason.value: reason for reason in FinishReason}
 _MOST = 1000
 """Characters of a sentence that is shown; a file from anywhere may hold more."""
@@ -40,11 +40,13 @@ class Ending:
         reason: Why the model stopped writing; None if it failed, or that is not known.
         repeating: Tokens of the longest stretch that only repeats a piece of text.
         failure: What went wrong; None if nothing did.
+        at_limit: Whether the context that was full could not have been longer.
     """
 
     reason: FinishReason | None = None
     repeating: int = 0
     failure: Failure | None = None
+    at_limit: bool = False
 
 
 UNKNOWN = Ending()
@@ -61,12 +63,14 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
         _REASONS.get(reason) if isinstance(reason, str) else None,
         repeating if type(repeating) is int and repeating > 0 else 0,
         failure,
+        numbers.get(_AT_LIMIT) is True,
     )
 
 
-def numbers_of(reason: FinishReason, repeating: int = 0) -> dict[str, Any]:
+def numbers_of(reason: FinishReason, repeating: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
     """What `ending_in` reads, of an answer that has ended."""
-    return {_REASON: reason.value, **({_REPEATING: repeating} if repeating else {})}
+    more = {_REPEATING: repeating, _AT_LIMIT: at_limit}
+    return {_REASON: reason.value, **{name: said for name, said in more.items() if said}}
 
 
 def numbers_of_failure(error: AppError) -> dict[str, Any]:
@@ -76,4 +80,4 @@ def numbers_of_failure(error: AppError) -> dict[str, Any]:
 
 def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of an answer that went on since."""
-    return {name: value for name, value in numbers.items() if name not in (_REASON, _REPEATING, _ERROR)}
+    return {name: value for name, value in numbers.items() if name not in (_REASON, _REPEATING, _ERROR, _AT_LIMIT)}

@@ -29,6 +29,10 @@ class MissingFile(AppError):  # noqa: N818 - what is missing is the file
     """There is no such file; the name may not have been meant as one."""
 
 
+class FolderNamed(AppError):  # noqa: N818 - what it names is a folder
+    """There is a folder of that name; the name may not have been meant as a path."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextFile:
     """A text that was read.
@@ -50,7 +54,9 @@ def text_size(path: Path, name: str) -> int:
         name: What to call it.
 
     Raises:
-        AppError: It is absent, or not a regular file.
+        MissingFile: It is absent.
+        FolderNamed: It is a folder.
+        AppError: It is no regular file either.
     """
     try:
         found = path.stat()
@@ -122,7 +128,7 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
 
 def _check(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise AppError(f"{name} is a directory.", "Name a file in it.")
+        raise FolderNamed(f"{name} is a directory.", "Name a file in it.")
     if not stat.S_ISREG(found.st_mode):
         raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.")
 

@@ -9,6 +9,7 @@ from app.cli.loader import PairLoader
 from app.cli.process import Process
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import RunEnded
+from app.counting import CountJob
 from app.events import Event
 from app.hardware.offers import Offer
 from app.isolated.child import serve
@@ -40,7 +41,7 @@ def _watchdog(servers: Sequence[str]) -> Watchdog | None:
 
 def codec() -> Codec:
     """What the two processes can say to each other."""
-    return codec_for(PairLoader, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+    return codec_for(PairLoader, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
 def work() -> None:

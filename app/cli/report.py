@@ -8,6 +8,7 @@ from typing import Any
 from app.drafted_by import drafted_by, nothing_fixed
 from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
+from app.overflow import why_no_longer
 
 _MS = 1e-6
 
@@ -34,9 +35,10 @@ def summary(event: Finished, pair: PairInfo) -> str:
         # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]
     line += "; " + ", ".join(parts) if parts else ""
+    longer = why_no_longer(pair) if event.at_limit else "--ctx"
     endings = {
         FinishReason.LENGTH: "; cut at --max-tokens",
-        FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full (--ctx)",
+        FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full ({longer})",
         FinishReason.CANCELLED: "; stopped",
     }
     line += endings.get(event.reason, "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import PairError
+from app.fitting.context_room import context_room
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.weighing import Fitting, weighed
 from app.hardware.device_room import MAIN
@@ -65,7 +66,7 @@ def fitted(
     if not found.plan.fits:
         # The offers stand beside what was asked for, not beside where it was put in vain.
         raise refusal(replace(found, params=params), pairs)
-    return found.params
+    return replace(found.params, n_ctx_room=context_room(replace(found, params=params), sources))
 
 
 def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:

@@ -55,6 +55,10 @@ class Fitting:
             flash_attention=self.params.flash_attention,
         )
 
+    def holds(self, target: Need, draft: Need | None) -> bool:
+        """Whether models that take this much would fit in the same rooms, asked for as these were."""
+        return plan(target, draft, self.rooms, _wishes(self.params)).fits
+
     @property
     def _room_bytes(self) -> int:
         """What the devices that the target would go to can hold."""

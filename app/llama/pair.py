@@ -91,6 +91,7 @@ class NativePair:
                 device=_device(params, draft is not None),
                 # Without the draft that was asked for it is less, and nobody counted how much.
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
+                n_ctx_room=params.n_ctx_room,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params)
@@ -254,6 +255,7 @@ def _info(model: Model) -> ModelInfo:
         quantisation=file_type(model.quantisation),
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
+        n_ctx_train=model.n_ctx_train,
     )
 
 

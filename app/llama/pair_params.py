@@ -8,11 +8,8 @@ from pathlib import Path
 from app.engine.tuning.curve import MAX_ROWS
 from app.errors import UsageError
 from app.events import DeviceMemory
-from app.llama.params import MAX_CONTEXT, ContextParams, ModelParams, needs_flash_attention
-from app.pairing.cells import round_up
-
-DEFAULT_CONTEXT = 8192
-"""Tokens, unless asked otherwise or the model was trained for fewer."""
+from app.llama.params import ContextParams, ModelParams, needs_flash_attention
+from app.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +33,8 @@ class PairParams:
         gives_way: Whether fewer threads compute while other programs need the processors.
         notices: What the user should know about these settings.
         memory: What both models were counted to take of each device; () where nobody counted.
+        n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 where nobody
+            counted.
     """
 
     target: Path
@@ -53,6 +52,7 @@ class PairParams:
     gives_way: bool = False
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
+    n_ctx_room: int = 0
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -69,10 +69,9 @@ class PairParams:
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
         """The target's context, for a model that was trained for so many tokens."""
-        trained = min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT)
         wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
         # As long as llama.cpp makes it anyway, so that batches may be as wide.
-        return self._context(round_up(min(wanted, trained)), MAX_ROWS, self.kv_type)
+        return self._context(min(round_up(wanted), longest_trained(n_ctx_train)), MAX_ROWS, self.kv_type)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
         """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""

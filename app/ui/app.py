@@ -212,6 +212,7 @@ class TandemApp(App[None]):
                 self._chat.session.effects.lines(),
                 sorted(self.available_themes),
                 on_change=self._wear_settings,
+                pair=self._chat.session.pair,
             )
             self.push_screen(screen, self._take_settings)
 

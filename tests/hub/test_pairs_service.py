@@ -31,7 +31,14 @@ PADDING = b"\0" * 3_000_000
 """Makes a download of several chunks."""
 
 
-MINE = Pair("mine", "Big with small", HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT), memory_gb=1)
+MINE = Pair(
+    "mine",
+    "Big with small",
+    HubModel(TARGET, quant="Q4_K_M", size=3_050_000),
+    HubModel(DRAFT),
+    memory_gb=1,
+    context=4096,
+)
 DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)
 HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
 
@@ -64,6 +71,7 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
         ("huge", Fit.TOO_BIG),
     ]
     assert setting.service.look().cards is now.cards
+    assert [card.context for card in now.cards] == [0, 4096, 0]
 
 
 def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:

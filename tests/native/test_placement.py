@@ -254,7 +254,8 @@ def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_targ
 
     found = fitted(wanted, (None, None), ())
 
-    assert replace(found, memory=()) == wanted
+    assert replace(found, memory=(), n_ctx_room=0) == wanted
+    assert found.n_ctx_room == 8192
     assert [taken.device for taken in found.memory] == ["cpu"]
 
 

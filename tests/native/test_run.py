@@ -243,7 +243,7 @@ class TestWrongInput:
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
         assert "tokens and the context holds 256" in said
-        assert "Shorten it, or ask for a longer context (--ctx)." in said
+        assert "Shorten it, or ask for a longer context: --ctx 2048." in said
 
     def test_a_prompt_file_that_is_not_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         binary = tmp_path / "b"

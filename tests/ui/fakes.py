@@ -30,9 +30,9 @@ from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Job, Loader, Progress
 
 TARGET = ModelInfo(
-    "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064
+    "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064, 32768
 )
-DRAFT = ModelInfo("Qwen2.5 Coder 0.5B", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936)
+DRAFT = ModelInfo("Qwen2.5 Coder 0.5B", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768)
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
 STATS = GenerationStats(
     prompt_n=1700,

@@ -389,7 +389,7 @@ async def test_long_texts_scroll_together() -> None:
 async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
-        await compare.chat.shows("f4 sets a longer context (ctx)")
+        await compare.chat.shows("ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4")
         assert "--ctx" not in compare.chat.text
 
 

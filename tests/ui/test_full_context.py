@@ -18,7 +18,7 @@ FULL = ContextOverflowError(
     "Start a new conversation, or ask for a longer context (--ctx).",
 )
 TOO_LONG = ContextOverflowError(
-    "The prompt has 300 tokens and the context holds 256.", "Shorten it, or --ctx.", is_prompt=True
+    "The prompt has 300 tokens and the context holds 256.", "Shorten it, or --ctx.", whose="prompt", n_tokens=300
 )
 
 
@@ -59,8 +59,8 @@ async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReaso
 @pytest.mark.parametrize(
     ("error", "way_out"),
     [
-        (FULL, "ctrl+n begins a new conversation, f4 sets a longer context (ctx),"),
-        (TOO_LONG, "Shorten it, or set a longer context (ctx) with f4."),
+        (FULL, "ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets"),
+        (TOO_LONG, "Shorten it, or set a longer context: f4, ctx 2048."),
         (AppError("llama.cpp failed.", "Load a smaller pair."), "Load a smaller pair."),
     ],
 )

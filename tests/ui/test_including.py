@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,15 @@ from textual import events
 
 from app.chat.attached import Attachment, compose
 from app.chat.store import Store
+from app.counting import CountJob
 from app.engine.types import FinishReason
+from app.errors import AppError
+from app.events import Failed, JobEnded
 from app.ui.messages.folded import FoldedText
 from app.ui.prompt.pastes import LONGEST, Pastes
 from app.ui.prompt.suggestions import CHOSEN
 from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.fakes import PAIR
 
 LONG = "\n".join(f"line {number} of the log" for number in range(500))
 MARK = "[pasted 10 KB, 500 lines]"
@@ -40,14 +45,14 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows(CHOSEN + "notes.md")
         await chat.pilot.press("enter")
         assert chat.prompt == "sum up @notes.md "
-        await chat.shows("notes.md 1 KB, about 250 tokens; 1% of the context")
+        await chat.shows("notes.md 1 KB, about 300 tokens; 1% of the context")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         file = Attachment("notes.md", "Buy milk.\n" * 100)
         assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
         await chat.shows("▸ notes.md  1 KB")
         assert "Buy milk" not in chat.text
-        assert "about 250" not in chat.text
+        assert "about 300" not in chat.text
         await chat.pilot.click(FoldedText)
         await chat.shows("Buy milk.")
 
@@ -69,6 +74,92 @@ async def test_a_missing_file_is_said_and_enter_again_sends_the_text() -> None:
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == "what is @nots.md"
+
+
+@pytest.mark.parametrize("named", ["@src", "@src/", "@src,"])
+async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(folder: Path, named: str) -> None:
+    (folder / "src").mkdir()
+    for name in ("a.py", "b b.py", "c.py"):
+        (folder / "src" / name).write_text("pass")
+    async with open_chat(size=(120, 24)) as chat:
+        await chat.type(f"what is in {named} ")
+        # It is said before it is sent.
+        await chat.shows(f"src{'/' * named.endswith('/')} is a directory")
+        await chat.pilot.press("enter")
+        await chat.shows("is a directory. Files can be included, such as")
+        await chat.shows('@src/a.py or @"src/b b.py". Enter again sends the text as')
+        assert chat.prompt.strip() == f"what is in {named}"
+        assert not chat.engine.requests
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        assert chat.engine.requests[0].messages[-1].content == f"what is in {named}"
+
+
+async def test_a_folder_without_text_files_names_none(folder: Path) -> None:
+    (folder / "src").mkdir()
+    async with open_chat(size=(120, 24)) as chat:
+        await chat.type("what is in @src ")
+        await chat.pilot.press("enter")
+        await chat.shows("src is a directory. No text file is directly in it.")
+
+
+async def test_what_is_no_text_is_said_before_it_is_sent(folder: Path) -> None:
+    (folder / "picture.png").write_bytes(bytes(range(256)))
+    async with open_chat() as chat:
+        await chat.type("see @picture.png ")
+        await chat.shows("picture.png is not text")
+
+
+async def test_a_loaded_model_counts_what_is_included_to_the_token(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("sum up @notes.md ")
+        await chat.until(lambda: chat.engine.jobs)
+        assert chat.engine.jobs == [CountJob(compose("", [Attachment("notes.md", "Buy milk.\n" * 100)]))]
+        await chat.shows("about 300 tokens")
+        chat.engine.emit(JobEnded(chat.engine.job_number, 2345))
+        await chat.shows("notes.md 1 KB, 2,345 tokens; 7% of the context")
+        # What is typed around it changes nothing of that, and nothing is counted twice.
+        await chat.type("now")
+        await chat.shows("2,345 tokens")
+        assert len(chat.engine.jobs) == 1
+        (folder / "notes.md").write_text("Buy milk.\n" * 50_000)
+        await chat.type(" then")
+        await chat.shows("notes.md 500 KB, about 150,000 tokens; the context holds 32k")
+        assert len(chat.engine.jobs) == 1
+
+
+async def test_while_an_answer_is_written_nothing_is_counted_and_a_failure_leaves_the_estimate(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        await chat.type("sum up @notes.md ")
+        await chat.shows("about 300 tokens")
+        assert not chat.engine.jobs
+        chat.engine.says("first")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.type("a")
+        await chat.until(lambda: chat.engine.jobs)
+        chat.engine.emit(Failed(chat.engine.job_number, AppError("No.")))
+        await chat.type("b")
+        await chat.until(lambda: len(chat.engine.jobs) == 2)
+        await chat.shows("about 300 tokens")
+        chat.engine.emit(JobEnded(chat.engine.job_number, None))
+        await chat.type("c")
+        await chat.until(lambda: len(chat.engine.jobs) == 3)
+        assert "No." not in chat.text
+
+
+async def test_what_one_pair_has_counted_is_not_told_of_another(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("sum up @notes.md ")
+        await chat.until(lambda: chat.engine.jobs)
+        chat.engine.loaded(replace(PAIR, n_ctx=4096))
+        await chat.until(lambda: chat.screen.session.pair is not PAIR)
+        await chat.type("a")
+        await chat.until(lambda: len(chat.engine.jobs) == 2)
+        chat.engine.emit(JobEnded(1001, 2345))
+        chat.engine.emit(JobEnded(1002, 1024))
+        await chat.shows("1,024 tokens; 25% of the context")
 
 
 async def test_an_at_sign_in_code_is_text() -> None:
@@ -111,7 +202,7 @@ async def test_a_long_paste_is_folded_and_sent_whole() -> None:
         await chat.type("why ")
         await paste(chat, LONG.replace("\n", "\r\n"))
         assert chat.prompt == f"why {MARK}"
-        await chat.shows("pasted 10 KB, 500 lines, about 2,")
+        await chat.shows("pasted 10 KB, 500 lines, about 3,")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         log = Attachment(MARK[1:-1], LONG, is_file=False)

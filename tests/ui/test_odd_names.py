@@ -10,7 +10,8 @@ import pytest
 from app.chat.attached import Attachment, compose, split
 from app.ui.commands.command import Commands
 from app.ui.prompt.completion import Completion, Kind
-from app.ui.prompt.including import estimate, gather
+from app.ui.prompt.including import gather
+from app.ui.prompt.inclusion import included
 from app.ui.prompt.references import completed, references
 from tests.ui.chat_driver import open_chat
 
@@ -60,7 +61,7 @@ def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> Non
     assert reference.path == name
     message = gather(question, (), tmp_path, None)
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
-    assert "8 B" in estimate(question, (), tmp_path, None)
+    assert "8 B" in included(question, (), tmp_path).line(None)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,18 @@ from hypothesis import strategies as st
 
 from app.chat.attached import Attachment, compose
 from app.chat.textfile import MissingFile
-from app.errors import AppError
+from app.errors import AppError, ContextOverflowError
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.completion import Completion, Kind
-from app.ui.prompt.including import estimate, gather
+from app.ui.prompt.including import gather
+from app.ui.prompt.inclusion import included
 from app.ui.prompt.path_completion import MOST, PathCompletion
 from app.ui.prompt.references import completed, reference_at, references
 from app.ui.text import size
+
+
+def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:
+    return included(question, pastes, base).line(n_ctx)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +148,12 @@ def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
     with pytest.raises(MissingFile):
         gather("@nots.md", (), tree, None)
     assert gather("@nots.md", (), tree, None, but_missing=True) == "@nots.md"
-    (tree / "big.txt").write_text("x" * 900)
-    with pytest.raises(AppError, match=r"big\.txt is about 220 tokens, and the context holds 100"):
+    (tree / "big.txt").write_text("word and " * 30_000)
+    with pytest.raises(
+        ContextOverflowError, match=r"big\.txt has about 60,000 tokens, and the context holds 100"
+    ) as no:
         gather("@big.txt", (), tree, 100)
+    assert (no.value.whose, no.value.n_tokens // 1000) == ("file", 60)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +165,14 @@ def test_sizes_are_short(count: int, shown: str) -> None:
 
 
 def test_what_it_costs_is_estimated(tree: Path) -> None:
-    (tree / "big.txt").write_text("x" * 12_288)
-    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 3,100 tokens; 9% of the context"
-    assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 3,100 tokens"
+    (tree / "big.txt").write_text("word and " * 1365 + "one")
+    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 2,700 tokens; 8% of the context"
+    assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 2,800 tokens"
     assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
-    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("9% of the context; There is no file a/b")
+    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("8% of the context; There is no file a/b")
     assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
     (tree / "dot.md").write_text("one")
-    assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 1 token"
+    assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 12 tokens"
     assert estimate("@nots.md", (), tree, 1000) == ""
     assert estimate("@nobody", (), tree, 1000) == ""
 

@@ -52,8 +52,8 @@ async def answered(chat: Chat, text: str, reason: FinishReason = FinishReason.ST
 
 REFUSAL = ["Answer", "┃ With this prompt the conversation has 272 tokens and the context holds 256."]
 WAYS_OUT = [
-    "┃ ctrl+n begins a new conversation, f4 sets a longer context (ctx), ctrl+up and e",
-    "┃ change an earlier prompt.",
+    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets a",
+    "┃ longer context (ctx).",
 ]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.attached import Attachment, compose, question_of, rough_tokens, split
+from app.chat.attached import Attachment, compose, question_of, split
 from app.chat.message import Role
 from app.chat.store import Store
 
@@ -50,11 +49,6 @@ def test_a_title_is_made_of_the_question() -> None:
     store.add(number, Role.USER, compose("sum up @a.md", [Attachment("a.md", "secret")]), parent=None)
     assert store.summaries()[0].title == "sum up @a.md"
     assert store.rename(number, "") == "sum up @a.md"
-
-
-@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (12_288, 3100), (40, 10), (1_000_000, 250_000)])
-def test_tokens_are_guessed_to_two_digits(size: int, tokens: int) -> None:
-    assert rough_tokens(size) == tokens
 
 
 def test_the_question_of_an_ordinary_message_is_all_of_it() -> None:

@@ -28,6 +28,14 @@ def test_why_an_answer_was_cut_is_kept(kept: Kept, reason: FinishReason) -> None
     assert last(kept).ending == Ending(reason, 700)
 
 
+def test_whether_the_context_could_have_been_longer_is_kept(kept: Kept) -> None:
+    kept.keeper.ask("Why?")
+    kept.hear("Bec")
+    plan = AnswerPlan("off", "none", None, None)
+    kept.keeper.finish(Finished(1, FinishReason.CONTEXT, "Bec", "", STATS, plan, at_limit=True))
+    assert last(kept).ending == Ending(FinishReason.CONTEXT, at_limit=True)
+
+
 def test_a_file_of_before_says_it_too_and_one_of_now_can_be_read_as_before(kept: Kept) -> None:
     """The reason always stood among the numbers; tables and states are what they were."""
     kept.exchange("Why?", "Bec", FinishReason.CONTEXT)

@@ -15,7 +15,7 @@ from app.chat.ending import Ending
 from app.engine.types import FinishReason
 from app.errors import ContextOverflowError
 from app.ui import key_names
-from app.ui.chat.ways_out import with_keys
+from app.ui.chat.ways_out import Situation, with_keys
 from app.ui.key_names import key, name_by, shown
 from app.ui.messages.ended import in_words
 from app.ui.screens.own_keys import places
@@ -78,10 +78,16 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     own_keys |= {"chat.new": "ctrl+k", "chat.settings": "f9"}
 
     assert in_words(Ending(FinishReason.CONTEXT), empty=False) == (
-        "cut: the context is full; ctrl+k begins a new conversation, f9 sets a longer context"
+        "cut: the context is full; ctrl+k begins a new conversation, "
+        "f9 sets a longer context, with which ctrl+g continues"
+    )
+    assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
+        "cut: the context is full, and cannot be longer here; ctrl+k begins a new conversation"
     )
     assert "(f9)" in in_words(Ending(FinishReason.LENGTH, 300), empty=False)
-    assert with_keys(ContextOverflowError("Full.", "")).hint.startswith("ctrl+k begins a new conversation, f9 sets")
+    assert with_keys(ContextOverflowError("Full.", ""), Situation()).hint == (
+        "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, f9 sets a longer context (ctx)."
+    )
 
 
 def test_every_sentence_knows_the_shipped_key() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.chat.message import Begun, Message, Role
@@ -26,30 +28,91 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "message", "is_prompt"),
+    ("request_", "message", "whose"),
     [
-        (AnswerRequest(said("a" * 17)), "The prompt has 17 tokens and the context holds 16.", True),
-        (AnswerRequest(said("a", system="b" * 16)), "The prompt has 17 tokens and the context holds 16.", True),
-        (AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)), "The prompt has 20 tokens and the context holds 16.", True),
+        (AnswerRequest(said("a" * 17)), "The prompt has 17 tokens and the context holds 16.", "prompt"),
+        (
+            AnswerRequest(said("a", system="b" * 16)),
+            "The system prompt and this prompt have 17 tokens and the context holds 16.",
+            "system",
+        ),
+        (
+            AnswerRequest(said("a" * 17, system="b" * 20)),
+            "The prompt has 37 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (AnswerRequest(said("a" * 15, system="bb")), "The prompt has 17 tokens and the context holds 16.", "prompt"),
+        (
+            AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)),
+            "The prompt has 20 tokens and the context holds 16.",
+            "prompt",
+        ),
         (
             AnswerRequest(said("a" * 9, "b" * 6, "cc")),
             "With this prompt the conversation has 17 tokens and the context holds 16.",
-            False,
+            "conversation",
         ),
         (
             AnswerRequest(said("a" * 9), begun=Begun("b" * 8)),
             "With the answer so far there are 17 tokens and the context holds 16.",
-            False,
+            "answer",
         ),
     ],
 )
-def test_whose_length_it_is(request_: AnswerRequest, message: str, is_prompt: bool) -> None:
+def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -> None:
     model = FakeModel(mixing(1), n_ctx=16)
     with pytest.raises(ContextOverflowError) as failed:
         events(FakePair(model), request_)
-    assert (failed.value.message, failed.value.is_prompt) == (message, is_prompt)
-    assert "(--ctx)" in failed.value.hint
-    assert ("new conversation" in failed.value.hint) is not is_prompt
+    error = failed.value
+    assert (error.message, error.whose, f" {error.n_tokens} tokens" in message) == (message, whose, True)
+    assert error.hint.endswith(", or ask for a longer context: --ctx 2048.")
+    assert ("new conversation" in error.hint) is (whose == "conversation")
+    assert ("--system" in error.hint) is (whose == "system")
+
+
+@pytest.mark.parametrize(
+    ("n_ctx_train", "n_ctx_room", "longer"),
+    [
+        (4096, 0, "Shorten it, or ask for a longer context: --ctx 2048."),
+        (1024, 0, "Shorten it, or ask for a longer context: --ctx 1024."),
+        (256, 0, "Shorten it; a longer context cannot be had: Fake was trained for 256 tokens."),
+        (
+            512,
+            0,
+            "Shorten it; the longest context here, 512, would not do: Fake was trained for 512 tokens.",
+        ),
+        (
+            4096,
+            256,
+            "Shorten it; a longer context cannot be had: memory had room for 256 tokens at the last loading.",
+        ),
+        (
+            4096,
+            512,
+            (
+                "Shorten it; the longest context here, 512, would not do: "
+                "memory had room for 512 tokens at the last loading."
+            ),
+        ),
+    ],
+)
+def test_a_longer_context_is_offered_only_where_it_can_be_had(n_ctx_train: int, n_ctx_room: int, longer: str) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=256))
+    pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train), n_ctx_room=n_ctx_room)
+    with pytest.raises(ContextOverflowError) as failed:
+        events(pair, AnswerRequest(said("a" * 600)))
+    assert failed.value.hint == longer
+
+
+@pytest.mark.parametrize(("n_ctx_train", "at_limit"), [(16, True), (512, False)])
+def test_an_answer_that_fills_the_context_says_whether_a_longer_one_can_be_had(
+    n_ctx_train: int, at_limit: bool
+) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=256))
+    pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train))
+    *_, finished = events(pair, AnswerRequest(said("a" * 256)))
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.at_limit) == (FinishReason.CONTEXT, at_limit)
 
 
 def test_nothing_is_measured_for_what_does_not_fit() -> None:

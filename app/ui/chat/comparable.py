@@ -23,11 +23,13 @@ class Comparable:
         request: The conversation with the prompt at its end; it has a seed if it needs one.
         drafting: What drafting is in force.
         pair: Who answers.
+        ctx_to_come: The context that it gets when it is loaded anew; 0 where it stays.
     """
 
     request: AnswerRequest
     drafting: Drafting
     pair: PairInfo
+    ctx_to_come: int = 0
 
 
 def comparable(session: ChatSession, typed: str) -> Comparable:
@@ -49,4 +51,4 @@ def comparable(session: ChatSession, typed: str) -> Comparable:
         raise UsageError("There is no prompt to compare yet; type one.")
     most = min(request.max_tokens or MOST_TOKENS, MOST_TOKENS)
     request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-    return Comparable(request, session.settings.drafting, session.pair)
+    return Comparable(request, session.settings.drafting, session.pair, session.ctx_to_come)

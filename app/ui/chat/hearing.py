@@ -5,13 +5,14 @@ from __future__ import annotations
 from app.chat.ending import Ending, ending_in, numbers_of_failure
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
+from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.token_mode import TokenMode
-from app.ui.chat.ways_out import with_keys
+from app.ui.chat.ways_out import in_chat
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
 from app.ui.messages.ended import in_vain
@@ -30,6 +31,7 @@ class Hearing:
         tokens: Shows who wrote each token.
         draft_switch: Shows what answers are drafted by.
         pair_loading: Loads the pair that waited for an answer to end.
+        counting: Counts what the prompt includes.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Hearing:
         tokens: TokenMode,
         draft_switch: DraftSwitch,
         pair_loading: PairLoading,
+        counting: Counting,
     ) -> None:
         self._screen = screen
         self._session = screen.session
@@ -50,6 +53,7 @@ class Hearing:
         self._tokens = tokens
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
+        self._counting = counting
 
     @property
     def is_waiting(self) -> bool:
@@ -58,7 +62,7 @@ class Hearing:
     def is_wanted(self, event: Event) -> bool:
         """Whether somebody still waits for the answer that an event belongs to."""
         request = getattr(event, "request", None)
-        return request is None or request == self._session.request
+        return request is None or request == self._session.request or self._counting.is_wanted(event)
 
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
@@ -78,6 +82,9 @@ class Hearing:
             await self._tokens.follow(answer, batch)
 
     async def handle(self, event: Single) -> None:
+        if self._counting.is_wanted(event):
+            self._counting.hear(event)
+            return
         match event:
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
@@ -118,10 +125,10 @@ class Hearing:
         else:
             screen.status.in_vain()
         screen.sidebar.look_again()
-        await self._end(event.text, Ending(event.reason, event.repeating))
+        await self._end(event.text, Ending(event.reason, event.repeating, at_limit=event.at_limit))
 
     async def _on_failed(self, event: Failed) -> None:
-        error = with_keys(event.error)
+        error = in_chat(event.error, self._screen)
         text = self._keeper.fail(error)
         await self._end(text, ending_in(numbers_of_failure(error)))
         if self._session.phase is Phase.READY:

@@ -7,7 +7,7 @@ from inspect import isawaitable
 from pathlib import Path
 
 from app.chat.attached import compose, split
-from app.chat.textfile import MissingFile
+from app.chat.textfile import FolderNamed, MissingFile
 from app.errors import AppError, UsageError
 from app.ui.aside import aside
 from app.ui.chat.asking import Asking
@@ -16,6 +16,7 @@ from app.ui.chat.session import Phase
 from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
+from app.ui.chat.ways_out import in_chat
 from app.ui.commands.command import Command, as_said, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
@@ -123,12 +124,12 @@ class Sending:
             return await aside(
                 lambda: gather(question, pastes, Path(), pair.n_ctx if pair else None, but_missing=insists)
             )
-        except MissingFile as error:
+        except (MissingFile, FolderNamed) as error:
             self._doubted = text
-            hint = f"{key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
-            self._refuse(AppError(error.message, hint), text if give_back else "")
+            hint = f"{error.hint} {key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
+            self._refuse(AppError(error.message, hint.lstrip()), text if give_back else "")
         except AppError as error:
-            self._refuse(error, text if give_back else "")
+            self._refuse(in_chat(error, self._screen), text if give_back else "")
         return None
 
     def _refuse(self, error: AppError, text: str) -> None:

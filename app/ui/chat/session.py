@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import cast
 
 from app.chat.message import Begun, Message, Role
+from app.context_limit import context_limit, meant
 from app.engine.types import AutoDraft, DraftParams
 from app.events import PairInfo
 from app.request import AnswerRequest
 from app.settings.live import LiveSettings
+from app.settings.tree import BY_NAME
 from app.ui.key_names import key
 from app.ui.readouts.effects import Effects
 from app.ui.settings.chat_settings import ChatSettings, applied
@@ -77,6 +80,15 @@ class ChatSession:
         if self.waiting is not None:
             return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
         return None
+
+    @property
+    def ctx_to_come(self) -> int:
+        """The context that the pair gets when it is loaded anew, tokens; 0 where it stays, or cannot be so long."""
+        live, pair = self._live, self.pair
+        if live is None or pair is None or BY_NAME["model.ctx"] not in live.waiting:
+            return 0
+        n_ctx = meant(pair, cast("int | None", live.resolved()["model.ctx"]))
+        return n_ctx if n_ctx <= context_limit(pair).n_ctx else 0
 
     @property
     def can_draft(self) -> bool:

@@ -17,7 +17,8 @@ from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Listener
 from app.ui.messages.list import MessageList
 from app.ui.pairs.downloads import DownloadLine
-from app.ui.pairs.setups import PairService
+from app.ui.pairs.roomier import roomier
+from app.ui.pairs.setups import Card, PairService
 from app.ui.prompt.included_line import IncludedLine
 from app.ui.prompt.input import PromptInput
 from app.ui.prompt.suggestions import Suggestions
@@ -78,6 +79,10 @@ class Stage(Screen[None]):
     def has_pairs(self) -> bool:
         """Whether there are pairs to choose from."""
         return self._pairs is not None
+
+    def roomier_pair(self, n_tokens: int) -> Card | None:
+        """A pair whose context would hold so many tokens, other than the open one; None where none is known."""
+        return roomier(self._pairs.look().cards, n_tokens) if self._pairs is not None else None
 
     def show_ready(self) -> None:
         """Say that a prompt may come, if it may."""

@@ -2,20 +2,97 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from app.chat.attached import split
+from app.context_limit import enough_for, roomy
 from app.errors import AppError, ContextOverflowError
+from app.events import PairInfo
+from app.overflow import why_no_longer
+from app.ui.chat.stage import Stage
 from app.ui.key_names import key
+from app.ui.pairs.setups import Card
 
 
-def with_keys(error: AppError) -> AppError:
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where something failed.
+
+    Attributes:
+        pair: Who was to answer; None where nobody is loaded any more.
+        asked: The prompt, with what it includes.
+        ctx_to_come: The context that the pair gets when it is loaded anew; 0 where it stays.
+        roomier: Another pair whose context would hold it, or None.
+    """
+
+    pair: PairInfo | None = None
+    asked: str = ""
+    ctx_to_come: int = 0
+    roomier: Card | None = None
+
+
+def in_chat(error: AppError, screen: Stage, asked: str = "") -> AppError:
+    """The failure of a prompt as the chat tells it."""
+    if not isinstance(error, ContextOverflowError):
+        return error
+    session = screen.session
+    roomier = screen.roomier_pair(error.n_tokens)
+    return with_keys(error, Situation(session.pair, asked or session.asked or "", session.ctx_to_come, roomier))
+
+
+def with_keys(error: AppError, situation: Situation) -> AppError:
     """The failure with keys where a command has flags."""
     if not isinstance(error, ContextOverflowError):
         return error
+    shorter, longer = _shorter(error.whose, situation.asked), _longer(error.n_tokens, situation)
+    hint = f"{longer} {shorter}." if longer.endswith(".") else f"{shorter}{longer}."
+    return AppError(error.message, hint + _other(error.n_tokens, situation))
+
+
+def _shorter(whose: str, asked: str) -> str:
     settings = key("chat.settings", "f4")
-    if error.is_prompt:
-        return AppError(error.message, f"Shorten it, or set a longer context (ctx) with {settings}.")
+    match whose:
+        case "system":
+            return f"Shorten the system prompt ({settings} or /system)"
+        case "prompt":
+            return _without(asked) or "Shorten it"
+        case "file":
+            return "Include a part of it"
     new, choose, edit = key("chat.new", "ctrl+n"), key("chat.choose", "ctrl+up"), key("message.edit", "e")
-    return AppError(
-        error.message,
-        f"{new} begins a new conversation, {settings} sets a longer context (ctx), "
-        f"{choose} and {edit} change an earlier prompt.",
-    )
+    anew = f"{new} begins a new conversation"
+    return anew if whose == "answer" else f"{anew}, {choose} and {edit} change an earlier prompt"
+
+
+def _without(asked: str) -> str:
+    """The largest text that a prompt includes, left out; "" where it includes none."""
+    _, attachments = split(asked)
+    if not attachments:
+        return ""
+    largest = max(attachments, key=lambda one: one.size)
+    named = largest.name if largest.is_file else largest.reference
+    is_largest = ", the largest," if len(attachments) > 1 else ""
+    return f"Leave out {named}{is_largest} or include a part of it"
+
+
+def _longer(n_tokens: int, situation: Situation) -> str:
+    """What a longer context would help, behind a way without; where it is set already a sentence of its own."""
+    settings = key("chat.settings", "f4")
+    pair, to_come = situation.pair, situation.ctx_to_come
+    if pair is None or not n_tokens:
+        return f", {settings} sets a longer context (ctx)"
+    if to_come > n_tokens:
+        load = key("settings.load", "ctrl+r")
+        return f"ctx {to_come} is set and would hold it: {settings}, then {load}, loads the models with it."
+    if enough := enough_for(pair, n_tokens):
+        return f", or set a longer context: {settings}, ctx {enough}"
+    return f"; {why_no_longer(pair)}"
+
+
+def _other(n_tokens: int, situation: Situation) -> str:
+    """Another pair, where this one has no context that would do."""
+    pair, card = situation.pair, situation.roomier
+    if pair is None or card is None or enough_for(pair, n_tokens):
+        return ""
+    settings, pairs = key("chat.settings", "f4"), key("chat.pairs", "f6")
+    which = f"The pair {card.name}" if card.set_up else f"A pair such as {card.name}"
+    return f" {which} can have one: {settings}, ctx {min(card.context, roomy(n_tokens))}, then {pairs}."

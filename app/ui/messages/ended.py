@@ -39,8 +39,11 @@ def in_words(ending: Ending, *, empty: bool) -> str:
         circles = f"a repeat_penalty ({key('chat.settings', 'f4')}) works against that"
         return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {circles}"
     if ending.reason is FinishReason.CONTEXT:
-        new, settings = key("chat.new", "ctrl+n"), key("chat.settings", "f4")
-        return f"{said}; {new} begins a new conversation, {settings} sets a longer context"
+        new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
+        anew = f"{new} begins a new conversation"
+        if ending.at_limit:
+            return f"{said}, and cannot be longer here; {anew}"
+        return f"{said}; {anew}, {settings} sets a longer context, with which {more} continues"
     return said
 
 

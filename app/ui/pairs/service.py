@@ -248,6 +248,7 @@ class Pairs:
             set_up=one.set_up,
             is_default=one.is_default,
             is_open=name == self._opened.name,
+            context=pair.context,
         )
 
     def _is_here(self, source: ModelSource) -> bool:

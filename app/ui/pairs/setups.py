@@ -122,6 +122,7 @@ class Card:
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
         is_open: Whether the chat has it, or loads it.
+        context: Tokens of context that the target was made for; 0 where it is not said.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Card:
     set_up: bool = False
     is_default: bool = False
     is_open: bool = False
+    context: int = 0
 
     @property
     def word(self) -> str:

@@ -6,18 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.chat.attached import Attachment, compose, rough_tokens
-from app.chat.textfile import MAX_BYTES, MissingFile, read_text, text_size
-from app.errors import AppError
+from app.chat.attached import Attachment, compose, file_reference
+from app.chat.textfile import MAX_BYTES, FolderNamed, MissingFile, read_text, text_size
+from app.chat.token_estimate import estimated_tokens, in_tokens
+from app.errors import AppError, ContextOverflowError
 from app.source import home_expanded
+from app.ui.prompt.path_completion import PathCompletion
 from app.ui.prompt.references import Reference, references
-from app.ui.text import size, tokens
 
 _FEWEST_BYTES_A_TOKEN = 8
 """More than that no ordinary text has; whether a smaller one fits is for the tokenizer to say."""
-
-_MOST_NAMED = 3
-"""Files and pastes of which each is named where they are counted; they all stand in the prompt."""
+_QUICKLY_COUNTED = 1 << 18
+"""Bytes that it counts before anybody minds."""
+_LOOK = 1 << 16
+"""Bytes of a long file that stand for the others."""
+_EXAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,15 @@ class Named:
     path: Path
     bytes: int
 
+    def about_tokens(self) -> int:
+        """How many tokens it has, roughly, by its beginning."""
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(_LOOK)
+        except OSError:
+            return 0
+        return estimated_tokens(head.decode("utf-8", "replace")) * self.bytes // max(1, len(head))
+
 
 def gather(
     question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None, *, but_missing: bool = False
@@ -45,18 +57,22 @@ def gather(
         pastes: What was pasted into it.
         base: What relative paths start from.
         n_ctx: Tokens that the context holds, if that is known.
-        but_missing: Whether a path without a file is just text.
+        but_missing: Whether a path without a file, or of a folder, is just text.
 
     Raises:
         MissingFile: A path names no file, and can only be meant as one.
+        FolderNamed: It names a folder.
         AppError: A file cannot be included.
     """
     attachments = []
     for named in files(question, base, but_missing=but_missing):
-        if n_ctx is not None and named.bytes > n_ctx * _FEWEST_BYTES_A_TOKEN:
-            about = rough_tokens(named.bytes)
-            raise AppError(
-                f"{named.name} is about {about:,} tokens, and the context holds {n_ctx:,}.", "Include a part of it."
+        if n_ctx is not None and named.bytes > max(_QUICKLY_COUNTED, n_ctx * _FEWEST_BYTES_A_TOKEN):
+            about = named.about_tokens()
+            raise ContextOverflowError(
+                f"{named.name} has {in_tokens(about)}, and the context holds {n_ctx:,}.",
+                "Include a part of it.",
+                whose="file",
+                n_tokens=about,
             )
         attachments.append(Attachment(named.name, read_text(named.path, named.name, MAX_BYTES).text))
     return compose(question, [*attachments, *pastes])
@@ -66,54 +82,13 @@ def files(question: str, base: Path, *, but_missing: bool = False) -> Iterator[N
     """The files that a question names, each once. Raises as `gather`."""
     seen = set()
     for reference in references(question):
-        named = _find(reference, base, but_missing=but_missing)
+        named = find(reference, base, but_missing=but_missing)
         if named is not None and named.name not in seen:
             seen.add(named.name)
             yield named
 
 
-def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:
-    """One line on what a question includes: sizes, about how many tokens, and their share of the context.
-
-    Returns:
-        The line; what cannot be included is said in it. Empty if there is nothing to say.
-    """
-    parts, problems, total = [], [], 0
-    for reference in references(question):
-        try:
-            named = _find(reference, base)
-        except MissingFile as error:
-            # Half a path, while it is typed, is no mistake.
-            if reference.end < len(question):
-                problems.append(error.message.rstrip("."))
-            continue
-        except AppError as error:
-            problems.append(error.message.rstrip("."))
-            continue
-        text = f"{named.path.name} {size(named.bytes)}" if named is not None else ""
-        if named is not None and text not in parts:
-            parts.append(text)
-            total += named.bytes
-    for paste in pastes:
-        parts.append(paste.name)
-        total += paste.size
-    if len(parts) > _MOST_NAMED:
-        kinds = {"files": len(parts) - len(pastes), "pastes": len(pastes)}
-        parts = [f"{len(parts)} {' and '.join(kind for kind, count in kinds.items() if count)}, {size(total)}"]
-    if total:
-        about = rough_tokens(total)
-        rough = f"about {about:,} token{'s' * (about != 1)}"
-        parts = [f"{', '.join(parts)}, {rough}", *([_share(about, n_ctx)] if n_ctx else [])]
-    return "; ".join([*parts, *dict.fromkeys(problems)])
-
-
-def _share(count: int, n_ctx: int) -> str:
-    if count > n_ctx:
-        return f"the context holds {tokens(n_ctx)}"
-    return f"{count / n_ctx * 100:.0f}% of the context"
-
-
-def _find(reference: Reference, base: Path, *, but_missing: bool = False) -> Named | None:
+def find(reference: Reference, base: Path, *, but_missing: bool = False) -> Named | None:
     """The file that is meant; None for what is just text. Raises as `gather`."""
     missing: MissingFile | None = None
     for name in reference.readings:
@@ -125,6 +100,10 @@ def _find(reference: Reference, base: Path, *, but_missing: bool = False) -> Nam
         except ValueError:
             # A home directory of a user whom no system can have.
             missing = MissingFile(f"There is no file {name}.")
+        except FolderNamed as error:
+            if but_missing:
+                return None
+            raise FolderNamed(error.message, _its_files(name, base)) from None
         except AppError:
             if reference.must_exist or reference.quoted:
                 raise
@@ -132,3 +111,10 @@ def _find(reference: Reference, base: Path, *, but_missing: bool = False) -> Nam
     if missing is None or but_missing or not reference.must_exist:
         return None
     raise missing
+
+
+def _its_files(folder: str, base: Path) -> str:
+    """What could be included of a folder, as a sentence."""
+    paths = PathCompletion(base).matching(folder.rstrip("/\\") + "/")
+    files = [file_reference(path) for path in paths if not path.endswith("/")][:_EXAMPLES]
+    return f"Files can be included, such as {' or '.join(files)}." if files else "No text file is directly in it."

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
+from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
@@ -100,8 +101,11 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
             self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading
         )
         self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
+        self._counting = Counting(self, engine)
         self._ears = SharedEars(
-            Hearing(self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading)
+            Hearing(
+                self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading, self._counting
+            )
         )
         self.listener = Listener(bridge, self._ears, self.set_timer)
 
@@ -109,6 +113,7 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
         self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
         self.keeper.say = lambda text: self.call_later(self._warn, text)
+        self.included.count = self._counting.ask
         self.prompt.past.source = lambda: kept_prompts(self.keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
@@ -206,8 +211,7 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
-        pair = self.session.pair
-        self.included.look(self.prompt.text, self.prompt.pastes, pair.n_ctx if pair is not None else None)
+        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
         if self.tokens.on:
             self.refresh_bindings()
         self._unsent.changed()

@@ -21,7 +21,7 @@ from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.chat.comparable import Comparable
-from app.ui.chat.ways_out import with_keys
+from app.ui.chat.ways_out import Situation, with_keys
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
@@ -197,7 +197,9 @@ class CompareScreen(Overlay[None]):
 
     async def fail(self, error: AppError) -> None:
         """Say why it cannot go on."""
-        await self.outcome.fail(with_keys(error))
+        what = self._what
+        asked = what.request.messages[-1].content
+        await self.outcome.fail(with_keys(error, Situation(what.pair, asked, what.ctx_to_come)))
         self.refresh_bindings()
 
     # Behind it

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
+from app.events import PairInfo
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
@@ -43,6 +44,7 @@ class SettingsScreen(Overlay[bool]):
         measured: What drafting has brought so far, a line for each way of drafting.
         themes: The names of the themes there are.
         on_change: Called after every change.
+        pair: What is loaded, or None.
     """
 
     AUTO_FOCUS = "SettingFilter"
@@ -53,6 +55,7 @@ class SettingsScreen(Overlay[bool]):
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Back to what is under it", priority=True),
         Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them under a name", priority=True),
+        Binding("ctrl+r", "dismiss(True)", "load anew", id="settings.load", tooltip="Use it now", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
     SHOWN_FIRST = (
@@ -61,6 +64,7 @@ class SettingsScreen(Overlay[bool]):
         "text.keep",
         "text.break_line",
         "settings.leave",
+        "settings.load",
         "settings.scope",
         "settings.reset",
         "settings.reset_all",
@@ -81,13 +85,14 @@ class SettingsScreen(Overlay[bool]):
         measured: Sequence[str] = (),
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
+        pair: PairInfo | None = None,
     ) -> None:
         super().__init__()
         self._live = live
         self._measured = measured
         self._themes = themes
         self._on_change = on_change
-        self._changing = Changing(live)
+        self._changing = Changing(live, pair)
         self._waited = live.waiting
         self._asked = ""
         """What a second press of the same key confirms."""
@@ -155,7 +160,8 @@ class SettingsScreen(Overlay[bool]):
 
     @on(Input.Changed, "ValueInput")
     def _on_typed(self, event: Input.Changed) -> None:
-        self.settings.wrong(self._judge(event.value)[1])
+        value, wrong = self._judge(event.value)
+        self.settings.wrong(wrong or self._changing.remark(self.settings.shown, value))
 
     @on(TextInput.Changed)
     def _on_written(self, event: TextInput.Changed) -> None:
@@ -234,6 +240,8 @@ class SettingsScreen(Overlay[bool]):
         editing = self.is_mounted and self.settings.editor is not None
         if action == "move":
             return bool(self._live.content.unreadable)
+        if action == "dismiss":
+            return bool(self._live.waiting) and not editing
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":
@@ -262,8 +270,7 @@ class SettingsScreen(Overlay[bool]):
 
     def _say(self, told: str) -> None:
         """Something was changed, and this is to be said of it."""
-        if told:
-            self.hint.say(told)
+        self.hint.say(told)
         self._asked = ""
         self._changed()
 
@@ -284,7 +291,7 @@ class SettingsScreen(Overlay[bool]):
         self.refresh_bindings()
 
     def _all(self) -> list[Shown]:
-        return rows(self._live, self._changing.scope, self._themes)
+        return rows(self._live, self._changing.scope, self._themes, self._changing.pair)
 
     def _show(self) -> None:
         self.settings.show(self._all(), self._measured)

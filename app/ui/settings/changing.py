@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.context_limit import remark
 from app.engine.text import printable
 from app.errors import AppError
+from app.events import PairInfo
 from app.pairing.cells import rounding
 from app.settings.kinds import Value
 from app.settings.layers import Origin
@@ -22,10 +24,12 @@ class Changing:
 
     Args:
         live: The settings.
+        pair: What is loaded, or None.
     """
 
-    def __init__(self, live: LiveSettings) -> None:
+    def __init__(self, live: LiveSettings, pair: PairInfo | None = None) -> None:
         self._live = live
+        self.pair = pair
         self.scope = Scope.ALL
         """What a change is for."""
 
@@ -52,6 +56,15 @@ class Changing:
         """Why a setting cannot have a value; "" if it can."""
         return printable(not_here(setting, self.scope) or self._live.refusal(setting.name, value, self.scope))
 
+    def remark(self, shown: Shown | None, value: Value) -> str:
+        """What is to be known before the chosen setting is given a value that it may have; "" for nothing."""
+        return self._remark(shown.setting, value) if shown is not None else ""
+
+    def _remark(self, setting: Setting, value: Value) -> str:
+        if setting.name != "model.ctx" or not isinstance(value, int) or self.pair is None:
+            return ""
+        return printable(remark(self.pair, value))
+
     def set(self, setting: Setting, value: Value) -> str:
         """Give a setting a value that is not refused."""
         was_fixed = bool(self._live.resolved().meaning_fixed)
@@ -62,7 +75,7 @@ class Changing:
         if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"It is kept; the preset {self._live.preset} goes before it."
         if not told and setting.name == "model.ctx" and isinstance(value, int):
-            return rounding(value)
+            return self._remark(setting, value) or rounding(value)
         return told
 
     def reset(self, setting: Setting) -> str:

@@ -45,6 +45,7 @@ class Shown:
         waits: Whether it counts only when the models are loaded anew.
         options: What can be chosen; empty for what is typed.
         because: The settings that mean this value, where it was not chosen itself.
+        here: What is known of it with the pair that is loaded, as a sentence; "" for nothing.
     """
 
     setting: Setting
@@ -55,6 +56,7 @@ class Shown:
     waits: bool = False
     options: tuple[str, ...] = ()
     because: tuple[str, ...] = ()
+    here: str = ""
 
 
 class SettingLine(Widget):
@@ -142,6 +144,8 @@ def details(shown: Shown, measured: Sequence[str]) -> Content:
     if shown.because:
         why = f"{value_text(setting, shown.value)}, because {given(shown.because)}"
         lines.append(Content(f"It is {why}; auto turns that back."))
+    if shown.here:
+        lines.append(Content(printable(shown.here)))
     flag = f", {setting.flags[-1]}" if setting.flags else ""
     lines.append(Content.styled(f"{setting.name} in settings.toml{flag}{_whence(shown)}", "$quiet"))
     if setting.needs_reload:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from app.context_limit import here
 from app.engine.text import printable
+from app.events import PairInfo
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
@@ -16,13 +18,14 @@ PRESET = "preset"
 _MOST_SENTENCES = 3
 
 
-def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]:
+def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo | None = None) -> list[Shown]:
     """Every setting as it stands.
 
     Args:
         live: The settings.
         scope: What a change is for.
         themes: The names of the themes there are.
+        pair: What is loaded, or None.
     """
     now, waiting = live.resolved(), live.waiting
     known: dict[str, Sequence[str]] = {PRESET: list(live.presets), "appearance.theme": themes}
@@ -41,6 +44,7 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str]) -> list[Shown]
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
                 because=now.meaning_fixed if setting.name == "draft.mode" else (),
+                here=here(pair) if pair is not None and setting.name == "model.ctx" else "",
             )
         )
     return found

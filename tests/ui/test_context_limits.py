@@ -1,0 +1,139 @@
+"""How long the context can be: told where it is set, and where something did not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.errors import ContextOverflowError
+from app.ui.chat.session import Phase
+from app.ui.screens.chat import ChatScreen
+from tests.ui.fake_pairs import FakePairs
+from tests.ui.fakes import PAIR
+from tests.ui.settings_driver import Panel, open_panel
+from tests.ui.setup_driver import open_setup
+
+SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)
+TRAINED = "Smol was trained for 8,192 tokens"
+TOO_LONG = ContextOverflowError("The prompt has 9,000 tokens.", "--ctx", whose="prompt", n_tokens=9000)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+async def loaded(panel: Panel, pair: object = SMALL) -> None:
+    """Let another pair be loaded, and open the settings."""
+    panel.chat.engine.loaded(pair)  # type: ignore[arg-type]
+    await panel.chat.until(lambda: panel.chat.screen.session.pair == pair)
+    await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.READY)
+    await panel.open()
+
+
+async def test_beside_the_setting_stands_how_long_the_context_is_and_could_be(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await loaded(panel, replace(SMALL, n_ctx=2048))
+        await panel.find("ctx")
+        await panel.chat.shows(f"Now 2,048, at most 8,192 here: {TRAINED}.")
+
+
+async def test_a_number_that_cannot_be_had_is_told_while_it_is_typed_and_when_it_is_kept(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await loaded(panel)
+        await panel.find("ctx")
+        said = f"{TRAINED}; 8,192 are used."
+        await panel.press("enter", *"16384")
+        await panel.chat.shows(said)
+        await panel.press("backspace")
+        await panel.chat.until(lambda: said not in panel.chat.text)
+        await panel.press("4", "enter")
+        # It counts for other pairs too, so it is kept.
+        await panel.chat.shows(said)
+        assert panel.live.resolved()["model.ctx"] == 16384
+
+
+async def test_what_memory_has_no_room_for_is_told(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await loaded(panel, replace(SMALL, n_ctx=2048, n_ctx_room=4096))
+        await panel.find("ctx")
+        await panel.press("enter", *"8192")
+        await panel.chat.shows("Memory had room for 4,096 tokens at the last loading; more may not be loaded.")
+
+
+async def test_without_a_loaded_pair_nothing_is_said_of_it(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        panel.chat.screen.session.pair = None
+        await panel.open()
+        await panel.find("ctx")
+        await panel.press("enter", *"999999", "enter")
+        assert "trained" not in panel.chat.text
+        assert panel.live.resolved()["model.ctx"] == 999999
+
+
+async def test_what_waits_can_be_loaded_at_any_later_time(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("ctx")
+        assert "load anew" not in panel.chat.text
+        await panel.press("enter", *"16384", "enter")
+        await panel.chat.shows("ctrl+r load anew")
+        await panel.press("escape", "escape")
+        await panel.chat.until(lambda: isinstance(panel.chat.pilot.app.screen, ChatScreen))
+        assert panel.chat.engine.loads == 1
+        await panel.open()
+        await panel.press("ctrl+r")
+        await panel.chat.until(lambda: panel.chat.engine.loads == 2)
+
+
+async def test_a_refusal_names_the_context_that_is_set_and_the_keys_that_load_it(file: Path) -> None:
+    async with open_panel(file) as panel:
+        chat = panel.chat
+        chat.engine.loaded(replace(PAIR, n_ctx=8192))
+        await panel.find("ctx")
+        await panel.press("enter", *"16384", "enter", "escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.send("a long text")
+        chat.engine.fails(TOO_LONG)
+        await chat.shows("ctx 16384 is set and would hold it: f4, then ctrl+r, loads")
+        assert chat.prompt == "a long text"
+        await panel.open()
+        await panel.press("ctrl+r")
+        await chat.until(lambda: chat.engine.loads == 2)
+        chat.engine.loaded(replace(PAIR, n_ctx=16384))
+        await chat.ready()
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+
+
+async def test_where_no_context_would_do_another_pair_is_offered() -> None:
+    pairs = FakePairs()
+    pairs.change("qwen3-32b", context=32768, set_up=True)
+    async with open_setup(pairs, first_run=False, size=(80, 24)) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        chat = window.chat
+        chat.engine.loaded(SMALL)
+        await chat.until(lambda: chat.screen.session.pair is SMALL)
+        await chat.send("a long text")
+        chat.engine.fails(TOO_LONG)
+        await chat.until(
+            lambda: (
+                "The pair qwen3-32b can have one: f4, ctx 11264, then f6."
+                in " ".join(chat.text.replace("┃", "").split())
+            )
+        )
+
+
+async def test_a_context_that_is_set_in_vain_is_not_offered(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        chat = panel.chat
+        await loaded(panel, replace(SMALL, n_ctx=4096))
+        await panel.find("ctx")
+        await panel.press("enter", *"16384", "enter", "escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.send("a long text")
+        chat.engine.fails(TOO_LONG)
+        await chat.shows("Shorten it; the longest context here, 8,192, would not do:")
+        assert "16384" not in chat.text
