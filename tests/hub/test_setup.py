@@ -257,7 +257,7 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert theirs.exists(), "another program brought it"
     said = capsys.readouterr().err
     assert "another pair uses it" in said
-    assert "tandem did not download it" in said
+    assert "Tandem did not download it" in said
     content = target.resolve()
     assert main(["pairs", "remove", "two", "--yes"]) == 0
     assert not target.exists()
