@@ -11,7 +11,7 @@ from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.difference_lines import difference_lines, parting_lines
 from app.compare.lossless import Checks, statement
-from app.compare.measure import Measured, factor, in_figures, measure, verdict
+from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.engine.text import printable
 from app.events import PairInfo
@@ -192,6 +192,8 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
     for name, *figures in cells:
         padded = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
         lines.append(printable("  ".join([f"{name:<{widths[0]}}", *padded])).rstrip())
+    if any(UNCLEAR in cell for line in cells[1:] for cell in line):
+        lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines
 
 

@@ -132,8 +132,8 @@ def test_a_whole_benchmark() -> None:
     lefts = [p.left_s for p in seen if p.left_s is not None]
     assert lefts[-1] == 0.0
     text = table_lines(table)
-    assert len(text) == 4
-    assert "all" in text[-1]
+    assert "all" in text[3]
+    assert text[4:] in ([], ["", "? too few runs to tell"])
 
 
 def test_only_the_first_prompt_warms_up() -> None:

@@ -24,6 +24,14 @@ class TestCeiling:
     def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
         assert impossibility(costs(row=0.02, draft=1.0), 0, 64)
 
+    def test_a_small_gain_is_named_and_not_promised(self) -> None:
+        model = CostModel(CostProfile({1: 1e6, 2: 1.05e6, 4: 3e6, 8: 6e6, 16: 12e6}, draft_ns=0.7e6))
+
+        assert impossibility(model, 0, 64) == (
+            "drafting and checking 2 tokens takes as long here as writing 1.8 one by one, so drafts that are right 97% "
+            "of the time would gain 13%, too little to be worth trying"
+        )
+
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
         model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 
