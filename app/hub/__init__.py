@@ -3,21 +3,6 @@
 The only importer of huggingface_hub and its HTTP client. Everything that comes from there is checked here.
 """
 
-import os
+from app.hub.environment import take_address
 
-from app.errors import HubError
-
-
-def _check_endpoint() -> None:
-    """Raise HubError for an HF_ENDPOINT that huggingface_hub could not be imported with."""
-    from urllib.parse import urlsplit
-
-    try:
-        urlsplit(os.environ.get("HF_ENDPOINT", ""))
-    except ValueError:
-        raise HubError(
-            "HF_ENDPOINT is no address.", "Leave it out, or write one such as https://huggingface.co."
-        ) from None
-
-
-_check_endpoint()
+take_address()
