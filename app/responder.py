@@ -135,6 +135,7 @@ class _Answering:
         self._sampler = sampler
         self._drafts = drafts
         self._collector = _Collector(pair.piece, stream, request.begun)
+        self._lost = ""
         self._strategy = _strategy(pair, request.drafting, clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock)
 
@@ -158,6 +159,7 @@ class _Answering:
                     details, repeating = _details(self._pair, event), self._collector.repetition.length
                     yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
+                    self._lost = why
                     yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
 
     def end(self) -> Iterator[Event]:
@@ -180,6 +182,7 @@ class _Answering:
             plan=_plan(strategy, self._request, self._sampler),
             drafting=self._status(strategy),
             repeating=collector.repetition.longest,
+            lost=self._lost,
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:

@@ -32,7 +32,6 @@ from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import parse_source
 
-_INDENT = "\n        "
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
 
@@ -51,7 +50,7 @@ def setup(args: argparse.Namespace) -> int:
     except CacheError:
         raise
     except HubError as error:
-        raise HubError(error.message, _INDENT.join(filter(None, (error.hint, _without_download(before))))) from error
+        raise HubError(error.message, "\n".join(filter(None, (error.hint, _without_download(before))))) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED

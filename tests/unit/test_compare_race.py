@@ -152,6 +152,16 @@ def test_fixed_drafting_that_drafted_nothing_says_which_setting_did_it(pair: Fak
     assert {name: run.why for name, run in rounds[0].items()} == {"plain": "", "never": "n_max is 0", "fixed": ""}
 
 
+def test_a_side_whose_draft_model_fails_at_once_says_that() -> None:
+    draft = FakeModel(mixing(1))
+    draft.fail_at = 1
+    pair = FakePair(FakeModel(mixing(1)), draft)
+    contenders = [in_process(pair, "fixed", DraftParams(3, 0, 0.5))]
+    ended = [e for e in race(contenders, GREEDY, 1, lambda: False, warm_up_tokens=0) if isinstance(e, RunEnded)]
+
+    assert [one.run.why for one in ended] == ["the draft model failed"]
+
+
 def test_a_cancelled_run_does_not_count() -> None:
     pair = FakePair(FakeModel(mixing(1)))
     seen = 0
