@@ -22,7 +22,7 @@ def remove_pair(args: argparse.Namespace) -> int:
         pair, _files = named_pair(args.pair)
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",
-            "Pairs of your own models.toml are removed by deleting their lines there.",
+            "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)

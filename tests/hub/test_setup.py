@@ -358,7 +358,7 @@ def test_a_name_of_the_catalogue_is_not_given_to_other_models(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", "--target", TARGET, "--name", "demo", "--yes"]) == 2
-    assert "another pair of the catalogue" in capsys.readouterr().err
+    assert "the name of another pair, in the catalogue" in capsys.readouterr().err
     assert main(["setup", TARGET]) == 2
     assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
 

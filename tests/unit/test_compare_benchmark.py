@@ -111,7 +111,7 @@ def test_a_missing_empty_or_binary_file(tmp_path: Path) -> None:
 def test_kinds_are_chosen_and_wrong_ones_named() -> None:
     assert [p.name for p in choose(PROMPTS, None, 1)] == ["one", "one"]
     assert [p.kind for p in choose(PROMPTS, ["chat"], None)] == ["chat"]
-    with pytest.raises(UsageError, match="kind cod"):
+    with pytest.raises(UsageError, match='kind "cod"'):
         choose(PROMPTS, ["cod"], None)
 
 

@@ -49,11 +49,14 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
     best, n, takes = _best_round(costs, n_past, n_max, costs.draft_ns(n_past))
     if best > WORTHWHILE:
         return ""
-    right = f"drafts that are right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
-    little = f"{right} would gain {best - 1:.0%}, too little to be worth trying"
-    return f"drafting and checking {n + 1} tokens takes as long here as writing {takes:.1f} one by one, so " + (
-        little if best > _LITTLE else f"even {right} cannot win"
-    )
+    if best > _LITTLE:
+        right = f"drafts that are right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
+        end = f"{right} would gain {best - 1:.0%}, too little to be worth trying"
+    elif takes < n + 1:
+        end = "drafting could win only if hardly a token were wrong"
+    else:
+        end = "drafting cannot win"
+    return f"drafting and checking {n + 1} tokens takes as long here as writing {takes:.1f} one by one, so {end}"
 
 
 @dataclass(slots=True)
