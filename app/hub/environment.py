@@ -21,6 +21,7 @@ _NOWHERE = "http://hf-endpoint.invalid"
 """In place of an address that is none: nobody has it (RFC 2606), so nobody is asked who was not meant."""
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _SCHEMES = ("http", "https")
+_PROXIES = ("https", "http", "all")
 _SOCKS = ("socks5", "socks5h")
 
 _wrong_address: HubError | None = None
@@ -60,7 +61,7 @@ def check_way() -> None:
     if _wrong_address is not None:
         raise _wrong_address
     proxies = getproxies()
-    for kind in ("https", "http", "all"):
+    for kind in _PROXIES:
         _check_proxy(f"{kind.upper()}_PROXY", proxies.get(kind, ""))
     for name in _TOKENS:
         if not os.environ.get(name, "").strip().isascii():
@@ -84,8 +85,24 @@ def _check_proxy(name: str, address: str) -> None:
 
 
 def named_by() -> str:
-    """The variables that decide whom the client talks to, as a sentence behind a hint; "" where none is set."""
+    """The variables that decide whom the client talks to, such as "HF_ENDPOINT and HTTPS_PROXY"; "" without any."""
     proxies = getproxies()
     names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
-    names += [f"{kind.upper()}_PROXY" for kind in ("https", "http", "all") if proxies.get(kind)]
-    return f" Check {' and '.join(names)} too, which {'is' if len(names) == 1 else 'are'} set." if names else ""
+    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXIES if proxies.get(kind)])
+
+
+def check_named() -> str:
+    """The same as a sentence behind a hint, with a space in front."""
+    named = named_by()
+    return f" Check {named} too, which {'are' if ' and ' in named else 'is'} set." if named else ""
+
+
+def hub_address() -> str:
+    """Where the client looks for the hub."""
+    return without_password(os.environ.get(ADDRESS, USUAL).rstrip("/"))
+
+
+def without_password(address: str) -> str:
+    """An address as it can be shown: it may hold a name and a password."""
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

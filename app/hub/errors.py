@@ -24,7 +24,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.errors import CacheError, HubError, WaitError
-from app.hub.environment import named_by
+from app.hub.environment import check_named, without_password
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
 _LATER = "It may pass by itself; what is downloaded already is kept."
@@ -80,13 +80,12 @@ def host() -> str:
 
 
 def _address() -> str:
-    scheme, _, rest = str(constants.ENDPOINT).partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    return without_password(str(constants.ENDPOINT))
 
 
 def login_page() -> str:
     """What to think where something answers that is no hub."""
-    return f"A network login page may answer in its place.{named_by()}"
+    return f"A network login page may answer in its place.{check_named()}"
 
 
 def _no_repository(repo: str) -> HubError:
@@ -130,19 +129,19 @@ def _network(error: Exception) -> HubError:
         if isinstance(cause, socket.gaierror):
             return WaitError(
                 f"{host()} cannot be found.",
-                f"This machine seems to be offline, or its name service does not answer.{named_by()}",
+                f"This machine seems to be offline, or its name service does not answer.{check_named()}",
             )
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
-        return WaitError(f"{host()} takes too long to answer.", _LATER + named_by())
+        return WaitError(f"{host()} takes too long to answer.", _LATER + check_named())
     if isinstance(error, httpx2.ConnectError):
         if "certificate" in str(error).lower():
             return HubError(
                 f"{host()} shows a certificate that is not trusted.",
                 "A proxy may look into the connection: set SSL_CERT_FILE to its certificate.",
             )
-        return WaitError(f"{host()} cannot be reached.", f"Check the network connection.{named_by()}")
-    return WaitError(f"The connection to {host()} broke.", _LATER + named_by())
+        return WaitError(f"{host()} cannot be reached.", f"Check the network connection.{check_named()}")
+    return WaitError(f"The connection to {host()} broke.", _LATER + check_named())
 
 
 def _disk(error: OSError) -> HubError:

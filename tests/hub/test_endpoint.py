@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.hub_section import hub_section
 from app.errors import HubError
 from app.hub import environment
 from app.hub.client import repository
-from app.hub.environment import ADDRESS, USUAL, check_way, named_by, take_address
+from app.hub.environment import ADDRESS, USUAL, check_named, check_way, take_address
 from app.hub.errors import host
 from tests.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 
@@ -122,13 +123,25 @@ def test_a_socks_proxy_wants_its_package(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_hint_names_the_variables_that_are_set_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert named_by() == ""
+    assert check_named() == ""
     monkeypatch.setenv(ADDRESS, f"{USUAL}/")
-    assert named_by() == ""
+    assert check_named() == ""
     monkeypatch.setenv(ADDRESS, "https://mirror.example")
-    assert named_by() == " Check HF_ENDPOINT too, which is set."
+    assert check_named() == " Check HF_ENDPOINT too, which is set."
     monkeypatch.setenv("https_proxy", "http://proxy:1")
-    assert named_by() == " Check HF_ENDPOINT and HTTPS_PROXY too, which are set."
+    assert check_named() == " Check HF_ENDPOINT and HTTPS_PROXY too, which are set."
+
+
+def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (usual,) = hub_section().lines
+    assert (usual.state, usual.text) == ("ok", USUAL)
+    monkeypatch.setenv(ADDRESS, "https://me:secret@mirror.example/")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    (mirror,) = hub_section().lines
+    assert (mirror.state, mirror.text) == ("ok", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
+    take_address({ADDRESS: "notaurl"})
+    (wrong,) = hub_section().lines
+    assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')
 
 
 def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
