@@ -46,7 +46,7 @@ def test_a_hopeless_machine_is_told_plainly() -> None:
     assert verdict(LINE, BOTH)[1:] == [
         (
             "The draft model stays off: drafting and checking 2 tokens takes as long here as writing 2.3 one by one, "
-            "so drafting cannot win."
+            "so the draft model cannot win."
         ),
         "Look-up cannot win here: checking tokens at once takes as long as writing them one by one.",
     ]

@@ -36,8 +36,8 @@ class TestCeiling:
         model = CostModel(CostProfile({1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 65: 65e6}, draft_ns=0.2e6))
 
         assert impossibility(model, 0, 64) == (
-            "drafting and checking 8 tokens takes as long here as writing 7.7 one by one, so drafting could win only "
-            "if hardly a token were wrong"
+            "drafting and checking 8 tokens takes as long here as writing 7.7 one by one, so the draft model could "
+            "win only if hardly a token were wrong"
         )
 
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:

@@ -171,7 +171,7 @@ class TestOff:
 
         assert strategy.status.source == "off"
         assert strategy.status.reason == (
-            "drafting and checking 2 tokens takes as long here as writing 2.3 one by one, so drafting cannot win"
+            "drafting and checking 2 tokens takes as long here as writing 2.3 one by one, so the draft model cannot win"
         )
 
 

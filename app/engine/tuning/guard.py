@@ -53,9 +53,9 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
         right = f"drafts that are right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
         end = f"{right} would gain {best - 1:.0%}, too little to be worth trying"
     elif takes < n + 1:
-        end = "drafting could win only if hardly a token were wrong"
+        end = "the draft model could win only if hardly a token were wrong"
     else:
-        end = "drafting cannot win"
+        end = "the draft model cannot win"
     return f"drafting and checking {n + 1} tokens takes as long here as writing {takes:.1f} one by one, so {end}"
 
 
