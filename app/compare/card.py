@@ -18,11 +18,12 @@ _TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
 _WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
 _ROW, _BAR = 22, 12
 _FONTS = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
+_WORDS = f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}; same work: nothing was drafted"
 _LEGEND = (
     "bars: speed against plain decoding; across them the spread; upright mark: the bound of these drafts",
-    f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}, or the same work",
+    _WORDS,
 )
-_MARKS = {"tie": " a tie", "unclear": UNCLEAR}
+_MARKS = {"tie": " a tie", "same": " same work", "unclear": UNCLEAR}
 _TITLE = 66
 _LONGEST = 110
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
@@ -66,14 +67,8 @@ def markdown(card: Card) -> str:
             f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        f"Medians; in brackets the lowest and the highest of the alternating rounds. {UNCLEAR}: too few runs to",
-    ]
-    lines += [
-        f"tell; a tie: within {NOISE:.0%}, or the same work. Accepted and per check are automatic drafting's.",
-        "",
-    ]
+    lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds;"]
+    lines += [f"{_WORDS}. Accepted and per check are automatic drafting's.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
     lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"

@@ -25,16 +25,13 @@ _ENOUGH = (3, 10, 30, 100)
 UNCLEAR = "?"
 """Stands in a table behind a ratio of too few runs to tell."""
 
-Outcome = Literal["faster", "slower", "tie", "unclear", "unknown"]
-"""What can be said of a ratio; "unclear" where the runs are too few to tell, "unknown" where nothing was measured."""
+Outcome = Literal["faster", "slower", "tie", "same", "unclear", "unknown"]
+"""What can be said of a ratio: a difference, none, none because both sides did the same work; "unclear" where the runs
+are too few to tell, "unknown" where nothing was measured."""
 
 Work = Literal["own", "plain", "read"]
 """What a side did besides plain decoding: work of its own, such as drafts; nothing; or nothing but let the draft model
 read the prompt, which makes nobody faster."""
-_WORDS = {
-    "plain": "nothing was drafted, so both did the same work",
-    "read": "nothing was drafted, so nothing made it faster",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +184,15 @@ def outcome(ratio: Spread | None, *, work: Work = "own") -> Outcome:
     """
     if ratio is None:
         return "unknown"
-    if work == "plain" or _is_within_noise(ratio):
-        return "tie"
+    if work == "plain":
+        return "same"
     low, high = ratio.interval
+    if low >= 1 / (1 + NOISE) and high <= 1 + NOISE:
+        return "tie"
     if high < 1.0 and ratio.median <= 1 - NOISE:
         return "slower"
     if low > 1.0 and ratio.median >= 1 + NOISE:
-        return "tie" if work == "read" else "faster"
+        return "unclear" if work == "read" else "faster"
     return "unclear"
 
 
@@ -215,36 +214,23 @@ def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "ow
         return f"{times} faster ({runs})"
     if what == "slower":
         return f"slower, {times} the speed ({runs})"
-    if what == "unclear":
-        enough = next((n for n in _ENOUGH if n > ratio.n), None)
-        hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
-        said = f"{times} the speed, too few runs to tell ({runs}{hint})"
-    elif _is_within_noise(ratio):
-        said = f"a tie, within {NOISE:.0%} ({runs})"
-    else:
-        said = f"a tie ({times}, {runs})"
-    return said + _reason(ratio, work)
-
-
-def _is_within_noise(ratio: Spread) -> bool:
-    low, high = ratio.interval
-    return low >= 1 / (1 + NOISE) and high <= 1 + NOISE
-
-
-def _reason(ratio: Spread, work: Work) -> str:
-    """What is known of a ratio besides its measurements, as the end of a sentence."""
-    if work == "own" or (work == "read" and ratio.median < 1 + NOISE):
-        return ""
-    return f": {_WORDS[work]}" + ("; the difference is the machine's" if abs(ratio.median - 1) >= NOISE else "")
+    if what == "tie":
+        return f"a tie, within {NOISE:.0%} ({runs})"
+    if what == "same" or (work == "read" and ratio.median >= 1 + NOISE):
+        machine = ", so the difference is the machine's" if abs(ratio.median - 1) >= NOISE else ""
+        return f"{'the same work' if what == 'same' else 'not faster'} ({times}, {runs}): nothing was drafted{machine}"
+    enough = next((n for n in _ENOUGH if n > ratio.n), None)
+    hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
+    return f"{times} the speed, too few runs to tell ({runs}{hint})"
 
 
 def in_figures(ratio: Spread, *, work: Work = "own") -> str:
-    """A ratio for a table, such as "2.1x (2.0 to 2.2)"; a tie is called one, what is not clear has a question mark."""
+    """A ratio for a table, such as "2.1x (2.0 to 2.2)", with a word where it is no difference."""
     what = outcome(ratio, work=work)
     text = f"{factor(ratio.median)}x" + (UNCLEAR if what == "unclear" else "")
     if ratio.n > 1:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
-    return text + (", a tie" if what == "tie" else "")
+    return text + {"tie": ", a tie", "same": ", same work"}.get(what, "")
 
 
 def factor(ratio: float) -> str:
