@@ -130,7 +130,7 @@ class Catalog:
         if name in self.problems:
             raise self.problems[name]
         known = dict.fromkeys([*set_up, *self.pairs])
-        raise CatalogError(f'There is no pair "{name}".{_nearest(name, known)}', f"Known: {', '.join(known)}.")
+        raise CatalogError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
 
 
 def shipped_file() -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
+from app.drafted_by import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
@@ -202,6 +203,7 @@ class Finished:
         drafting: What automatic drafting made of it in the end; None without.
         repeating: Tokens of its longest stretch that only repeats a piece of text.
         at_limit: Whether a context ended it that cannot be made longer here.
+        lost: Why drafting stopped in the middle, as a sentence; "" if it did not.
     """
 
     request: int
@@ -213,6 +215,19 @@ class Finished:
     drafting: DraftingStatus | None = None
     repeating: int = 0
     at_limit: bool = False
+    lost: str = ""
+
+    @property
+    def why_undrafted(self) -> str:
+        """Why nothing was drafted, as a clause; "" if something was, or nothing is known to be why."""
+        if self.stats.draft_n:
+            return ""
+        if self.lost:
+            return "the draft model failed"
+        if self.drafting is not None:
+            return self.drafting.reason
+        fixed = self.plan.draft_params
+        return nothing_fixed(*astuple(fixed)) if fixed is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

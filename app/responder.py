@@ -135,6 +135,7 @@ class _Answering:
         self._sampler = sampler
         self._drafts = drafts
         self._collector = _Collector(pair.piece, stream, request.begun)
+        self._lost = ""
         self._strategy = _strategy(pair, request.drafting, clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock)
 
@@ -159,6 +160,7 @@ class _Answering:
                     repeating = self._collector.repetition.length
                     yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
+                    self._lost = why
                     yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
 
     def end(self) -> Iterator[Event]:
@@ -182,6 +184,7 @@ class _Answering:
             drafting=self._status(strategy),
             repeating=collector.repetition.longest,
             at_limit=reason is FinishReason.CONTEXT and context_limit(info).n_ctx <= info.n_ctx,
+            lost=self._lost,
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:

@@ -90,6 +90,8 @@ def parse_source(text: str) -> ModelSource:
         return _wanted(found["repo"], "/".join(parts[2:]), found["revision"])
     if text.lower().endswith(_GGUF) or "\\" in text:
         return LocalModel(path.absolute())
+    if _is_folder(path):
+        raise UsageError(f"{text} is a folder, not a model.", "Name the .gguf file inside it.")
     raise UsageError(
         f'"{text}" names no model.',
         "Write owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or the path of a .gguf file.",

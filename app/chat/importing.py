@@ -49,6 +49,8 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     """
     try:
         if not file.is_file():
+            if file.is_dir():
+                raise AppError(f"{file} is a folder.", "Name a file in it.")
             what = f"{file} is not a file." if file.exists() else f"There is no file {file}."
             raise AppError(what, "Check the path.")
         with file.open("rb") as stream:

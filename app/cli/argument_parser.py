@@ -31,7 +31,8 @@ class SentenceParser(argparse.ArgumentParser):
         self._args = sys.argv[1:] if args is None else args
         read, more = super().parse_known_args(args, namespace)
         if more:
-            self._refuse(next((text for text in more if text.startswith("-")), more[0]))
+            flags = [text for text in more if text.startswith("-") and text.partition("=")[0] not in self._flags]
+            self._refuse(next(iter(flags), more[0]))
         return read, []
 
     def error(self, message: str) -> NoReturn:
@@ -41,7 +42,7 @@ class SentenceParser(argparse.ArgumentParser):
         raise UsageError(self._sentence(message), self._usage)
 
     def _refuse(self, text: str) -> NoReturn:
-        if not text.startswith("-"):
+        if not text.startswith("-") or text.partition("=")[0] in self._flags:
             raise UsageError(f'"{text}" is more than {self.prog} takes.', self._usage)
         flag = text.partition("=")[0]
         raise UsageError(f"{self.prog} has no option {flag}.{nearest(flag, self._flags)}", self._usage)

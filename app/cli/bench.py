@@ -18,7 +18,7 @@ from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, row
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import factor, measure, verdict
-from app.compare.report import how, pair_title, raced_json, table_lines
+from app.compare.report import how, pair_title, raced_json, table_lines, undrafted
 from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
@@ -149,7 +149,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
         measured, why = measure(races, name, PLAIN), raced[-1].rounds[-1][name].why
         lines.append(f"{name}: {verdict(measured.ratio, work=measured.work)}")
         if measured.acceptance is None and why:
-            lines.append(f"  nothing was drafted: {why}")
+            lines.append(f"  {undrafted(why)}")
     if SERVER in names:
         lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
         same = sum(one.rounds[0][PLAIN].text == one.rounds[0][SERVER].text for one in raced)

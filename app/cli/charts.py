@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.engine.tuning.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling, impossibility
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import MAX_DRAFT
 
@@ -73,16 +73,11 @@ def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
     lines = []
     if drafters.model:
         lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
-        best = ceiling(costs, 0, MAX_DRAFT, draft)
-        if best > WORTHWHILE:
-            lines.append(f"The draft model would reach {_at_best(best)}; {_start(costs, draft)}")
-        elif best > _LITTLE:
-            lines.append(
-                f"The draft model would reach {_at_best(best)}, not the {WORTHWHILE:g}x that is worth trying: it stays "
-                "off."
-            )
+        if reason := impossibility(costs, 0, MAX_DRAFT):
+            lines.append(f"The draft model stays off: {reason}.")
         else:
-            lines.append(f"The draft model would gain nothing here {_RIGHT}: it stays off.")
+            best = ceiling(costs, 0, MAX_DRAFT, draft)
+            lines.append(f"The draft model would reach {_at_best(best)}; {_start(costs, draft)}")
     if drafters.lookup:
         best = ceiling(costs, 0, MAX_DRAFT, 0.0)
         if best > _LITTLE:
@@ -91,7 +86,7 @@ def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
                 f"text is given back; {_start(costs, 0.0)}"
             )
         else:
-            lines.append(f"Look-up would gain nothing here {_RIGHT}: more rows cost as much as more tokens.")
+            lines.append("Look-up cannot win here: checking tokens at once takes as long as writing them one by one.")
     if costs.profile.cells and (drafters.model or drafters.lookup):
         lines.append(_behind_context(costs, drafters))
     return lines
@@ -107,7 +102,8 @@ def _behind_context(costs: CostModel, drafters: Drafters) -> str:
     prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
     brought = " and ".join(f"{ceiling(costs, _LONG, MAX_DRAFT, price):.2f}x with {name}" for name, price in prices)
     return (
-        f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and being right so often brings {brought}."
+        f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and drafts that are right "
+        f"{PLAUSIBLE_ACCEPTANCE:.0%} of the time bring {brought}."
     )
 
 

@@ -42,6 +42,7 @@ def doctor(args: argparse.Namespace) -> int:
     Returns:
         1 if there is a problem, else 0.
     """
+    from app.cli.hub_section import hub_section
     from app.cli.own_files import own_files
     from app.hardware.checks import places, screen, versions, views, worst
     from app.hardware.pair_view import pair_section
@@ -55,7 +56,7 @@ def doctor(args: argparse.Namespace) -> int:
     causes = diagnose(situation) if situation is not None else ()
     if situation is not None:
         sections.append(slow_section(situation, causes))
-    sections += [own_files(), versions(facts), places(facts), screen(facts)]
+    sections += [own_files(), hub_section(), versions(facts), places(facts), screen(facts)]
     state = worst(sections)
     clear_status()
     if getattr(args, "json", False):

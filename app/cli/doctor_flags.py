@@ -16,6 +16,8 @@ DOCTOR_EPILOG = """examples:
 
 def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of the command."""
-    parser.add_argument("named", nargs="?", metavar="PAIR", help="a pair by name (default: the one set up last)")
+    parser.add_argument(
+        "named", nargs="?", metavar="PAIR", help="a pair by name (default: that of tandem pairs default)"
+    )
     add_rpc_flag(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -68,10 +68,13 @@ def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
     if any(flag in args for flag in _CHOOSING):
         return getattr(args, "pair", "files"), "as named", True
     try:
-        name = registry().read().default
+        here = registry().read()
     except AppError:
         return "default", "the default pair", True
-    return (name, "the default pair", True) if name else (DEFAULT_PAIR, "no pair is set up yet: tandem setup", False)
+    if here.default:
+        return here.default, "the default pair", True
+    why = "no pair is the default: tandem pairs default NAME" if here.pairs else "no pair is set up yet: tandem setup"
+    return DEFAULT_PAIR, why, False
 
 
 def _view(options: Options, found: Fitting, why: str) -> PairView:

@@ -14,6 +14,7 @@ from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
+from app.cli.result_file import check_writable
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
@@ -29,8 +30,10 @@ def export(args: argparse.Namespace) -> int:
     listing, everything = given.get("list", False), given.get("all", False)
     if (which is not None) + listing + everything > 1:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
-    if output is not None and output.exists() and not given.get("force"):
-        raise UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
+    if output is not None:
+        check_writable(output)
+        if output.exists() and not given.get("force"):
+            raise _exists(output)
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
     if listing and not conversations_file().exists():
         print(_list_as_json([]) if form == "json" else _list([]), end="")
@@ -119,11 +122,15 @@ def _list_as_json(known: Sequence[Summary]) -> str:
     return json.dumps(rows, ensure_ascii=False) + "\n"
 
 
+def _exists(output: Path) -> UsageError:
+    return UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
+
+
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write all of it or nothing, and never over a file that nobody said to overwrite."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:
-        raise UsageError(f"{output} exists already.", "Choose another file, or add --force.") from error
+        raise _exists(output) from error
     except OSError as error:
         raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error

@@ -20,6 +20,8 @@ FILES = "files"
 def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     """The pair that the flags mean: a named one, two files, or the default."""
     target, draft = given.get("target"), given.get("draft")
+    if given.get("pair") == "":
+        raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
     if target is None and draft is None:
         return _named(given.get("pair"))
     if "pair" in given:

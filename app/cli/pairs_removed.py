@@ -1,4 +1,4 @@
-"""`tandem pairs remove`: a pair is forgotten, and what was downloaded for it deleted."""
+"""`tandem pairs remove`: a pair is forgotten, and what was downloaded or made for it deleted."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def remove_pair(args: argparse.Namespace) -> int:
         pair, _files = named_pair(args.pair)
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",
-            "Pairs of your own models.toml are removed by deleting their lines there.",
+            "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     for removal in doomed:
-        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}")
+        made = "  (Tandem made it, and makes it again when it is needed)" if removal.origin == "made" else ""
+        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{made}")
     for removal in plan:
         if removal not in doomed and not keep and removal.path.exists():
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
@@ -50,9 +51,11 @@ def remove_pair(args: argparse.Namespace) -> int:
 def _why(removal: Removal) -> str:
     if removal.shared:
         return "another pair uses it"
+    if removal.origin == "package":
+        return "it belongs to the demo's Python package"
     if not removal.deletable:
         return "it is your own file"
-    return "tandem did not download it; --all-files deletes it too"
+    return "Tandem did not download it; --all-files deletes it too"
 
 
 def _sure() -> bool:

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from app.catalog import Pair
+from app.chat.titles import width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
@@ -24,7 +25,7 @@ from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
-"""Cells that a name gets in every line; a longer one moves its own line only."""
+"""Columns that a name gets in every line; a longer one has a line of its own, so that it can be read and copied."""
 
 
 def list_pairs(args: argparse.Namespace) -> int:
@@ -62,12 +63,16 @@ def list_pairs(args: argparse.Namespace) -> int:
     if hasattr(args, "json"):
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    width = min(_WIDEST_NAME, max(len(str(row["name"])) for row in rows))
+    names = [printable(str(row["name"])) for row in rows]
+    room = min(_WIDEST_NAME, max(map(width, names)))
     fit = max(len(str(row["fit"])) for row in rows)
-    for row, size_shown in zip(rows, shown, strict=True):
+    for name, row, size_shown in zip(names, rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
-        name = printable(str(row["name"]))
-        print(f"{mark} {name:{width}}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
+        head = f"{mark} {name}{' ' * (room - width(name))}"
+        if width(name) > room:
+            print(head)
+            head = " " * (2 + room)
+        print(f"{head}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
     print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")

@@ -139,13 +139,16 @@ def _add_setup(commands: Any) -> None:
 
 
 def _add_pairs(commands: Any) -> None:
-    pairs = commands.add_parser("pairs", help="list, show, check, find, add and remove pairs", **_style(_PAIRS_EPILOG))
+    pairs = commands.add_parser(
+        "pairs", help="list, show, check, find, add, remove and choose pairs", **_style(_PAIRS_EPILOG)
+    )
     pairs.set_defaults(command="pairs", action="list")
     add_action = _actions_of(pairs, "pairs")
 
-    def action(name: str, help_: str) -> argparse.ArgumentParser:
+    def action(name: str, help_: str, *, as_json: bool = True) -> argparse.ArgumentParser:
         made = add_action(name, help_)
-        made.add_argument("--json", action="store_true", help="print one JSON object")
+        if as_json:
+            made.add_argument("--json", action="store_true", help="print JSON")
         return made
 
     action("list", "All known pairs, what fits here and what is on disk.")
@@ -164,12 +167,14 @@ def _add_pairs(commands: Any) -> None:
     add.add_argument("name", metavar="NAME")
     add.add_argument("target", metavar="TARGET")
     add.add_argument("draft", nargs="?", metavar="DRAFT")
-    remove = action("remove", "Forget a pair, and delete the files that tandem downloaded for it.")
+    remove = action(
+        "remove", "Forget a pair, and delete the files that Tandem downloaded or made for it.", as_json=False
+    )
     remove.add_argument("pair", metavar="PAIR")
     remove.add_argument("--keep-files", action="store_true", help="only forget it")
     remove.add_argument("--all-files", action="store_true", help="also delete files that other programs downloaded")
     remove.add_argument("--yes", "-y", action="store_true", help="do not ask")
-    action("default", "Take this pair when none is named.").add_argument("pair", metavar="PAIR")
+    action("default", "Take this pair when none is named.", as_json=False).add_argument("pair", metavar="PAIR")
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -242,7 +247,9 @@ def _style(epilog: str) -> dict[str, Any]:
 
 def _add_pair_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("models")
-    group.add_argument("--pair", metavar="NAME", help="a pair by name (default: the one set up last, else demo)")
+    group.add_argument(
+        "--pair", metavar="NAME", help="a pair by name (default: that of tandem pairs default, else demo)"
+    )
     group.add_argument("--target", metavar="MODEL", help="the model that answers: a GGUF file, or owner/repo:QUANT")
     group.add_argument("--draft", metavar="MODEL", help="the small model that runs ahead, likewise")
     add_setting_flags(parser, PAIRS)

@@ -24,7 +24,8 @@ class Process:
 def add_process_flags(parser: argparse.ArgumentParser) -> None:
     """Give a command the flags that `read_process` reads."""
     group = parser.add_argument_group("process")
-    group.add_argument("--isolate", action="store_true", help="run the models in a process of their own, which may die")
+    alone = "run the models in a process of their own, so that Tandem outlives a crash of theirs"
+    group.add_argument("--isolate", action="store_true", help=alone)
     add_rpc_flag(group, "; implies --isolate")
 
 

@@ -19,6 +19,7 @@ from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
 from app.compare.race import WARM_UP, Contender, RaceProgress, RunEnded, in_process
 from app.compare.sides import check_sides, sides_of, with_seed
+from app.engine.text import printable
 from app.engine.types import DraftParams
 from app.errors import Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
@@ -104,7 +105,10 @@ def parse_fixed(text: str) -> DraftParams:
         try:
             given[name.strip()] = _FIXED_PARAMS[name.strip()](value)
         except (KeyError, ValueError):
-            raise UsageError(f"--fixed cannot be {text!r}.", "For example: --fixed n_max=7,p_min=0.6") from None
+            raise UsageError(
+                f'--fixed is "{printable(text)}"; it must be one or more of {", ".join(_FIXED_PARAMS)} with a number.',
+                "For example: --fixed n_max=7,p_min=0.6",
+            ) from None
     return DraftParams(**given)
 
 

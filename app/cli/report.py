@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from typing import Any
 
-from app.drafted_by import drafted_by, nothing_fixed
+from app.drafted_by import drafted_by
 from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 from app.overflow import why_no_longer
@@ -26,11 +25,9 @@ def summary(event: Finished, pair: PairInfo) -> str:
         gain = f" {speedup:.1f}x" if speedup is not None else ""
         parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain}, accepted {stats.acceptance_rate:.0%}")
         parts.append(f"{stats.mean_accepted_length:.1f} per check")
-    elif event.drafting is not None:
-        said = event.drafting.reason
-        parts = [said if said.startswith(MODEL_OFF) else f"nothing drafted: {said}"]
-    elif event.plan.draft_params is not None:
-        parts = [": ".join(filter(None, ("nothing drafted", nothing_fixed(*astuple(event.plan.draft_params)))))]
+    elif event.drafting is not None or event.plan.draft_params is not None:
+        why = event.why_undrafted
+        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, ("nothing drafted", why)))]
     elif event.plan.mode == "off" and stats.predicted_n:
         # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]

@@ -102,7 +102,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     if name in known.problems:
         raise known.problems[name]
     if name in known.pairs and known.pairs[name].sources != pair.sources:
-        raise UsageError(f'"{name}" is another pair of the catalogue.', "Choose another name.")
+        raise UsageError(f'"{name}" is the name of another pair, in the catalogue.', "Choose another name.")
     if (other := taken.get(name)) is not None and other.sources != pair.sources:
         raise UsageError(
             f'"{name}" is another pair that was set up here.',

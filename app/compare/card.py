@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from app.compare.benchmark import Row
-from app.compare.measure import Measured, Spread, factor, in_figures, outcome
+from app.compare.measure import NOISE, UNCLEAR, Measured, Spread, factor, in_figures, outcome
 from app.engine.text import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.
@@ -18,7 +18,12 @@ _TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
 _WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
 _ROW, _BAR = 22, 12
 _FONTS = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
-_LEGEND = "bars: speed against plain decoding; across them the spread; upright mark: the bound of these drafts"
+_WORDS = f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}; same work: nothing was drafted"
+_LEGEND = (
+    "bars: speed against plain decoding; across them the spread; upright mark: the bound of these drafts",
+    _WORDS,
+)
+_MARKS = {"tie": " a tie", "same": " same work", "unclear": UNCLEAR}
 _TITLE = 66
 _LONGEST = 110
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
@@ -62,8 +67,8 @@ def markdown(card: Card) -> str:
             f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds. A spread wider than the"]
-    lines += ["difference is called a tie. Accepted and per check are automatic drafting's.", ""]
+    lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds;"]
+    lines += [f"{_WORDS}. Accepted and per check are automatic drafting's.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
     lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"
@@ -90,7 +95,7 @@ def svg(card: Card) -> str:
     one = _MARGIN + _LABEL + scale
     body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET}"/>')
     body.append(_text(one, top - 14, "plain decoding", fill=_TARGET, size=11, anchor="middle"))
-    facts = [_LEGEND, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes]
+    facts = [*_LEGEND, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes]
     y += 12
     for fact in facts:
         body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
@@ -127,7 +132,7 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
         if row.oracle is not None and m.name == "automatic":
             bound = left + row.oracle.median * scale
             out.append(f'<rect x="{bound:.1f}" y="{at - 1}" width="2" height="{_BAR + 2}" fill="{_DIM}"/>')
-        figures = f"{factor(m.ratio.median)}x" + (" a tie" if outcome(m.ratio, work=m.work) == "tie" else "")
+        figures = f"{factor(m.ratio.median)}x" + _MARKS.get(outcome(m.ratio, work=m.work), "")
         if m.tokens_per_second is not None:
             figures += f", {m.tokens_per_second.median:.1f} t/s"
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))

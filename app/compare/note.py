@@ -40,7 +40,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for m in comparison.measured[1:]:
-        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, 'more', work=m.work))}")
+        lines.append(f"- {escaped(m.name)}: {escaped(verdict(m.ratio, '', work=m.work))}")
         lines += [f"  - {escaped(remark)}" for remark in remarks(comparison, m)]
     if (warning := unsteady(comparison.rounds, comparison.measured[0].name)) is not None:
         lines.append(f"- {escaped(warning)}")

@@ -9,12 +9,11 @@ everybody; and the draft model's reading of the prompt counts against drafting.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 from app.compare.start import begin_from
 from app.compare.steps import Steps
 from app.compare.tap import Tap
-from app.drafted_by import nothing_fixed
 from app.engine.interfaces import Cancelled
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
@@ -61,7 +60,7 @@ class Run:
         steps: Its verify rounds, in order; empty for a server.
         notices: What happened on the way, such as a draft that was lost.
         drafter: "model", "look-up", "model+look-up" or "none".
-        why: What automatic drafting said in the end about what it did, or why fixed drafting did nothing; else empty.
+        why: Why nothing was drafted; "" if something was, or nothing is known to be why.
     """
 
     contender: str
@@ -184,7 +183,7 @@ def in_process(
             steps=tuple(steps),
             notices=tuple(notices),
             drafter=finished.plan.drafter,
-            why=_why(finished),
+            why=finished.why_undrafted,
         )
 
     return Contender(name, run)
@@ -251,13 +250,6 @@ def _round(
         done[contender.name] = run
         yield RunEnded(number, run)
     return done
-
-
-def _why(finished: Finished) -> str:
-    if finished.drafting is not None:
-        return finished.drafting.reason
-    fixed = finished.plan.draft_params
-    return nothing_fixed(*astuple(fixed)) if fixed is not None and not finished.stats.draft_n else ""
 
 
 def _step(before: GenerationStats, after: GenerationStats) -> VerifyStep:

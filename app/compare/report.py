@@ -11,9 +11,10 @@ from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.difference_lines import difference_lines, parting_lines
 from app.compare.lossless import Checks, statement
-from app.compare.measure import Measured, factor, in_figures, measure, verdict
+from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.engine.text import printable
+from app.engine.types import MODEL_OFF
 from app.events import PairInfo
 from app.responder import AnswerRequest
 
@@ -72,11 +73,16 @@ def remarks(comparison: Comparison, measured: Measured) -> list[str]:
     name = measured.name
     runs = [round_[name] for round_ in comparison.rounds if name in round_]
     run = runs[-1]
-    lines = [f"nothing was drafted: {run.why}"] if measured.acceptance is None and run.why else []
+    lines = [undrafted(run.why)] if measured.acceptance is None and run.why else []
     lines += run.notices
     if name in comparison.differences:
         lines += difference_lines(comparison.differences[name], runs[0])
     return lines
+
+
+def undrafted(why: str) -> str:
+    """Why nothing was drafted; a reason that names what is off needs no more."""
+    return why if why.startswith(MODEL_OFF) else f"nothing was drafted: {why}"
 
 
 def unsteady(rounds: Sequence[Round], name: str) -> str | None:
@@ -192,6 +198,8 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
     for name, *figures in cells:
         padded = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
         lines.append(printable("  ".join([f"{name:<{widths[0]}}", *padded])).rstrip())
+    if any(UNCLEAR in cell for line in cells[1:] for cell in line):
+        lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines
 
 

@@ -144,7 +144,8 @@ class Server:
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
                 raise self._too_slow(timeout_s) from error
-            raise AppError(f"{self.url} cannot be reached: {error.reason}.", "Is the server running?") from error
+            reason = getattr(error.reason, "strerror", None) or error.reason
+            raise AppError(f"{self.url} cannot be reached: {reason}.", "Is the server running?") from error
         except (OSError, http.client.HTTPException) as error:
             raise AppError(f"{self.url} broke off its answer: {error!r}.", "Look at the server's log.") from error
         try:

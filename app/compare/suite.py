@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.engine.text import printable
 from app.errors import UsageError
 
 KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
@@ -70,7 +71,7 @@ def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int
     known = list(dict.fromkeys(prompt.kind for prompt in prompts))
     for kind in kinds or ():
         if kind not in known:
-            raise UsageError(f"There are no prompts of kind {kind}.", f"Kinds are: {', '.join(known)}.")
+            raise UsageError(f'There are no prompts of kind "{printable(kind)}".', f"Kinds are: {', '.join(known)}.")
     chosen: list[Prompt] = []
     for kind in known:
         if kinds is None or kind in kinds:

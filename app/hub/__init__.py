@@ -5,21 +5,8 @@ The only importer of huggingface_hub and its HTTP client. Everything that comes 
 
 import os
 
-from app.errors import HubError
+from app.hub.environment import take_address
 
-
-def _check_endpoint() -> None:
-    """Raise HubError for an HF_ENDPOINT that huggingface_hub could not be imported with."""
-    from urllib.parse import urlsplit
-
-    try:
-        urlsplit(os.environ.get("HF_ENDPOINT", ""))
-    except ValueError:
-        raise HubError(
-            "HF_ENDPOINT is no address.", "Leave it out, or write one such as https://huggingface.co."
-        ) from None
-
-
-_check_endpoint()
+take_address()
 # Where the cache has no links the client warns, onto a screen that is drawn on; `app.hub.store` does without them.
 os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")

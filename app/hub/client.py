@@ -13,7 +13,8 @@ from huggingface_hub.hf_api import ModelInfo
 
 from app.errors import HubError
 from app.hub.choose import RemoteFile
-from app.hub.errors import host, translated
+from app.hub.environment import check_way
+from app.hub.errors import host, login_page, translated
 
 _TIMEOUT_S = 20.0
 _MAX_FILES = 20_000
@@ -65,16 +66,14 @@ def repository(name: str, revision: str) -> Repository:
     Raises:
         HubError: It cannot be had; a `WaitError` if perhaps later.
     """
+    check_way()
     with translated(name):
         try:
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
             return _repository(name, info)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             # A login page of a network, or a hub of another make.
-            raise HubError(
-                f"{host()} answered about {name} with something else.",
-                "Check HF_ENDPOINT, and whether a network login page answers.",
-            ) from error
+            raise HubError(f"{host()} answered about {name} with something else.", login_page()) from error
 
 
 def _repository(name: str, info: ModelInfo) -> Repository:
@@ -116,6 +115,7 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
     Raises:
         HubError: The hub cannot be asked.
     """
+    check_way()
     with translated(words):
         found = HfApi().list_models(
             search=words, filter="gguf", sort="downloads", limit=limit, expand=["downloads", "gguf"]
@@ -131,4 +131,4 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
                     total if isinstance(total, int) else 0,
                 )
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise HubError(f"{host()} answered a search with something else.", "Check HF_ENDPOINT.") from error
+            raise HubError(f"{host()} answered a search with something else.", login_page()) from error

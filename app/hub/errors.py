@@ -24,6 +24,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.errors import CacheError, HubError, WaitError
+from app.hub.environment import check_named, without_password
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
 _LATER = "It may pass by itself; what is downloaded already is kept."
@@ -63,15 +64,11 @@ def sentence(error: Exception, repo: str) -> HubError:
         case HfHubHTTPError() if error.response is not None:
             return _status(error.response, repo)
         case FileMetadataError():
-            return HubError(
-                f"{host()} does not answer like a hub.", "Check HF_ENDPOINT, and whether a network login page answers."
-            )
+            return HubError(f"{host()} does not answer like a hub.", login_page())
         case httpx2.ProxyError():
             return HubError(f"The proxy refused: {_short(error)}.", "Check HTTPS_PROXY and HTTP_PROXY.")
         case httpx2.TooManyRedirects():
-            return HubError(
-                f"{host()} sends in circles.", "Check HF_ENDPOINT, and whether a network login page answers."
-            )
+            return HubError(f"{host()} sends in circles.", login_page())
         case httpx2.HTTPError() | httpx2.InvalidURL():
             return _network(error)
         case OSError():
@@ -80,19 +77,28 @@ def sentence(error: Exception, repo: str) -> HubError:
 
 
 def host() -> str:
-    """The hub, as people know it."""
-    return str(constants.ENDPOINT).partition("://")[2] or str(constants.ENDPOINT)
+    """The hub, as people know it; without the password that its address may hold."""
+    return _address().partition("://")[2]
+
+
+def _address() -> str:
+    return without_password(str(constants.ENDPOINT))
+
+
+def login_page() -> str:
+    """What to think where something answers that is no hub."""
+    return f"A network login page may answer in its place.{check_named()}"
 
 
 def _no_repository(repo: str) -> HubError:
     return HubError(
-        f"There is no repository {repo} on the hub, or it is private.",
+        f"There is no repository {repo} on {host()}, or it is private.",
         f"Check the spelling. If it is private: {LOG_IN}",
     )
 
 
 def _gated(error: GatedRepoError, repo: str) -> HubError:
-    page = f"{constants.ENDPOINT}/{repo}"
+    page = f"{_address()}/{repo}"
     if error.response is not None and error.response.status_code == 401:
         return HubError(f"{repo} wants its terms accepted before it is downloaded.", f"Accept them on {page}. {LOG_IN}")
     return HubError(
@@ -124,21 +130,20 @@ def _network(error: Exception) -> HubError:
     while cause is not None:
         if isinstance(cause, socket.gaierror):
             return WaitError(
-                f"{host()} cannot be found.", "This machine seems to be offline, or its name service does not answer."
+                f"{host()} cannot be found.",
+                f"This machine seems to be offline, or its name service does not answer.{check_named()}",
             )
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
-        return WaitError(f"{host()} takes too long to answer.", _LATER)
+        return WaitError(f"{host()} takes too long to answer.", _LATER + check_named())
     if isinstance(error, httpx2.ConnectError):
         if "certificate" in str(error).lower():
             return HubError(
                 f"{host()} shows a certificate that is not trusted.",
                 "A proxy may look into the connection: set SSL_CERT_FILE to its certificate.",
             )
-        return WaitError(
-            f"{host()} cannot be reached.", "Check the network connection, HF_ENDPOINT and proxy settings."
-        )
-    return WaitError(f"The connection to {host()} broke.", _LATER)
+        return WaitError(f"{host()} cannot be reached.", f"Check the network connection.{check_named()}")
+    return WaitError(f"The connection to {host()} broke.", _LATER + check_named())
 
 
 def _disk(error: OSError) -> HubError:

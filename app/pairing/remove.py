@@ -1,14 +1,19 @@
-"""What may be deleted with a pair: only what this program brought, and nothing that another pair uses."""
+"""What may be deleted with a pair: only what this program brought or made, and nothing that another pair uses."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from app.hub import store
 from app.hub.errors import translated
 from app.registry import SetUp
+from app.source import DemoModel, ModelSource
+
+Origin = Literal["hub", "made", "package", "own"]
+"""Where a file came from: a repository; Tandem's own quantiser; the package that carries the demo; its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +21,16 @@ class Removal:
     """One file of a pair that is forgotten.
 
     Attributes:
-        repo: Its repository; "" for a file of the user's own.
-        commit: Of the repository.
+        repo: Its repository; "" for a file that came from none.
+        origin: Where it came from.
         path: Where it lies.
         size: Bytes.
-        ours: Whether this program downloaded it.
+        ours: Whether this program downloaded or made it.
         shared: Whether another pair uses it.
     """
 
     repo: str
-    commit: str
+    origin: Origin
     path: Path
     size: int
     ours: bool
@@ -33,8 +38,8 @@ class Removal:
 
     @property
     def deletable(self) -> bool:
-        """Whether it lies in the hub's cache and nobody else here needs it."""
-        return (bool(self.repo) or self.ours) and not self.shared and self.path.exists()
+        """Whether it can be had again and nobody else here needs it."""
+        return (self.origin == "hub" or self.ours) and not self.shared and self.path.exists()
 
 
 def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path]) -> list[Removal]:
@@ -46,18 +51,27 @@ def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Pa
         downloaded: Files that this program has brought.
     """
     used = {path for other in others for model in other.models for path in _files(model.path, model.files)}
-    return [
-        Removal(
-            repo=model.repo,
-            commit=model.commit,
-            path=path,
-            size=path.stat().st_size if path.exists() else 0,
-            ours=model.ours or path in downloaded,
-            shared=path in used,
-        )
-        for model in pair.models
-        for path in _files(model.path, model.files)
-    ]
+    removals = []
+    for source, model in zip(pair.pair.sources, pair.models, strict=False):
+        origin = _origin(source, model.repo)
+        removals += [
+            Removal(
+                repo=model.repo,
+                origin=origin,
+                path=path,
+                size=path.stat().st_size if path.exists() else 0,
+                ours=origin == "made" or model.ours or path in downloaded,
+                shared=path in used,
+            )
+            for path in _files(model.path, model.files)
+        ]
+    return removals
+
+
+def _origin(source: ModelSource, repo: str) -> Origin:
+    if isinstance(source, DemoModel):
+        return "package" if source.part == "target" else "made"
+    return "hub" if repo else "own"
 
 
 def _files(path: Path, names: Sequence[str]) -> list[Path]:
@@ -68,7 +82,7 @@ def _files(path: Path, names: Sequence[str]) -> list[Path]:
 
 
 def remove_files(removals: Sequence[Removal]) -> int:
-    """Delete files from the hub's cache; returns the bytes freed.
+    """Delete files; returns the bytes freed.
 
     Raises:
         CacheError: The disk refused.

@@ -246,7 +246,7 @@ async def commands(chat: Chat, watch: Watch) -> None:
     await watch.key("delete it", "ctrl+x", lambda: screen.keeper.conversation is None)
     press(chat, "ctrl+o")
     await rest(chat)
-    await watch.key("bring it back", "ctrl+z", lambda: "Long" in chat.text)
+    await watch.key("bring it back", "ctrl+underscore", lambda: "Long" in chat.text)
 
 
 _QUERIES = "a", "qu", "the", "quicksort", "the quick sort", "no such thing", "東京", "東", '"', "*", "AND", "NEAR(a b)"

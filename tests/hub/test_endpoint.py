@@ -1,19 +1,158 @@
-"""An HF_ENDPOINT that the hub's client cannot be imported with."""
+"""Variables that the hub's client fails late with, or cannot be imported with."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.hub_section import hub_section
+from app.errors import HubError
+from app.hub import environment
+from app.hub.client import repository
+from app.hub.environment import ADDRESS, USUAL, check_named, check_way, take_address
+from app.hub.errors import host
+from tests.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 
 
-def test_an_endpoint_that_is_no_address_is_a_sentence() -> None:
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable is set, and whatever a test sets counts for it alone."""
+    for name in (ADDRESS, "SSL_CERT_FILE", *PROXY_VARIABLES, *TOKEN_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setattr(environment, "_wrong_address", None)
+
+
+WRONG = (
+    "notaurl",
+    "http//x",
+    " https://huggingface.co ",
+    "https://hugging face.co",
+    "ftp://hub.example",
+    "https://",
+    "//hub",
+    "http://127.0.0.1:99999",
+    "http://[::1",
+    "https://hub.example?a=b",
+)
+
+
+@pytest.mark.parametrize("address", WRONG)
+def test_an_address_that_is_none_is_told_and_nobody_else_is_asked(address: str) -> None:
+    environ = {ADDRESS: address}
+    take_address(environ)
+
+    assert environ[ADDRESS].endswith(".invalid"), "the client must not ask a hub that was not meant"
+    with pytest.raises(HubError, match="HF_ENDPOINT is ") as caught:
+        repository("owner/repo", "main")
+    assert f'"{address}"' in caught.value.message
+    assert caught.value.hint == f"Unset it, or write an address such as {USUAL}."
+
+
+@pytest.mark.parametrize(
+    "address", [USUAL, "http://localhost:8080", "https://mirror.example/api/hub", "HTTPS://[::1]:9/"]
+)
+def test_an_address_is_left_as_it_is(address: str) -> None:
+    environ = {ADDRESS: address}
+    take_address(environ)
+
+    check_way()
+    assert environ == {ADDRESS: address}
+
+
+@pytest.mark.parametrize("nothing", ["", "  "])
+def test_an_empty_address_is_as_good_as_none(nothing: str) -> None:
+    environ = {ADDRESS: nothing}
+    take_address(environ)
+
+    check_way()
+    assert environ == {}
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://127.0.0.1:99999"])
+def test_what_the_client_cannot_be_imported_with_is_a_sentence(address: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "app", "pairs", "find", "owner/repo"],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "HF_ENDPOINT": "http://[::1"},
+        env={**os.environ, ADDRESS: address},
     )
     assert ended.returncode == 1
-    assert ended.stderr.startswith("tandem: HF_ENDPOINT is no address.\n")
+    assert ended.stderr.startswith(f'tandem: HF_ENDPOINT is "{address}", which is not the address of a hub.\n')
+
+
+def test_what_needs_no_hub_works_with_any_address() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", "pairs", "show", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, ADDRESS: "http://[::1"},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("HTTPS_PROXY", "ftp://proxy", "HTTPS_PROXY is no address of a proxy: it begins with ftp://."),
+        ("HF_TOKEN", "hf_é", "HF_TOKEN is no token: it holds letters that none has."),
+        ("SSL_CERT_FILE", "/no/such.pem", "SSL_CERT_FILE names /no/such.pem, and there is no such file."),
+    ],
+)
+def test_other_variables_are_named_too(name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(HubError) as caught:
+        check_way()
+    assert caught.value.message == said
+
+
+def test_a_socks_proxy_wants_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://localhost:1080")
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+
+    with pytest.raises(HubError, match="ALL_PROXY names a SOCKS proxy, which needs the package socksio") as caught:
+        check_way()
+    assert caught.value.hint == "Run: pip install socksio"
+
+
+def test_a_hint_names_the_variables_that_are_set_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_named() == ""
+    monkeypatch.setenv(ADDRESS, f"{USUAL}/")
+    assert check_named() == ""
+    monkeypatch.setenv(ADDRESS, "https://mirror.example")
+    assert check_named() == " Check HF_ENDPOINT too, which is set."
+    monkeypatch.setenv("https_proxy", "http://proxy:1")
+    assert check_named() == " Check HF_ENDPOINT and HTTPS_PROXY too, which are set."
+
+
+def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (usual,) = hub_section().lines
+    assert (usual.state, usual.text) == ("ok", USUAL)
+    monkeypatch.setenv(ADDRESS, "https://me:secret@mirror.example/")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    (mirror,) = hub_section().lines
+    assert (mirror.state, mirror.text) == ("ok", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
+    take_address({ADDRESS: "notaurl"})
+    (wrong,) = hub_section().lines
+    assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')
+
+
+def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.hub.errors.constants.ENDPOINT", "https://me:secret@mirror.example/hub")
+
+    assert host() == "mirror.example/hub"
+
+
+def test_the_certificates_that_are_there_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+
+    check_way()

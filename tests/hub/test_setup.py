@@ -258,7 +258,7 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert theirs.exists(), "another program brought it"
     said = capsys.readouterr().err
     assert "another pair uses it" in said
-    assert "tandem did not download it" in said
+    assert "Tandem did not download it" in said
     content = target.resolve()
     assert main(["pairs", "remove", "two", "--yes"]) == 0
     assert not target.exists()
@@ -359,7 +359,7 @@ def test_a_name_of_the_catalogue_is_not_given_to_other_models(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", "--target", TARGET, "--name", "demo", "--yes"]) == 2
-    assert "another pair of the catalogue" in capsys.readouterr().err
+    assert "the name of another pair, in the catalogue" in capsys.readouterr().err
     assert main(["setup", TARGET]) == 2
     assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
 

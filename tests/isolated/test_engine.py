@@ -91,7 +91,7 @@ class TestTheSame:
 
         *seen, last = harness.until(Finished, Failed)
 
-        assert finished(last).reason is FinishReason.LENGTH
+        assert (finished(last).reason, finished(last).lost) == (FinishReason.LENGTH, "The fake failed.")
         assert Notice("Drafting stopped, the answer goes on without it: The fake failed.") in seen
 
     def test_an_ordinary_failure_leaves_the_process_alone(self, harness: Harness) -> None:

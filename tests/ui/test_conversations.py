@@ -140,11 +140,11 @@ async def test_deleting_with_undo(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("ctrl+x")
-        await chat.shows("mountains is deleted; ctrl+z")
+        await chat.shows("mountains is deleted; ctrl+_")
         row = screen.conversations.row
         assert row is not None
         assert row.title == "rivers"
-        await chat.pilot.press("ctrl+z")
+        await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: screen.conversations.row and screen.conversations.row.title == "mountains")
 
 

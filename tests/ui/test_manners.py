@@ -20,6 +20,7 @@ from textual import events
 from textual.app import App
 from textual.message import Message
 
+from app.chat.store import Store
 from app.paths import copied_file
 from app.ui.prompt.suggestions import CHOSEN
 from app.ui.terminal import copying
@@ -212,11 +213,14 @@ async def test_a_resize_while_text_comes_keeps_its_end_in_sight() -> None:
             await chat.shows("wrapped.")
 
 
-async def test_ctrl_z_suspends_and_changes_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [(), ("ctrl+o",), ("f4",), ("f2",)])
+async def test_ctrl_z_suspends_wherever_one_is_and_changes_nothing(
+    before: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suspended: list[int] = []
     monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append(1))
-    async with open_chat() as chat:
+    async with open_chat(size=(120, 40), store=lambda: Store.open(tmp_path / "chats.db")) as chat:
         await chat.type("kept")
-        await chat.pilot.press("ctrl+z")
+        await chat.pilot.press(*before, "ctrl+z")
         assert suspended == [1]
         assert chat.prompt == "kept"

@@ -22,6 +22,17 @@ async def test_only_the_chosen_pair_tells_more() -> None:
         assert "1.9x on an RTX 3090" not in window.text
 
 
+async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is_the_default() -> None:
+    default, is_open = replace(DEMO, set_up=True, is_default=True), replace(SMALL, here=True, set_up=True, is_open=True)
+    async with open_setup(FakePairs(default, is_open, CODER, machine=""), first_run=False) as window:
+        assert window.chosen == "llama-8b"
+        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.shows("This machine: An abacus")
+        assert window.chosen == "llama-8b"
+        await window.press("up")
+        assert window.chosen == "demo"
+
+
 async def test_while_the_machine_is_being_looked_at_only_what_no_look_changes_is_listed() -> None:
     pairs = FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")
     async with open_setup(pairs) as window:

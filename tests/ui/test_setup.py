@@ -261,7 +261,6 @@ async def test_a_narrow_line_has_a_word_for_the_open_pair() -> None:
 
 async def test_an_open_pair_whose_file_was_deleted_is_still_the_open_one() -> None:
     async with open_setup(FakePairs(DEMO, replace(SMALL, is_open=True, to_come=None)), first_run=False) as window:
-        await window.press("down")
         await window.until(lambda: window.chosen == "llama-8b")
         assert "to be downloaded" not in window.text
         assert "To download" not in window.text

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from textual.app import App
 from textual.widget import Widget
 
 from app.chat.store import Store
@@ -130,7 +129,7 @@ async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
         listed = [line[:28] for line in chat.rows]
         assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
         await chat.click("delete")
-        await chat.shows("rivers is deleted; ctrl+z brings it back.")
+        await chat.shows("rivers is deleted; ctrl+_ brings it back.")
         await chat.until(lambda: chat.answers == [])
         assert chosen(picker) == "mountains"
         await chat.click("undo")
@@ -138,11 +137,7 @@ async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
         assert texts(file)[0] == "rivers"
 
 
-async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suspended: list[str] = []
-    monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append("suspend"))
+async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         picker = await filled(chat)
@@ -150,9 +145,8 @@ async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(
         await chat.shows("● rivers")
         await chat.pilot.press("ctrl+o", "ctrl+x")
         await chat.until(lambda: chat.answers == [])
-        await chat.pilot.press("ctrl+z")
+        await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: chosen(picker) == "rivers")
-        assert suspended == []
 
 
 async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
@@ -176,7 +170,6 @@ async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -
 
 async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    monkeypatch.setattr(App, "action_suspend_process", lambda self: taken.append("suspend"))
     monkeypatch.setattr(MessageList, "page", lambda self, direction: taken.append("page"))
     monkeypatch.setattr(TokenMode, "step", lambda self, by: taken.append("round"))
     fill(file, "rivers", "mountains", "lakes")
@@ -190,11 +183,11 @@ async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, mon
         await chat.until(lambda: chosen(picker) == "rivers")
         await chat.pilot.press("ctrl+x")
         await chat.until(lambda: chosen(picker) != "rivers")
-        await chat.pilot.press("ctrl+z")
+        await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: chosen(picker) == "rivers")
         assert taken == []
-        await chat.pilot.press("escape", "left", "pageup", "ctrl+z")
-        assert taken == ["round", "page", "suspend"]
+        await chat.pilot.press("escape", "left", "pageup")
+        assert taken == ["round", "page"]
 
 
 async def test_a_sidebar_that_is_being_filled_is_left_alone(file: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from app.cli.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
 from app.engine.tuning.advice import break_even, heat_map
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.guard import impossibility
+from app.engine.types import MAX_DRAFT
 from tests.replays import curves, traces
 
 CPU = CostModel(CostProfile({1: 22e6, 2: 36e6, 3: 53e6, 4: 34e6, 8: 63e6}, draft_ns=8e6))
@@ -42,11 +44,11 @@ def test_the_staircase_has_a_line_a_width_and_the_step_shows() -> None:
 
 def test_a_hopeless_machine_is_told_plainly() -> None:
     assert verdict(LINE, BOTH)[1:] == [
-        "The draft model would gain nothing here if its tokens were right 97% of the time: it stays off.",
         (
-            "Look-up would gain nothing here if its tokens were right 97% of the time: "
-            "more rows cost as much as more tokens."
+            "The draft model stays off: drafting and checking 2 tokens takes as long here as writing 2.3 one by one, "
+            "so the draft model cannot win."
         ),
+        "Look-up cannot win here: checking tokens at once takes as long as writing them one by one.",
     ]
     assert "never" in cost_lines(LINE, BOTH)[2]
 
@@ -55,10 +57,8 @@ def test_a_gain_that_is_not_worth_trying_is_no_promise() -> None:
     barely = CostModel(CostProfile({1: 1e6, 2: 1.05e6, 4: 3e6, 8: 6e6, 16: 12e6}, draft_ns=0.7e6))
     text = " ".join(verdict(barely, BOTH))
 
-    assert (
-        "The draft model would reach 1.13x the speed without drafts if its tokens were right 97% of the time, not the "
-        "1.2x that is worth trying: it stays off."
-    ) in text
+    assert f"The draft model stays off: {impossibility(barely, 0, MAX_DRAFT)}." in text
+    assert "would gain 13%, too little to be worth trying" in text
     assert text.count("starts to pay") == 1, "look-up does"
 
 
@@ -124,7 +124,7 @@ def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
     slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
 
     assert verdict(slower, BOTH)[-1] == (
-        "Behind 8,000 tokens a plain one takes 2.0x as long, and being right so often brings "
+        "Behind 8,000 tokens a plain one takes 2.0x as long, and drafts that are right 97% of the time bring "
         "1.01x with the draft model and 1.38x with look-up."
     )
     assert "draft model" not in verdict(slower, LOOKUP)[-1]

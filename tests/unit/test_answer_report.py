@@ -76,6 +76,19 @@ def test_of_an_answer_that_never_began_nothing_is_said_but_that() -> None:
     assert summary(stopped, PAIR) == "0 tokens; stopped"
 
 
+@pytest.mark.parametrize(
+    "mode", [("fixed", None, DraftParams(4, 0, 0.5)), ("auto", DraftingStatus("model", "the draft was not sure"), None)]
+)
+def test_a_draft_model_that_failed_is_not_called_unsure(
+    mode: tuple[str, DraftingStatus | None, DraftParams | None],
+) -> None:
+    name, status, fixed = mode
+    nothing = ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status, name, fixed)
+    line = summary(replace(nothing, lost="llama.cpp refused the batch."), PAIR)
+
+    assert line == "101 tokens in 2.0 s, 50.0 t/s; nothing drafted: the draft model failed"
+
+
 def test_a_source_that_was_asked_and_drafted_nothing_is_not_called_off() -> None:
     status = DraftingStatus("model", "the draft model was not sure enough for its draft to be worth checking")
     line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status), PAIR)

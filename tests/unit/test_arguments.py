@@ -36,6 +36,13 @@ EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] 
         (["run", "--tmp=3", "hi"], ['tandem run has no option --tmp. Did you mean "--temp"?', "[OPTIONS] [PROMPT]"]),
         (["--tmp", "3"], ['tandem has no option --tmp. Did you mean "--temp"?']),
         (["--bogus", "run", "hi"], ["tandem has no option --bogus."]),
+        (["run", "--", "hi", "--temp", "1"], ['"--temp" is more than tandem run takes.']),
+        (["pairs", "remove", "x", "--json"], ["tandem pairs remove has no option --json."]),
+        (["run", "--pair", "", "hi"], ["--pair is empty.", "leave it out for the default"]),
+        (["compare", "hi", "--fixed", "foo"], ['--fixed is "foo"; it must be one or more of n_max, ']),
+        (["bench", "--kinds", ""], ['There are no prompts of kind "".', "Kinds are: code, "]),
+        (["run", "--target", ".", "hi"], [". is a folder, not a model.", "Name the .gguf file inside it."]),
+        (["export", "--all", "--output", "."], [". cannot be written: it is a folder."]),
     ],
     ids=" ".join,
 )

@@ -338,7 +338,7 @@ def test_what_is_no_conversation_is_told_by_what_it_was_taken_for(tmp_path: Path
 
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    for path, why in ((tmp_path, "is not a file"), (tmp_path / "absent.json", "There is no file")):
+    for path, why in ((tmp_path, "is a folder"), (tmp_path / "absent.json", "There is no file")):
         with pytest.raises(AppError, match=why):
             read_file(path)
 

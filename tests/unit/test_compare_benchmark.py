@@ -112,7 +112,7 @@ def test_a_missing_empty_or_binary_file(tmp_path: Path) -> None:
 def test_kinds_are_chosen_and_wrong_ones_named() -> None:
     assert [p.name for p in choose(PROMPTS, None, 1)] == ["one", "one"]
     assert [p.kind for p in choose(PROMPTS, ["chat"], None)] == ["chat"]
-    with pytest.raises(UsageError, match="kind cod"):
+    with pytest.raises(UsageError, match='kind "cod"'):
         choose(PROMPTS, ["cod"], None)
 
 
@@ -133,8 +133,8 @@ def test_a_whole_benchmark() -> None:
     lefts = [p.left_s for p in seen if p.left_s is not None]
     assert lefts[-1] == 0.0
     text = table_lines(table)
-    assert len(text) == 4
-    assert "all" in text[-1]
+    assert "all" in text[3]
+    assert text[4:] in ([], ["", "? too few runs to tell"])
 
 
 def test_only_the_first_prompt_warms_up() -> None:

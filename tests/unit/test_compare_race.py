@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -150,6 +152,16 @@ def test_fixed_drafting_that_drafted_nothing_says_which_setting_did_it(pair: Fak
     assert {name: run.why for name, run in rounds[0].items()} == {"plain": "", "never": "n_max is 0", "fixed": ""}
 
 
+def test_a_side_whose_draft_model_fails_at_once_says_that() -> None:
+    draft = FakeModel(mixing(1))
+    draft.fail_at = 1
+    pair = FakePair(FakeModel(mixing(1)), draft)
+    contenders = [in_process(pair, "fixed", DraftParams(3, 0, 0.5))]
+    ended = [e for e in race(contenders, GREEDY, 1, lambda: False, warm_up_tokens=0) if isinstance(e, RunEnded)]
+
+    assert [one.run.why for one in ended] == ["the draft model failed"]
+
+
 def test_a_cancelled_run_does_not_count() -> None:
     pair = FakePair(FakeModel(mixing(1)))
     seen = 0
@@ -208,10 +220,36 @@ def test_acceptance_is_over_all_rounds() -> None:
     [
         ((2.0, 2.1, 2.2), "faster", "2.1x faster (3 runs each, alternating: 2.0 to 2.2)"),
         ((0.5, 0.52, 0.55), "slower", "slower, 0.52x the speed (3 runs each, alternating: 0.50 to 0.55)"),
-        ((1.0, 1.05, 1.1), "tie", "a tie (3 runs each, alternating: 1.00 to 1.10)"),
-        ((1.05, 1.06, 1.12), "tie", "a tie (3 runs each, alternating: 1.05 to 1.12)"),
-        ((1.02,), "tie", "a tie (1.02x, 1 run each; --repeat 3 would tell the spread)"),
-        ((1.3,), "faster", "1.30x faster (1 run each; --repeat 3 would tell the spread)"),
+        ((1.02,), "unclear", "1.02x the speed, too few runs to tell (1 run each; more: --repeat 3)"),
+        ((3.1,), "unclear", "3.1x the speed, too few runs to tell (1 run each; more: --repeat 3)"),
+        ((0.5, 0.52), "slower", "slower, 0.51x the speed (2 runs each, alternating: 0.50 to 0.52)"),
+        (
+            (1.2, 1.3),
+            "unclear",
+            "1.25x the speed, too few runs to tell (2 runs each, alternating: 1.20 to 1.30; more: --repeat 3)",
+        ),
+        (
+            (1.0, 1.05, 1.1),
+            "unclear",
+            "1.05x the speed, too few runs to tell (3 runs each, alternating: 1.00 to 1.10; more: --repeat 10)",
+        ),
+        (
+            (0.81, 0.9, 0.99),
+            "unclear",
+            "0.90x the speed, too few runs to tell (3 runs each, alternating: 0.81 to 0.99; more: --repeat 10)",
+        ),
+        (
+            (0.81, 0.88, 0.9, 0.9, 0.92, 0.99),
+            "slower",
+            "slower, 0.90x the speed (6 runs each, alternating: 0.81 to 0.99)",
+        ),
+        ((0.99, 1.0, 1.01), "tie", "a tie, within 3% (3 runs each, alternating: 0.99 to 1.01)"),
+        ((0.98, 0.981, 0.982), "tie", "a tie, within 3% (3 runs each, alternating: 0.98 to 0.98)"),
+        (
+            (0.95, 1.0, 1.0),
+            "unclear",
+            "1.00x the speed, too few runs to tell (3 runs each, alternating: 0.95 to 1.00; more: --repeat 10)",
+        ),
     ],
 )
 def test_the_verdict_says_no_more_than_the_spread_allows(ratios: tuple[float, ...], expected: str, words: str) -> None:
@@ -224,25 +262,24 @@ def test_what_drafted_and_read_nothing_is_plain_decoding_whatever_the_clock_says
     rounds = [{"plain": made("plain", 1000), "automatic": made("automatic", ns)}]
 
     m = measure([rounds], "automatic", "plain")
-    assert m.as_json()["verdict"] == "tie"
+    assert m.as_json()["verdict"] == "same"
     assert m.ratio is not None
     assert verdict(m.ratio, "r", work=m.work) == (
-        f"a tie ({1000 / ns:.2f}x, 1 run each; r would tell the spread): "
-        "nothing was drafted, so both did the same work; the difference is the machine's"
+        f"the same work ({1000 / ns:.2f}x, 1 run each): nothing was drafted, so the difference is the machine's"
     )
-    assert in_figures(m.ratio, work=m.work).endswith(", a tie")
+    assert in_figures(m.ratio, work=m.work).endswith(", same work")
 
 
 def test_a_prompt_that_was_read_for_nothing_makes_slower_and_never_faster() -> None:
     def told(ns: int) -> str:
-        rounds = [{"plain": made("plain", 1000), "automatic": made("automatic", ns, draft_prompt_ns=500)}]
+        rounds = [{"plain": made("plain", 1000), "automatic": made("automatic", ns, draft_prompt_ns=500)}] * 2
         m = measure([rounds], "automatic", "plain")
         return verdict(m.ratio, work=m.work)
 
     assert told(1000).startswith("slower, 0.67x the speed")
-    assert told(100).startswith("a tie (1.67x, ")
-    assert told(100).endswith("nothing was drafted, so nothing made it faster; the difference is the machine's")
-    assert told(500) == "a tie (1.00x, 1 run each; --repeat 3 would tell the spread)", "nothing to explain"
+    assert told(100).startswith("not faster (1.67x, 2 runs each, ")
+    assert told(100).endswith("): nothing was drafted, so the difference is the machine's")
+    assert told(500) == "a tie, within 3% (2 runs each, alternating: 1.00 to 1.00)", "nothing to explain"
 
 
 def test_one_drafted_token_or_an_answer_from_elsewhere_is_work_of_its_own() -> None:
@@ -250,13 +287,32 @@ def test_one_drafted_token_or_an_answer_from_elsewhere_is_work_of_its_own() -> N
     drafting = [{"plain": plain, "side": made("side", 1500)}, {"plain": plain, "side": made("side", 1500, drafted=1)}]
     server = [{"plain": plain, "side": replace(made("side", 1500), tokens=())}]
     for rounds in (drafting, server):
-        m = measure([rounds], "side", "plain")
+        m = measure([rounds * 2], "side", "plain")
         assert outcome(m.ratio, work=m.work) == "slower"
 
 
-def test_a_table_says_a_tie_too() -> None:
+def test_a_table_says_a_tie_too_and_what_is_not_clear() -> None:
     assert in_figures(Spread(3.1, 3.0, 3.2, 3)) == "3.1x (3.0 to 3.2)"
-    assert in_figures(Spread(1.02, 1.02, 1.02, 1)) == "1.02x, a tie"
+    assert in_figures(Spread(1.0, 0.995, 1.004, 3)) == "1.00x (0.99 to 1.00), a tie"
+    assert in_figures(Spread(1.02, 1.02, 1.02, 1)) == "1.02x?"
+    assert in_figures(Spread(0.9, 0.81, 0.99, 3)) == "0.90x? (0.81 to 0.99)"
+
+
+@pytest.mark.parametrize(("n_runs", "sd"), [(2, 0.05), (3, 0.01), (3, 0.1), (5, 0.05), (12, 0.05)])
+def test_two_sides_alike_are_seldom_called_different_whatever_the_noise(n_runs: int, sd: float) -> None:
+    rng = random.Random(1)
+    said = [outcome(spread(math.exp(rng.gauss(0, sd)) for _ in range(n_runs))) for _ in range(2000)]
+
+    assert sum(one in ("faster", "slower") for one in said) < 0.06 * len(said)
+
+
+def test_more_runs_tell_what_few_cannot() -> None:
+    rng = random.Random(1)
+    few = [outcome(spread(0.9 * math.exp(rng.gauss(0, 0.05)) for _ in range(3))) for _ in range(200)]
+    many = [outcome(spread(0.9 * math.exp(rng.gauss(0, 0.05)) for _ in range(12))) for _ in range(200)]
+
+    assert set(few) == {"slower", "unclear"}
+    assert many.count("slower") > 0.95 * len(many) > few.count("slower")
 
 
 def test_nothing_measured_is_said_so() -> None:

@@ -327,6 +327,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         "this machine has",
         "the pair",
         "files",
+        "downloads",
         "versions",
         "places",
         "terminal",

@@ -132,6 +132,16 @@ def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
     assert {cause.label for cause in diagnose(situation)} <= {"load", "tandem", "clock", "heat", "file", "quota"}
 
 
+def test_pairs_without_a_default_are_not_called_none(folders: Path) -> None:
+    alone = Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None)
+    Registry(pairs_file()).add(SetUp(alone, ModelOnDisk(folders / "t.gguf", 1)), default=True)
+    Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)), default=False)
+    Registry(pairs_file()).remove("mine")
+
+    found, _ = look(replace(FACTS, failure=ModelLoadError("No library.")))
+    assert (found.name, found.why.partition(";")[0]) == ("demo", "no pair is the default: tandem pairs default NAME")
+
+
 def test_without_the_demo_too_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
 

@@ -249,7 +249,7 @@ def test_no_failure_steers_the_terminal(
 ) -> None:
     monkeypatch.chdir(filled.parent)
 
-    assert main(["export", "--output", "absent/\x1b[2Jx.md"]) == 1
+    assert main(["export", "--output", "absent/\x1b[2Jx.md"]) == 2
     assert "\x1b" not in capsys.readouterr().err
 
 

@@ -24,6 +24,22 @@ class TestCeiling:
     def test_a_draft_as_dear_as_the_target_cannot(self) -> None:
         assert impossibility(costs(row=0.02, draft=1.0), 0, 64)
 
+    def test_a_small_gain_is_named_and_not_promised(self) -> None:
+        model = CostModel(CostProfile({1: 1e6, 2: 1.05e6, 4: 3e6, 8: 6e6, 16: 12e6}, draft_ns=0.7e6))
+
+        assert impossibility(model, 0, 64) == (
+            "drafting and checking 2 tokens takes as long here as writing 1.8 one by one, so drafts that are right 97% "
+            "of the time would gain 13%, too little to be worth trying"
+        )
+
+    def test_a_win_by_perfect_drafts_alone_is_not_denied(self) -> None:
+        model = CostModel(CostProfile({1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 65: 65e6}, draft_ns=0.2e6))
+
+        assert impossibility(model, 0, 64) == (
+            "drafting and checking 8 tokens takes as long here as writing 7.7 one by one, so the draft model could "
+            "win only if hardly a token were wrong"
+        )
+
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
         model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 

@@ -253,7 +253,7 @@ class TestAnswers:
         assert notices == ["Drafting stopped, the answer goes on without it: The fake failed."]
         finished = seen[-1]
         assert isinstance(finished, Finished)
-        assert finished.reason is FinishReason.LENGTH
+        assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")
 
     def test_the_sampler_is_closed_whatever_happens(self, harness: Harness) -> None:
         target = FakeModel(mixing(1))

@@ -20,16 +20,25 @@ PLAUSIBLE_ACCEPTANCE = 0.97
 WORTHWHILE = 1.2
 """What nearly perfect drafts must bring for real ones to be tried: finding out that they do not pay costs a short
 answer several percent, and where perfection brings less than a fifth, they do not."""
+_LITTLE = 1.02
+"""Up to here a gain is none."""
 
 
 def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float:
     """The best speed-up over plain decoding that drafts accepted at `PLAUSIBLE_ACCEPTANCE` could bring."""
+    return max(1.0, _best_round(costs, n_past, n_max, draft_ns)[0])
+
+
+def _best_round(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> tuple[float, int, float]:
+    """The most that a draft accepted at `PLAUSIBLE_ACCEPTANCE` brings: speed-up, its tokens, time in plain tokens."""
     plain = costs.target_ns(1, n_past)
-    best, tokens, product = 1.0, 1.0, 1.0
+    best, tokens, product = (0.0, 0, 0.0), 1.0, 1.0
     for n in range(1, n_max + 1):
         product *= PLAUSIBLE_ACCEPTANCE
         tokens += product
-        best = max(best, tokens * plain / (costs.padded_ns(n + 1, n_past) + n * draft_ns))
+        takes = (costs.padded_ns(n + 1, n_past) + n * draft_ns) / plain
+        if tokens / takes > best[0]:
+            best = tokens / takes, n, takes
     return best
 
 
@@ -38,15 +47,17 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
 
     Empty where one could.
     """
-    plain, two, draft_ns = costs.target_ns(1, n_past), costs.target_ns(2, n_past), costs.draft_ns(n_past)
-    best = ceiling(costs, n_past, n_max, draft_ns)
+    best, n, takes = _best_round(costs, n_past, n_max, costs.draft_ns(n_past))
     if best > WORTHWHILE:
         return ""
-    return (
-        f"checking two tokens at once takes {two / plain:.1f}x the time of one here and drafting "
-        f"one {draft_ns / plain:.2f}x, so even nearly perfect drafts would reach "
-        f"{best:.2f}x plain decoding, not the {WORTHWHILE:g}x that is worth trying"
-    )
+    if best > _LITTLE:
+        right = f"drafts that are right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
+        end = f"{right} would gain {best - 1:.0%}, too little to be worth trying"
+    elif takes < n + 1:
+        end = "the draft model could win only if hardly a token were wrong"
+    else:
+        end = "the draft model cannot win"
+    return f"drafting and checking {n + 1} tokens takes as long here as writing {takes:.1f} one by one, so {end}"
 
 
 @dataclass(slots=True)

@@ -47,8 +47,8 @@ class Possible:
         if action == "round":
             # Elsewhere the keys move through what is typed.
             return self._tokens.on and screen.prompt.has_focus and not screen.prompt.text
-        if action in ("page", "suspend"):
-            # The sidebar has these keys for itself.
+        if action == "page":
+            # The sidebar has this key for itself.
             return screen.focused is None or not any(isinstance(each, Sidebar) for each in screen.focused.ancestors)
         if action == "pairs":
             return screen.has_pairs

@@ -85,7 +85,7 @@ def _some_keys() -> Iterator[str]:
         (
             (key("prompt.break_line", "ctrl+j"), "new line"),
             (key("chat.copy", "f8"), "copy answer"),
-            (key("chat.suspend", "ctrl+z"), "suspend"),
+            (key("app.suspend", "ctrl+z"), "suspend"),
         ),
         (
             (key("prompt.search", "ctrl+s"), "search past prompts"),

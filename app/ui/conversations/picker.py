@@ -40,7 +40,16 @@ class ConversationPicker(Vertical):
         Binding("ctrl+t", "pin", "pin", id="found.pin", tooltip="Keep it at the top, or no longer", priority=True),
         Binding("ctrl+r", "rename", "rename", id="found.rename", tooltip="Give it another title", priority=True),
         Binding("ctrl+x", "delete", "delete", id="found.delete", tooltip="Delete the conversation", priority=True),
-        Binding("ctrl+z", "undelete", "undo", id="found.undelete", tooltip="Bring the deleted one back", priority=True),
+        # As in the prompt.
+        Binding(
+            "ctrl+underscore",
+            "undelete",
+            "undo",
+            key_display="ctrl+_",
+            id="found.undelete",
+            tooltip="Bring the deleted one back",
+            priority=True,
+        ),
     ]
     DEFAULT_CSS = """
     ConversationPicker {
@@ -185,7 +194,7 @@ class ConversationPicker(Vertical):
         if row is not None:
             self._keeper.delete(row.conversation)
             self.show()
-            title, back = printable(row.title) or "Untitled", key("found.undelete", "ctrl+z")
+            title, back = printable(row.title) or "Untitled", key("found.undelete", "ctrl+_")
             self.post_message(Hint.Wanted(f"{title} is deleted; {back} brings it back."))
             self.post_message(self.Changed())
 

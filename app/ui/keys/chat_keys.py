@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from textual.binding import Binding, BindingType
 
 KEYS: list[BindingType] = [
@@ -66,9 +64,6 @@ KEYS: list[BindingType] = [
     Binding("ctrl+home", "beginning", "to the beginning", id="chat.beginning", show=False, priority=True),
     Binding("ctrl+end", "follow", "to the end", id="chat.follow", show=False, priority=True),
 ]
-# In a list it brings back what was deleted; Windows has no suspending.
-if sys.platform != "win32":
-    KEYS.append(Binding("ctrl+z", "suspend", "suspend", id="chat.suspend", show=False, priority=True))
 
 SHOWN_FIRST = (
     "message.leave",

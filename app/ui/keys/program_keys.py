@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from textual.binding import Binding, BindingType
 
 PROGRAM_KEYS: list[BindingType] = [
@@ -9,3 +11,16 @@ PROGRAM_KEYS: list[BindingType] = [
     Binding("ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True),
     Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
 ]
+# What a shell's user expects of it, wherever the cursor is: nothing else is on this key. Windows has no suspending.
+if sys.platform != "win32":
+    PROGRAM_KEYS.append(
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "suspend",
+            id="app.suspend",
+            tooltip="Suspend Tandem; fg brings it back",
+            show=False,
+            priority=True,
+        )
+    )

@@ -147,7 +147,11 @@ class PairList(VerticalScroll, can_focus=False):
         visible = self._visible
         if not visible:
             return  # the screen is going
-        self._choose(self._chosen if self._stays(before) and self._chosen in visible else visible[0])
+        stays = self._stays(before) and self._chosen in visible
+        self._choose(self._chosen if stays else next((name for name in visible if self._is_open(name)), visible[0]))
+
+    def _is_open(self, name: str) -> bool:
+        return name in self._cards and self._cards[name].is_open
 
     def _stays(self, before: Mapping[str, Card]) -> bool:
         """Whether the chosen line is still meant: taken by the user, or a pair that is as near as it was."""

@@ -66,7 +66,7 @@ class PromptInput(TextArea):
             tooltip="Search everything asked before",
             show=False,
         ),
-        # Ctrl+Z suspends.
+        # Ctrl+Z suspends, as in any program of a terminal.
         Binding(
             "ctrl+underscore",
             "undo",

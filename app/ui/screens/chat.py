@@ -254,9 +254,6 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
     def action_round(self, by: int) -> None:
         self.tokens.step(by)
 
-    def action_suspend(self) -> None:
-        self.app.action_suspend_process()
-
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
 

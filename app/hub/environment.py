@@ -1,0 +1,108 @@
+"""What the environment says of the way to the hub, looked at before the hub is asked: the client fails late or crashes.
+
+Nothing heavy is imported: `app.hub` looks at the address before the client is imported, which some cannot be with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from app.engine.text import printable
+from app.errors import HubError
+
+ADDRESS = "HF_ENDPOINT"
+USUAL = "https://huggingface.co"
+_NOWHERE = "http://hf-endpoint.invalid"
+"""In place of an address that is none: nobody has it (RFC 2606), so nobody is asked who was not meant."""
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_SCHEMES = ("http", "https")
+_PROXIES = ("https", "http", "all")
+_SOCKS = ("socks5", "socks5h")
+
+_wrong_address: HubError | None = None
+
+
+def take_address(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Keep an address that is none from the client; `check_way` tells of it. An empty one is as good as unset."""
+    global _wrong_address
+    value = environ.get(ADDRESS)
+    if value is None:
+        return
+    if not value.strip():
+        del environ[ADDRESS]
+    elif not _is_address(value):
+        _wrong_address = HubError(
+            f'{ADDRESS} is "{printable(value)}", which is not the address of a hub.',
+            f"Unset it, or write an address such as {USUAL}.",
+        )
+        environ[ADDRESS] = _NOWHERE
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and text.isprintable() and " " not in text and not parts.query and not parts.fragment
+
+
+def check_way() -> None:
+    """Look at what the client takes from the environment.
+
+    Raises:
+        HubError: With a variable as it is the hub cannot be asked.
+    """
+    if _wrong_address is not None:
+        raise _wrong_address
+    proxies = getproxies()
+    for kind in _PROXIES:
+        _check_proxy(f"{kind.upper()}_PROXY", proxies.get(kind, ""))
+    for name in _TOKENS:
+        if not os.environ.get(name, "").strip().isascii():
+            raise HubError(f"{name} is no token: it holds letters that none has.", "Copy it again, or unset it.")
+    certificates = os.environ.get("SSL_CERT_FILE")
+    if certificates and not Path(certificates).is_file():
+        raise HubError(
+            f"SSL_CERT_FILE names {printable(certificates)}, and there is no such file.", "Unset it, or correct it."
+        )
+
+
+def _check_proxy(name: str, address: str) -> None:
+    scheme = address.partition("://")[0].lower() if "://" in address else "http"
+    if scheme in _SOCKS and find_spec("socksio") is None:
+        raise HubError(f"{name} names a SOCKS proxy, which needs the package socksio.", "Run: pip install socksio")
+    if scheme not in (*_SCHEMES, *_SOCKS):
+        raise HubError(
+            f"{name} is no address of a proxy: it begins with {printable(scheme)}://.",
+            "Write it like http://host:port, or unset it.",
+        )
+
+
+def named_by() -> str:
+    """The variables that decide whom the client talks to, such as "HF_ENDPOINT and HTTPS_PROXY"; "" without any."""
+    proxies = getproxies()
+    names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
+    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXIES if proxies.get(kind)])
+
+
+def check_named() -> str:
+    """The same as a sentence behind a hint, with a space in front."""
+    named = named_by()
+    return f" Check {named} too, which {'are' if ' and ' in named else 'is'} set." if named else ""
+
+
+def hub_address() -> str:
+    """Where the client looks for the hub."""
+    return without_password(os.environ.get(ADDRESS, USUAL).rstrip("/"))
+
+
+def without_password(address: str) -> str:
+    """An address as it can be shown: it may hold a name and a password."""
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

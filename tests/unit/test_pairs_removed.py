@@ -1,0 +1,64 @@
+"""What `tandem pairs remove` says of each file, and which it deletes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.cli import main
+from app.cli.known_pairs import registry
+from app.registry import ModelOnDisk, SetUp
+from app.source import DemoModel, LocalModel
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path
+
+
+def written(file: Path) -> ModelOnDisk:
+    file.write_bytes(b"x" * 10)
+    return ModelOnDisk(file, 10)
+
+
+def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_target(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert f"{draft.path}  (Tandem made it, and makes it again when it is needed)" in said
+    assert f"{target.path}  (it belongs to the demo's Python package)" in said
+    assert "your own file" not in said
+    assert (target.path.exists(), draft.path.exists()) == (True, False)
+
+
+def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    mine = Pair("mine", "Mine", LocalModel(target.path), LocalModel(draft.path))
+    registry().add(SetUp(mine, target, draft), default=False)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert f"{draft.path}  (another pair uses it)" in capsys.readouterr().err
+    assert draft.path.exists()
+
+
+def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = written(folders / "t.gguf")
+    registry().add(SetUp(Pair("mine", "Mine", LocalModel(target.path), None), target), default=True)
+
+    assert main(["pairs", "remove", "mine", "--yes", "--all-files"]) == 0
+
+    assert f"{target.path}  (it is your own file)" in capsys.readouterr().err
+    assert target.path.exists()

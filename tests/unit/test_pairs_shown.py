@@ -1,0 +1,38 @@
+"""`tandem pairs list`: columns that stay where they are, whatever a pair is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog import Pair
+from app.chat.titles import width
+from app.cli import main
+from app.cli.known_pairs import registry
+from app.fitting.place import Place
+from app.pairing.propose import Room
+from app.registry import ModelOnDisk, SetUp
+from app.source import LocalModel
+
+LONG = "qwen2.5-coder-32b-instruct-with-the-half-billion-one"
+
+
+@pytest.mark.parametrize("name", ["mine", LONG, "中文模型", "中" * 12, "中" * 13])
+def test_columns_stay_where_they_are_and_a_name_is_whole(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(folder, str(tmp_path / folder))
+    monkeypatch.setattr("app.cli.pairs_shown.place", lambda: Place(Room(16_000_000_000), "a machine"))
+    file = tmp_path / "t.gguf"
+    file.write_bytes(b"x")
+    registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
+
+    assert main(["pairs", "list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"* {name}")
+    mine = next(line for line in lines if line.endswith("Title of mine"))
+    other = next(line for line in lines if "Qwen3 4B with 0.6B" in line)
+    assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Qwen3 4B")])
