@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from app import regular_file
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -25,9 +26,9 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
         OSError: The disk refuses, or there is something else than a file; what was there is as it was.
     """
     path = Path(os.path.realpath(path))
-    exists = path.exists()
-    if exists and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    exists = os.path.lexists(path)
+    if exists:
+        regular_file.check(path.stat(), path)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
     try:
         with os.fdopen(descriptor, "wb") as file:
