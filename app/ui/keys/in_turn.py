@@ -139,7 +139,7 @@ class InTurn:
         for node in nodes:
             node.message_signal.subscribe(self._app, passing.saw, immediate=True)
         try:
-            arrived = await passing.through(nodes)
+            arrived = await passing.through(nodes, PATIENCE_S if self._is_late else _LOOK_S)
         finally:
             for node in nodes:
                 node.message_signal.unsubscribe(self._app)
@@ -173,11 +173,11 @@ class _Passing:
         self.was_alone = True
         """Whether nothing else was dealt with in these places meanwhile."""
 
-    async def through(self, places: Sequence[DOMNode]) -> bool:
+    async def through(self, places: Sequence[DOMNode], wait_s: float) -> bool:
         """Pass through all of them at once; returns whether it has, after some time: one may be busy, or gone."""
         self._sent = [message for place in places if place.post_message(message := events.Callback(_nothing))]
         try:
-            await asyncio.wait_for(self._arrived.wait(), _LOOK_S)
+            await asyncio.wait_for(self._arrived.wait(), wait_s)
         except TimeoutError:
             return False
         return True
