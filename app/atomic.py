@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sys
@@ -10,6 +9,8 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from app import regular_file
 
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
@@ -30,9 +31,9 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
         OSError: The disk refuses, or there is something else than a file; what was there is as it was.
     """
     path = Path(os.path.realpath(path))
-    exists = path.exists()
-    if exists and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    exists = os.path.lexists(path)
+    if exists:
+        regular_file.check(path.stat(), path)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app import regular_file
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
 from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
@@ -95,7 +96,7 @@ class Catalog:
         """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
         that name stands in for it."""
         for index, file in enumerate(files):
-            if index == 0 or file.exists():
+            if index == 0 or file.is_symlink() or file.exists():
                 self._take(file)
 
     def _take(self, file: Path) -> None:
@@ -143,7 +144,7 @@ def shipped_file() -> Path:
 def _entries(file: Path) -> dict[str, Any]:
     try:
         # Editors of Windows mark UTF-8.
-        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app import json_file
+from app import json_file, regular_file
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
@@ -55,7 +55,7 @@ def save(path: Path, memory: Memory) -> OSError | None:
 def load(path: Path) -> Memory | None:
     """Read a memory; None if there is none that can be used."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(regular_file.read_text(path))
         return _memory(raw) if raw["format"] == FORMAT else None
     except FileNotFoundError:
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from app import atomic
+from app import atomic, regular_file
 from app.catalog import Pair, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
@@ -117,7 +117,7 @@ class Registry:
             CatalogError: The file is damaged.
         """
         try:
-            table = tomllib.loads(self._file.read_text(encoding="utf-8"))
+            table = tomllib.loads(regular_file.read_text(self._file))
             pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
             default = table.get("default")
             downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))

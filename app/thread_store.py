@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app import json_file
+from app import json_file, regular_file
 from app.engine.tuning.threads import Threads, ThreadTimes
 
 FORMAT = 1
@@ -35,7 +35,7 @@ def save(path: Path, times: ThreadTimes) -> OSError | None:
 def load(path: Path) -> Threads | None:
     """The numbers to use; None if nothing was measured, or nothing that can be read."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(regular_file.read_text(path))
         chosen = raw["threads"] if raw["format"] == FORMAT else {}
         return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
     except FileNotFoundError:

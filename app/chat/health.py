@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from app import regular_file
 from app.chat.database import sentences
 from app.chat.schema import version_of
-from app.errors import StoreError
 
 
 def examine(file: Path) -> int | None:
@@ -21,10 +21,10 @@ def examine(file: Path) -> int | None:
         StoreError: It is damaged, cannot be read, or is not for this program.
     """
     with sentences(file):
-        if not file.exists():
+        try:
+            regular_file.check(file.stat(), file)
+        except FileNotFoundError:
             return None
-        if not file.is_file():
-            raise StoreError(f"{file} is a folder where the conversations should be.", "Move it away.")
         try:
             return _count(file, "mode=ro")
         except sqlite3.OperationalError:

@@ -9,6 +9,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from app import regular_file
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
 from app.chat.health import check_pages
 from app.chat.rows import decoded
@@ -49,7 +50,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     Returns:
         The database, and whether it is a copy of the file.
     """
-    if file is not None and is_there(file):
+    if file is not None and file.is_file():
         # A disk that refuses SQLite's lock files can be read as one that never changes.
         for mode in ("mode=ro", "immutable=1"):
             with (
@@ -90,7 +91,9 @@ def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
 def _make_private(file: Path) -> None:
     """What people say to a model is theirs: nobody else on the machine may read the file, nor what lies beside it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    if not file.exists():
+    if is_there(file):
+        regular_file.check(file.stat(), file)
+    else:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     # SQLite would open what cannot be written for reading, and fail at the first message.
     if not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):

@@ -8,6 +8,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""A pipe in the place of the file is not waited for."""
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -46,7 +49,7 @@ class ProcessLock:
 def is_held(file: Path) -> bool:
     """Whether a process holds the lock."""
     try:
-        descriptor = os.open(file, os.O_RDONLY)
+        descriptor = os.open(file, os.O_RDONLY | _AT_ONCE)
     except OSError:
         return False
     try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app import json_file
+from app import json_file, regular_file
 from app.compare.measure import Spread, noise
 
 FORMAT = 1
@@ -106,9 +106,8 @@ class History:
     def results(self) -> list[Result]:
         """What was kept, oldest first; nothing if the file is missing or damaged."""
         try:
-            with self._file.open("rb") as file:
-                # A file that is longer than anything written here is cut, and then no JSON.
-                raw = json.loads(file.read(_MOST_BYTES))
+            # A file that is longer than anything written here is cut, and then no JSON.
+            raw = json.loads(regular_file.read_bytes(self._file, _MOST_BYTES))
             return [_read(entry) for entry in raw["results"]] if raw["format"] == FORMAT else []
         except FileNotFoundError:
             return []

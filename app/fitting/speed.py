@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app import json_file
+from app import json_file, regular_file
 from app.llama.devices import BuildInfo, Device
 from app.llama.throughput import Throughput, probe_throughput
 
@@ -93,7 +93,7 @@ def _name(build: BuildInfo, devices: Sequence[Device], n_threads: int) -> str:
 
 def _load(file: Path) -> Remembered | None:
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
+        raw = json.loads(regular_file.read_text(file))
         if raw["format"] != FORMAT:
             return None
         bytes_per_s, at = float(raw["bytes_per_s"]), float(raw["at"])

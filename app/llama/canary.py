@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app import json_file
+from app import json_file, regular_file
 from app.child import Ending, is_crash, python_command, python_environment
 from app.errors import Interrupted, ModelFileError
 from app.gguf import split_parts
@@ -69,7 +69,7 @@ class Survivors:
     def _read(self) -> dict[str, Any]:
         assert self._file is not None
         try:
-            raw = json.loads(self._file.read_text(encoding="utf-8"))
+            raw = json.loads(regular_file.read_text(self._file))
             return dict(raw["files"]) if raw["format"] == FORMAT else {}
         except FileNotFoundError:
             return {}

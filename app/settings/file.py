@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app import atomic
+from app import atomic, regular_file
 from app.engine.text import printable
 from app.errors import SettingsError
 from app.file_lock import exclusive
@@ -151,9 +151,10 @@ class SettingsFile:
 
     def _table(self) -> Table:
         try:
-            if self.path.stat().st_size > _LARGEST:
+            text = regular_file.read_bytes(self.path, _LARGEST + 1)
+            if len(text) > _LARGEST:
                 raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
-            return tomllib.loads(self.path.read_text(encoding="utf-8-sig"))
+            return tomllib.loads(text.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
         except FileNotFoundError:
             return {}
         except (OSError, RecursionError, ValueError) as error:
@@ -178,7 +179,7 @@ class SettingsFile:
 
         # The file may be a link into somebody's collection of such files; the copy stays beside what it is a copy of.
         path = self.path.resolve()
-        if path.exists() and "#" in path.read_text(encoding="utf-8-sig"):
+        if path.exists() and b"#" in regular_file.read_bytes(path):
             shutil.copy2(path, path.with_name(f"{path.name}.bak"))
         atomic.write(path, tomli_w.dumps(table).encode())
 

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
@@ -20,6 +20,7 @@ from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWante
 from app.ui.commands.palette import chat_commands
 from app.ui.keeping.keeper import Keeper, StoreOpener
 from app.ui.key_names import name_by, shown
+from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.engine import EngineFactory
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _QUIT_AGAIN_S = 2.0
 
 
-class TandemApp(App[None]):
+class TandemApp(OrderlyApp):
     """The chat; the one way to build it, for the command line and for tests.
 
     Args:

@@ -126,6 +126,16 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     assert terminal.exit_code() == 0
 
 
+def test_keys_that_come_at_once_do_what_they_would_one_by_one(start: Callable[..., Terminal]) -> None:
+    terminal = start("--temp", "0")
+    terminal.until(lambda s: " ready " in s)
+    terminal.press("F4", *"temp", "C-u", "Escape")
+    terminal.press("F1", "Escape", *"typed")
+    terminal.until(lambda s: f"{MARK} typed" in s)
+    terminal.press("Enter", *"next")
+    terminal.until(lambda s: f"{MARK} next" in s)
+
+
 def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--draft-n-max", "7")
     terminal.type("Write a very long story about the sea.")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from textual.pilot import Pilot
 
+from app.ui.app import TandemApp
+
 _PAUSES = 200
 
 
@@ -26,6 +28,12 @@ class Driver:
             if condition():
                 return
         raise AssertionError(f"never came true; the screen shows:\n{self.text}")
+
+    async def had_turn(self) -> None:
+        """Wait until every key that was pressed has had its effect."""
+        app = self.pilot.app
+        assert isinstance(app, TandemApp)
+        await self.until(lambda: app.in_turn.is_idle)
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text)

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from textual import events
+from textual.app import App
 
 from app.chat.store import Store
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
+from app.ui.keys.in_turn import OrderlyApp
 from app.ui.screens.chat import ChatScreen
+from app.ui.terminal.paste_parser import PasteParser
 from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.monkey.haste import must_end_alike, random_bursts
+from tests.ui.monkey.moves import Engine, Key, Paste, Session, Type, Wait
+from tests.ui.monkey.play import TroubleError
 from tests.ui.setup_driver import open_setup
+
+SAID: Session = (Type("Hello"), Key("enter"), Wait(), Engine("say", "Hi there"), Engine("end"), Wait())
+BURSTS: dict[str, Session] = {
+    "a message is changed": (Key("ctrl+up"), Key("up"), Key("e"), Key("ctrl+u"), Type("anew")),
+    "a changed one is sent, and the next typed": (
+        Key("ctrl+up"), Key("up"), Key("e"), Type(" now"), Key("enter"), Type("next"),
+    ),
+    "a change is left": (Key("ctrl+up"), Key("up"), Key("e"), Type("x"), Key("escape"), Type("next")),
+    "a prompt is sent, and the next typed": (Type("one"), Key("enter"), Type("two")),
+    "a paste is sent": (Type("one "), Paste("line\n", 20), Key("enter"), Type("two")),
+    "a new conversation": (Type("old"), Key("ctrl+n"), Type("new")),
+    "a command": (Type("/new"), Key("enter"), Type("more")),
+    "settings": (Type("typed"), Key("f4"), Type("temp")),
+    "settings, and back": (Key("f4"), Type("temp"), Key("escape"), Type("more")),
+    "a conversation is looked for": (Key("ctrl+n"), Key("ctrl+o"), Type("Hello"), Key("enter"), Type("more")),
+    "commands": (Key("ctrl+p"), Type("keys"), Key("enter"), Key("escape"), Type("more")),
+}  # fmt: skip
 
 
 def hit(chat: Chat, *keys: str) -> None:
@@ -50,3 +74,48 @@ async def test_the_command_list_is_asked_to_move_before_it_is_there() -> None:
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         await chat.pilot.pause()
         assert chat.pilot.app.is_running
+
+
+@pytest.mark.parametrize("burst", BURSTS.values(), ids=BURSTS)
+async def test_a_burst_ends_as_its_keys_one_by_one(burst: Session) -> None:
+    await must_end_alike((SAID, burst))
+
+
+@pytest.mark.parametrize("seed", [3, 11])
+async def test_random_bursts_end_as_their_keys_one_by_one(seed: int) -> None:
+    await must_end_alike(random_bursts(seed, 5))
+
+
+async def test_a_key_that_overtakes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OrderlyApp, "on_event", App.on_event)
+    with pytest.raises(TroubleError, match="at once"):
+        await must_end_alike((SAID, BURSTS["settings"]))
+
+
+async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.keys.in_turn.PATIENCE_S", 0.01)
+    ends = asyncio.Event()
+    async with open_chat() as chat:
+        monkeypatch.setattr(chat.screen.sending, "send", lambda text: ends.wait())
+        chat.pilot.app.post_message(events.Key("x", "x"))
+        hit(chat, "enter")
+        chat.pilot.app.post_message(events.Key("y", "y"))
+        # The pilot would wait for the screen, which waits.
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            if chat.prompt == "y":
+                break
+        ends.set()
+        assert chat.prompt == "y"
+
+
+async def test_escape_that_comes_at_once_with_text_is_escape_and_text() -> None:
+    async with open_chat(store=Store.in_memory) as chat:
+        await chat.exchange("Hello", "Hi")
+        hit(chat, "ctrl+up", "up", "e")
+        await chat.until(lambda: chat.screen.tasks.has_task)
+        parser = PasteParser()
+        for event in [*parser.feed("\x1b.x"), *parser.feed("")]:
+            chat.pilot.app.post_message(event)
+        await chat.until(lambda: chat.prompt == ".x")
+        assert not chat.screen.tasks.has_task

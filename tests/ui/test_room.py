@@ -76,7 +76,7 @@ async def test_a_notice_keeps_a_row_from_what_is_below_it() -> None:
         await chat.shows("The second.")
         rows = [row.strip() for row in chat.rows]
         at = rows.index("The first.")
-        assert rows[at : at + 6] == ["The first.", "", "The second.", "", "Answer", "one"]
+        assert rows[at - 2 : at + 4] == ["one", "", "The first.", "", "The second.", ""]
 
 
 async def test_what_is_to_be_confirmed_stands_out_until_it_is_settled(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ async def press(chat: Chat, *keys: str) -> None:
     """Press keys, one when all is drawn that came of the last; the pilot would wait for the processor to rest."""
     for key in keys:
         chat.pilot.app.post_message(events.Key(key, None))
+        await chat.had_turn()
         await settled(chat)
 
 

@@ -12,6 +12,7 @@ from app.chat.store import Store
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.errors import AppError, ContextOverflowError
+from app.events import Notice
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.steering_driver import asked
@@ -48,6 +49,66 @@ async def refused(chat: Chat, error: AppError = FULL) -> None:
 async def answered(chat: Chat, text: str, reason: FinishReason = FinishReason.STOP) -> None:
     chat.engine.goes_on(text, reason)
     await chat.ready()
+
+
+async def test_what_came_to_nothing_and_is_asked_anew_elsewhere_is_one_conversation(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "", FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "one")
+        for settings in (False, True):
+            await chat.pilot.press("ctrl+n")
+            await chat.until(lambda: not said(chat) or "You" not in said(chat))
+            if settings:
+                chat.screen.keeper.keep_settings({"sampling.temperature": 0.5})
+            await chat.send("one")
+            assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one"]
+            await answered(chat, "", FinishReason.CANCELLED)
+        await chat.pilot.press("ctrl+n")
+        await chat.send("one")
+        await answered(chat, "first")
+        before = said(chat)
+        # What was answered is not gone on with.
+        await chat.pilot.press("ctrl+n")
+        await chat.send("one")
+        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one", "one"]
+    await is_shown_again(file, before)
+
+
+async def test_what_was_deleted_is_not_taken_up(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "", FinishReason.CANCELLED)
+        await chat.pilot.press("ctrl+n")
+        chat.screen.keeper.delete(1)
+        await chat.send("one")
+        assert chat.screen.keeper.conversation == 2
+
+
+async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> None:
+    async with kept_chat(file, loaded=False) as chat:
+        await chat.type("one")
+        await chat.pilot.press("enter")
+        await chat.shows("waits for the models")
+        chat.engine.emit(Notice("The context was rounded."))
+        chat.engine.loaded()
+        await chat.until(lambda: chat.engine.requests)
+        await chat.shows("The context was rounded.")
+        assert said(chat)[:3] == ["The context was rounded.", "You", "one"]
+        chat.engine.says("first")
+        await chat.shows("first")
+        chat.engine.emit(Notice("Drafting stopped."))
+        await chat.shows("Drafting stopped.")
+        await answered(chat, " answer")
+        chat.engine.emit(Notice("The pair was loaded."))
+        await chat.shows("The pair was loaded.")
+        await chat.send("two")
+        await answered(chat, "second")
+        exchange = ["You", "one", "Answer", "first answer"]
+        notes = ["Drafting stopped.", "The pair was loaded."]
+        last = ["You", "two", "Answer", "second"]
+        assert said(chat) == ["The context was rounded.", *exchange, *notes, *last]
+    await is_shown_again(file, [*exchange, *last])
 
 
 REFUSAL = ["Answer", "┃ With this prompt the conversation has 272 tokens and the context holds 256."]

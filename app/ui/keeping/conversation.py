@@ -28,6 +28,8 @@ class Conversation(Shelf):
         super().__init__(open_store)
         self._place = Place()
         self._empty_draft = ""
+        self._unanswered: int | None = None
+        """The conversation left last in which nothing but a prompt was said."""
 
     @property
     def conversation(self) -> int | None:
@@ -61,6 +63,8 @@ class Conversation(Shelf):
         """
         self._stop()
         self.draft(draft)
+        if len(self.tree.nodes) == 1:
+            self._unanswered = self.conversation
         self._place = Place()
         return Opened(draft=self._empty_draft)
 
@@ -153,6 +157,19 @@ class Conversation(Shelf):
         return self._place.opened()
 
     # Behind it
+
+    def _take_up(self, store: Store, prompt: str) -> bool:
+        """Be where a prompt was put that nothing came of, if it is put again: the list is not to have it twice."""
+        number, settings = self._unanswered, self._place.settings
+        if number is None or number in self._deleted or not store.holds(number):
+            return False
+        found = store.load(number)
+        if [node.text for node in found.tree.nodes.values()] != [prompt]:
+            return False
+        if settings != found.settings:
+            store.set_settings(number, settings)
+        self._place = place_in(number, found.tree, found.draft, settings)
+        return True
 
     def _stop(self) -> None:
         """An answer on its way counts as stopped; there is none here."""

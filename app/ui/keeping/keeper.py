@@ -157,13 +157,13 @@ class Keeper(Conversation):
     # Behind it
 
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
+        if self._place.conversation is None:
+            if self._empty_draft:
+                store.keep_unsent("")
+                self._empty_draft = ""
+            if before or not self._take_up(store, prompt):
+                self._create(store, before)
         place = self._place
-        if place.conversation is None:
-            conversation, tree = store.create(place.settings), Tree()
-            for message in before:
-                tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
-            self._place = place = Place(conversation, tree, tree.leaf, settings=place.settings)
-            self._keep_unsent("")
         number = place.conversation
         assert number is not None
         asked = place.asked
@@ -178,6 +178,13 @@ class Keeper(Conversation):
             place.draft = ""
         self._begin(store)
         place.again = None if is_new else stood
+
+    def _create(self, store: Store, before: Sequence[Message]) -> None:
+        settings, tree = self._place.settings, Tree()
+        conversation = store.create(settings)
+        for message in before:
+            tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
+        self._place = Place(conversation, tree, tree.leaf, settings=settings)
 
     def _begin(self, store: Store) -> None:
         place = self._place

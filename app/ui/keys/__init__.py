@@ -4,4 +4,5 @@ program_keys  those that work on every screen       chat_keys   those of the cha
 bar, order    the last line                         table       all keys, in two columns
 listing       every key, from the bindings themselves     editing      an editor's own, in words
 own           the user's wishes, as far as they can be met
+in_turn       however fast they come, one after the other
 """

@@ -119,6 +119,12 @@ class Exchange(View):
     def _pinned(self) -> set[Entry]:
         return {entry for entry in (self._asked, self._answer) if entry is not None}
 
+    @property
+    def _expecting(self) -> Entry | None:
+        """The prompt whose answer is on its way and has no word yet; None if there is none."""
+        is_on_its_way = bool(self._attempt.fresh) or self._attempt.continues
+        return self._asked if is_on_its_way and self.answer is not None and not self.answer.has_grown else None
+
     def _from(self, entry: Entry | None) -> tuple[Entry, ...]:
         """A message and what stands below it; for none, nothing."""
         if entry is None:

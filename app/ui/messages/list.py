@@ -30,9 +30,12 @@ class MessageList(Exchange, can_focus=False):
     # What is said
 
     async def notice(self, text: str) -> None:
-        """Say something that belongs to no answer."""
+        """Say something that belongs to no answer: below all that was said, and never between a prompt and its answer.
+
+        While an answer is waited for that is above its prompt.
+        """
         async with self._changing():
-            await self._put(Static(printable(text), classes="notice", markup=False), before=self._answer)
+            await self._put(Static(printable(text), classes="notice", markup=False), before=self._expecting)
 
     async def tell(self, text: str) -> None:
         """Say something below everything else, in place of what was told before."""

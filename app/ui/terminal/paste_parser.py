@@ -1,4 +1,4 @@
-"""Pastes into the terminal, taken whole.
+"""Pastes into the terminal, taken whole; and of every key, whether escape came right before it.
 
 Textual 8.2.8 reads a paste as it reads keys, one character at a time. An escape character in it begins a key there,
 and up to 32 characters behind it, a line end among them, become key presses: text with colours, pasted, sends itself.
@@ -48,6 +48,12 @@ class PasteParser(XTermParser):
             whole, self._pasted = "".join((*self._pasted, text)), None
             yield events.Paste(whole.replace("\x00", ""))
             data = rest
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        # Of an escape right before a key Textual tells only if that is a letter or a digit.
+        for event in super()._sequence_to_key_events(sequence, alt=alt):
+            is_told = not alt or event.key.startswith("alt+")
+            yield event if is_told else events.Key(f"alt+{event.key}", event.character)
 
 
 def take_pastes_whole() -> None:

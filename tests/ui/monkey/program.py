@@ -140,8 +140,10 @@ class Program:
 
     async def rest(self) -> None:
         """Let everything that was begun come to rest."""
-        if self.runs:
+        while self.runs:
             await self.pilot.pause()
+            if self.app.in_turn.is_idle:
+                return
 
     # Moves
 

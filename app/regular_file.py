@@ -1,0 +1,45 @@
+"""Reading files of Tandem's own. Whatever stands in the place of one is never waited for: opening a pipe would be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Windows has no such pipes among its files, and would translate line ends."""
+
+
+def check(found: os.stat_result, path: Path) -> None:
+    """Raise OSError, with the middle of a sentence, for what is no regular file."""
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+
+
+def read_bytes(path: Path, most: int = -1) -> bytes:
+    """What is in a file, or so many bytes of it.
+
+    Raises:
+        OSError: There is none, or something else, or it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+    try:
+        check(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most)
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """The text in a file, its line ends as Python has them.
+
+    Raises:
+        OSError: As `read_bytes` does.
+        UnicodeDecodeError: It is no text in this encoding.
+    """
+    return read_bytes(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")

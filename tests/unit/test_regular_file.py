@@ -1,0 +1,136 @@
+"""Something else in the place of a file that Tandem reads: nobody waits for it, and it stays what it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app import atomic, memory_store, regular_file, thread_store
+from app.catalog import Catalog, shipped_file
+from app.chat.health import examine
+from app.chat.process_lock import is_held
+from app.chat.store import Store
+from app.compare.history import Facts, History
+from app.errors import AppError
+from app.fitting.speed import _load as known_speed
+from app.llama.canary import Survivors
+from app.registry import Registry
+from app.settings.file import SettingsFile
+from app.ui.terminal.stderr_guard import guarded_stderr
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="such things are no files there")
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def _link_to_a_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "socket": _socket,
+    "link to a pipe": _link_to_a_pipe,
+    "link to itself": lambda path: path.symlink_to(path.name),
+}
+REFUSED: dict[str, Callable[[Path], object]] = {
+    "settings": lambda path: SettingsFile(path).set("draft.n_max", 3),
+    "catalogue": lambda path: Catalog([shipped_file(), path]),
+    "pairs": lambda path: Registry(path).read(),
+    "conversations": Store.open,
+}
+BEGUN_ANEW: dict[str, Callable[[Path], object]] = {
+    "memory": memory_store.load,
+    "threads": thread_store.load,
+    "speed": known_speed,
+    "survivors": lambda path: path.with_name("model") in Survivors(path) or None,
+    "lock": lambda path: is_held(path) or None,
+}
+
+
+@pytest.fixture(params=KINDS)
+def odd(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is no regular file."""
+    # The name of a socket may be so many bytes long.
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "odd"
+    KINDS[request.param](Path(path.name))
+    return path
+
+
+def kind_of(path: Path) -> int:
+    return os.lstat(path).st_mode
+
+
+@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
+def test_it_is_refused_with_a_sentence_and_a_way_out(odd: Path, use: Callable[[Path], object]) -> None:
+    before = kind_of(odd)
+    with pytest.raises(AppError, match=r"odd.*\.") as refusal:
+        use(odd)
+    assert refusal.value.hint
+    assert kind_of(odd) == before
+
+
+@pytest.mark.parametrize("use", BEGUN_ANEW.values(), ids=BEGUN_ANEW)
+def test_what_only_saves_time_is_done_without(odd: Path, use: Callable[[Path], object]) -> None:
+    assert use(odd) is None
+
+
+def test_it_is_not_written_over(odd: Path) -> None:
+    before = kind_of(odd)
+    with pytest.raises(OSError, match=r"no regular file|symbolic links"):
+        atomic.write(odd, b"new")
+    assert kind_of(odd) == before
+
+
+def test_conversations_go_on_in_memory(odd: Path) -> None:
+    store = Store.open_anyway(odd)
+    assert "memory" in store.notice
+    store.create()
+    with suppress(AppError):
+        # It is not written there either.
+        store.close()
+    with pytest.raises(AppError, match="odd"):
+        examine(odd)
+
+
+def test_a_history_in_its_place_is_none(odd: Path) -> None:
+    facts = Facts("machine", "target", "", "suite", {})
+    odd.rename(odd.with_name(f"{facts.key}.json"))
+    assert History(odd.parent, facts).results() == []
+
+
+def test_the_log_goes_nowhere(odd: Path) -> None:
+    with guarded_stderr(odd):
+        os.write(2, b"noise")
+
+
+def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(json.dumps("á\n").encode() + b"\r\nb\rc")
+    assert regular_file.read_text(path) == '"\\u00e1\\n"\nb\nc'
+    assert regular_file.read_bytes(path, 3) == b'"\\u'
+
+
+def test_a_link_to_nothing_is_no_file_yet(tmp_path: Path) -> None:
+    link = tmp_path / "settings.toml"
+    link.symlink_to("elsewhere.toml")
+    SettingsFile(link).set("draft.n_max", 3)
+    assert link.is_symlink()
+    assert "n_max = 3" in (tmp_path / "elsewhere.toml").read_text()
+    (tmp_path / "models.toml").symlink_to("nowhere.toml")
+    with pytest.raises(AppError, match="cannot be read"):
+        Catalog([shipped_file(), tmp_path / "models.toml"])
