@@ -64,7 +64,8 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
     terminal = Terminal(tmp_path, "setup")
     screen = terminal.until(lambda screen: "Which one?" in screen)
     assert "This machine:" in screen
-    assert "fits:" in screen
+    # A machine that other work slows down is told that they fit, but slowly.
+    assert "fits:" in screen or "slow:" in screen
     terminal.press("q", "Enter")
     terminal.until(lambda screen: "Nothing was set up." in screen)
     assert terminal.exit_code() == 0
