@@ -13,6 +13,7 @@ from app.chat.store import Store
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.keys.in_turn import OrderlyApp
+from app.ui.prompt.input import PromptInput
 from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.paste_parser import PasteParser
 from tests.ui.chat_driver import Chat, open_chat
@@ -119,3 +120,28 @@ async def test_escape_that_comes_at_once_with_text_is_escape_and_text() -> None:
             chat.pilot.app.post_message(event)
         await chat.until(lambda: chat.prompt == ".x")
         assert not chat.screen.tasks.has_task
+
+
+@pytest.mark.parametrize(
+    ("sequence", "text", "cursor"),
+    [
+        ("\x1bb", "one two", (0, 4)),
+        ("\x1bb\x1bb\x1bf", "one two", (0, 3)),
+        ("\x1bb\x1bd", "one ", (0, 4)),
+        ("\x1b\x7f", "one ", (0, 4)),
+        ("\x1b\r", "one two\n", (1, 0)),
+    ],
+    ids=["word left", "word right", "delete word right", "delete word left", "new line"],
+)
+async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer(
+    sequence: str, text: str, cursor: tuple[int, int]
+) -> None:
+    async with open_chat() as chat:
+        await chat.send("Hello")
+        await chat.type("one two")
+        parser = PasteParser()
+        for event in [*parser.feed(sequence), *parser.feed("")]:
+            chat.pilot.app.post_message(event)
+        prompt = chat.screen.query_one(PromptInput)
+        await chat.until(lambda: (chat.prompt, prompt.cursor_location) == (text, cursor))
+        assert not chat.engine.cancelled

@@ -41,13 +41,15 @@ class PromptInput(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "send", id="prompt.send", tooltip="Send the prompt", priority=True, show=False),
         Binding(
-            "ctrl+j,shift+enter",
+            "ctrl+j,shift+enter,alt+enter",
             "break_line",
             "new line",
             id="prompt.break_line",
             tooltip="Begin a new line in the prompt",
             priority=True,
         ),
+        # As in shells. Where alt does nothing, a key with it is taken for escape and that key.
+        Binding("alt+d", "delete_word_right", show=False),
         Binding("tab", "complete", "complete", id="prompt.complete", tooltip="Complete what is typed", show=False),
         Binding(
             "escape",
@@ -66,9 +68,8 @@ class PromptInput(TextArea):
             tooltip="Search everything asked before",
             show=False,
         ),
-        # Ctrl+Z suspends, as in any program of a terminal.
         Binding(
-            "ctrl+underscore",
+            "ctrl+underscore",  # Ctrl+Z suspends, as in any program of a terminal.
             "undo",
             "undo",
             key_display="ctrl+_",
