@@ -47,7 +47,8 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         if n_bare <= n_ctx and n_alone - n_bare > n_bare:
             whose, told = "system", f"The system prompt and this prompt have {n_alone:,} tokens"
         else:
-            whose, told = "prompt", f"The prompt has {n_alone:,} tokens"
+            subject = "The system prompt and this prompt have" if system else "The prompt has"
+            whose, told = "prompt", f"{subject} {n_alone:,} tokens"
     message = f"{told} and the context holds {n_ctx:,}."
     hint = f"{_SHORTER[whose]}{_longer(pair.info, n_tokens)}."
     raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens)

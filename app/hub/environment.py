@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping
 from importlib.util import find_spec
-from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -60,17 +59,25 @@ def check_way() -> None:
     """
     if _wrong_address is not None:
         raise _wrong_address
-    proxies = getproxies()
+    proxies = _proxies()
     for kind in _PROXIES:
         _check_proxy(f"{kind.upper()}_PROXY", proxies.get(kind, ""))
     for name in _TOKENS:
         if not os.environ.get(name, "").strip().isascii():
             raise HubError(f"{name} is no token: it holds letters that none has.", "Copy it again, or unset it.")
     certificates = os.environ.get("SSL_CERT_FILE")
-    if certificates and not Path(certificates).is_file():
+    if certificates and not os.path.isfile(certificates):  # noqa: PTH113 - a Path raises where it may not look
         raise HubError(
-            f"SSL_CERT_FILE names {printable(certificates)}, and there is no such file.", "Unset it, or correct it."
+            f"SSL_CERT_FILE names {printable(certificates)}, and there is no such file, or it may not be read.",
+            "Unset it, or correct it.",
         )
+
+
+def _proxies() -> dict[str, str]:
+    """The proxies that the client goes through."""
+    found = getproxies()
+    direct = "*" in (host.strip() for host in found.get("no", "").split(","))
+    return {} if direct else found
 
 
 def _check_proxy(name: str, address: str) -> None:
@@ -86,7 +93,7 @@ def _check_proxy(name: str, address: str) -> None:
 
 def named_by() -> str:
     """The variables that decide whom the client talks to, such as "HF_ENDPOINT and HTTPS_PROXY"; "" without any."""
-    proxies = getproxies()
+    proxies = _proxies()
     names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
     return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXIES if proxies.get(kind)])
 

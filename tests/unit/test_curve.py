@@ -132,12 +132,22 @@ def test_another_speed_of_the_machine_is_taken_over_after_three_batches(ns: floa
     assert costs.target_ns(1, 0) == pytest.approx(ns, rel=0.1)
 
 
-def test_a_speed_that_is_over_is_forgotten_with_the_first_batch_of_any_width() -> None:
+def test_one_batch_that_seems_impossible_is_not_believed() -> None:
+    costs = model()
+    costs.observe_target(8, 0, 63e6, switched=False)
+    costs.observe_target(8, 0, 0.2 * 63e6, switched=False)
+    costs.observe_target(8, 0, 63e6, switched=False)
+
+    assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.1)
+
+
+def test_a_speed_that_is_over_is_forgotten_with_two_batches_of_any_width() -> None:
     costs = model()
     for _ in range(3):
         costs.observe_target(1, 0, 20 * 22e6, switched=False)
     slow = costs.scale
-    costs.observe_target(8, 0, 63e6, switched=False)
+    for _ in range(2):
+        costs.observe_target(8, 0, 63e6, switched=False)
 
     assert slow == pytest.approx(20, rel=0.1)
     assert costs.target_ns(1, 0) < 3 * 22e6

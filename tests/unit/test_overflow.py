@@ -30,7 +30,11 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
 @pytest.mark.parametrize(
     ("request_", "message", "whose"),
     [
-        (AnswerRequest(said("a" * 17)), "The prompt has 17 tokens and the context holds 16.", "prompt"),
+        (
+            AnswerRequest(said("a" * 17)),
+            "The prompt has 17 tokens and the context holds 16.",
+            "prompt",
+        ),
         (
             AnswerRequest(said("a", system="b" * 16)),
             "The system prompt and this prompt have 17 tokens and the context holds 16.",
@@ -38,10 +42,14 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
         ),
         (
             AnswerRequest(said("a" * 17, system="b" * 20)),
-            "The prompt has 37 tokens and the context holds 16.",
+            "The system prompt and this prompt have 37 tokens and the context holds 16.",
             "prompt",
         ),
-        (AnswerRequest(said("a" * 15, system="bb")), "The prompt has 17 tokens and the context holds 16.", "prompt"),
+        (
+            AnswerRequest(said("a" * 15, system="bb")),
+            "The system prompt and this prompt have 17 tokens and the context holds 16.",
+            "prompt",
+        ),
         (
             AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)),
             "The prompt has 20 tokens and the context holds 16.",

@@ -89,12 +89,11 @@ class AutomaticDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """The draft that is worth its cost; empty for a plain step."""
-        self._told = None
         if limit <= 0:
-            # Where one token more is all there is room for, nothing is decided.
-            self._told = self._reasons.of(self._attempt, self._impossible)
-        elif self._stalls.waiting:
-            self._told = HELD_UP
+            # Where one token more is all there is room for, nothing is decided: what was last said stands.
+            self._told = self._told or self._reasons.of(self._attempt, self._impossible)
+        else:
+            self._told = HELD_UP if self._stalls.waiting else None
         self._attempt = attempt = Attempt(last_rows=self._attempt.n_rows)
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1

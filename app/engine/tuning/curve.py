@@ -94,6 +94,7 @@ class CostModel:
     _cells: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
     _padded_for: int = -1
+    _too_fast: float = 1.0
     _hopes: bool = field(init=False)
     _wide_behind: int = 0
     _attribution: Attribution = field(init=False)
@@ -211,13 +212,16 @@ class CostModel:
         return mildest
 
     def _speed_up(self, n_past: int, ns: float) -> None:
-        """Take over a speed at which a batch took less than a single row is thought to.
+        """Take over a speed at which batches take less than a single row is thought to.
 
-        Every batch reads all weights, and nothing makes one faster by accident: what was believed is over.
+        Every batch reads all weights, and two in a row agree: a clock that stood still with the machine may have left
+        out a part of one.
         """
-        single = self.target_ns(1, n_past)
-        if ns < _IMPOSSIBLE * single:
-            self.scale *= ns / single
+        share = ns / self.target_ns(1, n_past)
+        milder, self._too_fast = max(share, self._too_fast), share
+        if milder < _IMPOSSIBLE:
+            self.scale *= milder
+            self._too_fast = 1.0
             self._recent.clear()
             self._surprises.clear()
             self._padded_for = -1

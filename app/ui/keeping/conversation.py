@@ -166,6 +166,9 @@ class Conversation(Shelf):
         found = store.load(number)
         if [node.text for node in found.tree.nodes.values()] != [prompt]:
             return False
+        if found.draft.strip() not in ("", prompt.strip()):
+            # It would be taken for what is sent now.
+            return False
         if settings != found.settings:
             store.set_settings(number, settings)
         self._place = place_in(number, found.tree, found.draft, settings)

@@ -21,7 +21,7 @@ from textual.widgets import Input, TextArea
 
 PATIENCE_S = 1.0
 """A key that is still at work after so long, on a disk that does not answer say, keeps the others no longer."""
-_ALT = "alt+"
+_WHEEL = (events.MouseScrollDown, events.MouseScrollUp, events.MouseScrollLeft, events.MouseScrollRight)
 _LOOK_S = 0.05
 """How often is looked whether what is waited for has gone: what goes does not say so."""
 
@@ -72,10 +72,6 @@ class InTurn:
     async def _go_on(self) -> None:
         while self._waiting and (self._resting is None or self._is_late):
             event = self._waiting[0]
-            if (second := self._behind_escape(event)) is not None:
-                event = events.Key("escape", "\x1b")
-                self._waiting[0] = second
-                self._waiting.appendleft(event)
             is_alone = not self._is_text(event) and not _is_passing(event)
             if is_alone and not self._is_quiet and not self._is_late:
                 self._rest()
@@ -96,20 +92,13 @@ class InTurn:
             return not self._is_bound(event.key)
         return isinstance(event, events.Paste)
 
-    def _behind_escape(self, event: events.Event) -> events.Key | None:
-        """The key that came at once with escape, if these are two.
-
-        Terminals write alt in no other way. Of the two meanings a key that does nothing is the wrong one: tmux keeps
-        escape back for half a second, and what is typed meanwhile seems to be pressed with alt.
-        """
-        if not isinstance(event, events.Key) or event.character is None or self._is_bound(event.key):
-            return None
-        name = event.key.removeprefix(_ALT)
-        return events.Key(name, event.character) if name != event.key else None
-
     def _is_bound(self, key: str) -> bool:
-        """Whether a key does something here."""
-        return any(key in node._bindings.key_to_bindings for node in self._places())
+        """Whether a key does something here, those of the user's own included."""
+        try:
+            chain = self._app.screen._binding_chain
+        except ScreenStackError:
+            return False
+        return any(key in bindings.key_to_bindings for _, bindings in chain)
 
     # Coming to rest
 
@@ -198,4 +187,4 @@ def _nothing() -> None:
 
 def _is_passing(event: events.Event) -> bool:
     """Whether an event decides nothing about where the next one goes."""
-    return isinstance(event, (events.MouseMove, events.MouseScrollDown, events.MouseScrollUp))
+    return isinstance(event, (events.MouseMove, *_WHEEL))

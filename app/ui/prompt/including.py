@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.chat.attached import Attachment, compose, file_reference
-from app.chat.textfile import MAX_BYTES, FolderNamed, MissingFile, read_text, text_size
+from app.chat.textfile import MAX_BYTES, FolderNamed, MissingFile, marked_encoding, read_text, text_size
 from app.chat.token_estimate import estimated_tokens, in_tokens
 from app.errors import AppError, ContextOverflowError
 from app.source import home_expanded
@@ -44,7 +44,8 @@ class Named:
                 head = file.read(_LOOK)
         except OSError:
             return 0
-        return estimated_tokens(head.decode("utf-8", "replace")) * self.bytes // max(1, len(head))
+        text = head.decode(marked_encoding(head) or "utf-8", "replace")
+        return estimated_tokens(text) * self.bytes // max(1, len(head))
 
 
 def gather(
@@ -66,8 +67,9 @@ def gather(
     """
     attachments = []
     for named in files(question, base, but_missing=but_missing):
-        if n_ctx is not None and named.bytes > max(_QUICKLY_COUNTED, n_ctx * _FEWEST_BYTES_A_TOKEN):
-            about = named.about_tokens()
+        is_long = n_ctx is not None and named.bytes > max(_QUICKLY_COUNTED, n_ctx * _FEWEST_BYTES_A_TOKEN)
+        # What is nearer to the limit is counted by the model.
+        if n_ctx is not None and is_long and (about := named.about_tokens()) > n_ctx:
             raise ContextOverflowError(
                 f"{named.name} has {in_tokens(about)}, and the context holds {n_ctx:,}.",
                 "Include a part of it.",
@@ -82,7 +84,10 @@ def files(question: str, base: Path, *, but_missing: bool = False) -> Iterator[N
     """The files that a question names, each once. Raises as `gather`."""
     seen = set()
     for reference in references(question):
-        named = find(reference, base, but_missing=but_missing)
+        try:
+            named = find(reference, base, but_missing=but_missing)
+        except FolderNamed as error:
+            raise FolderNamed(error.message, _its_files(reference, base)) from None
         if named is not None and named.name not in seen:
             seen.add(named.name)
             yield named
@@ -100,10 +105,10 @@ def find(reference: Reference, base: Path, *, but_missing: bool = False) -> Name
         except ValueError:
             # A home directory of a user whom no system can have.
             missing = MissingFile(f"There is no file {name}.")
-        except FolderNamed as error:
+        except FolderNamed:
             if but_missing:
                 return None
-            raise FolderNamed(error.message, _its_files(name, base)) from None
+            raise
         except AppError:
             if reference.must_exist or reference.quoted:
                 raise
@@ -113,8 +118,11 @@ def find(reference: Reference, base: Path, *, but_missing: bool = False) -> Name
     raise missing
 
 
-def _its_files(folder: str, base: Path) -> str:
+def _its_files(folder: Reference, base: Path) -> str:
     """What could be included of a folder, as a sentence."""
-    paths = PathCompletion(base).matching(folder.rstrip("/\\") + "/")
+    matching = PathCompletion(base).matching
+    paths: Sequence[str] = next(
+        (found for name in folder.readings if (found := matching(name.rstrip("/\\") + "/"))), []
+    )
     files = [file_reference(path) for path in paths if not path.endswith("/")][:_EXAMPLES]
     return f"Files can be included, such as {' or '.join(files)}." if files else "No text file is directly in it."

@@ -73,6 +73,9 @@ def included(question: str, pastes: Sequence[Attachment], base: Path) -> Inclusi
                 problems.append(error.message.rstrip("."))
         except AppError as error:
             problems.append(error.message.rstrip("."))
+        except OSError:
+            # It went while it was looked at; the next key finds it missing.
+            continue
     found = [*attachments.values(), *((paste.name, paste.size, paste) for paste in pastes)]
     names = [name for name, _, _ in found]
     if len(names) > _MOST_NAMED:

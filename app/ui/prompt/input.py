@@ -48,7 +48,7 @@ class PromptInput(TextArea):
             tooltip="Begin a new line in the prompt",
             priority=True,
         ),
-        # As in shells. Where alt does nothing, a key with it is taken for escape and that key.
+        # As in shells; without it the letter would be typed.
         Binding("alt+d", "delete_word_right", show=False),
         Binding("tab", "complete", "complete", id="prompt.complete", tooltip="Complete what is typed", show=False),
         Binding(

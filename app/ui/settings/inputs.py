@@ -47,7 +47,10 @@ class TextInput(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "keep", id="text.keep", tooltip="Take this text"),
-        Binding("ctrl+j,shift+enter", "break_line", "new line", id="text.break_line", tooltip="Begin a new line"),
+        Binding(
+            "ctrl+j,shift+enter,alt+enter", "break_line", "new line", id="text.break_line", tooltip="Begin a new line"
+        ),
+        Binding("ctrl+underscore", "undo", "undo", key_display="ctrl+_", id="text.undo", show=False),
     ]
 
     @dataclass
