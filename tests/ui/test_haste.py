@@ -143,3 +143,13 @@ async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer
         prompt = chat.screen.query_one(PromptInput)
         await chat.until(lambda: (chat.prompt, prompt.cursor_location) == (text, cursor))
         assert not chat.engine.cancelled
+
+
+async def test_an_own_key_with_alt_is_no_text() -> None:
+    async with open_chat() as chat:
+        chat.pilot.app.set_keymap({"chat.tokens": "alt+k"})
+        before = chat.text
+        for event in [*(parser := PasteParser()).feed("\x1bk"), *parser.feed("")]:
+            chat.pilot.app.post_message(event)
+        await chat.until(lambda: chat.text != before)
+        assert chat.prompt == ""

@@ -75,6 +75,21 @@ async def test_what_came_to_nothing_and_is_asked_anew_elsewhere_is_one_conversat
     await is_shown_again(file, before)
 
 
+async def test_a_long_text_begun_over_it_is_not_taken_for_what_is_sent(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "", FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "one")
+        await chat.type(", and much more")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.prompt == "")
+        await chat.send("one")
+        assert chat.screen.keeper.conversation == 2
+        await answered(chat, "first")
+        await chat.screen.open_conversation(1)
+        await chat.until(lambda: chat.prompt == "one, and much more")
+
+
 async def test_what_was_deleted_is_not_taken_up(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
