@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +99,9 @@ def test_in_the_list_a_download_says_its_size_and_waits_for_a_yes(hub: LoopbackH
     terminal.press("Enter")
     terminal.until(lambda screen: "Enter again downloads 3 MB" in screen)
     assert all("range" in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))
-    terminal.press("Escape", "Enter")
+    terminal.press("Escape")
+    terminal.until(lambda screen: not re.search(r"^ *. mine *$", screen, re.MULTILINE))
+    terminal.press("Enter")
     terminal.until(lambda screen: "Choose a pair" not in screen)
     terminal.press("C-q")
     terminal.exit_code()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from textual import events
-from textual.app import App
+from textual.app import App, ComposeResult
+from textual.widgets import Input
 
 from app.chat.store import Store
 from app.settings.file import SettingsFile
@@ -153,3 +154,24 @@ async def test_an_own_key_with_alt_is_no_text() -> None:
             chat.pilot.app.post_message(event)
         await chat.until(lambda: chat.text != before)
         assert chat.prompt == ""
+
+
+class OneLine(OrderlyApp):
+    """An editor in which alt means nothing."""
+
+    taken = ""
+
+    def compose(self) -> ComposeResult:
+        yield Input("text")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.taken = event.value
+
+
+async def test_enter_with_alt_is_enter_where_alt_means_nothing() -> None:
+    app = OneLine()
+    async with app.run_test() as pilot:
+        for event in [*(parser := PasteParser()).feed("\x1b\r"), *parser.feed("")]:
+            app.post_message(event)
+        await pilot.pause()
+        assert app.taken == "text"

@@ -77,6 +77,7 @@ class InTurn:
                 self._rest()
                 return
             self._waiting.popleft()
+            event = self._without_alt(event)
             self._before = (*self._places(), *self._under(event))
             self._is_quiet = self._is_quiet and _is_passing(event)
             await self._take(event)
@@ -91,6 +92,13 @@ class InTurn:
         if isinstance(event, events.Key) and event.is_printable:
             return not self._is_bound(event.key)
         return isinstance(event, events.Paste)
+
+    def _without_alt(self, event: events.Event) -> events.Event:
+        """Enter and its like are what they are without alt, where alt does nothing; letters are so by themselves."""
+        if not isinstance(event, events.Key) or event.is_printable or event.character is None:
+            return event
+        name = event.key.removeprefix("alt+")
+        return event if name == event.key or self._is_bound(event.key) else events.Key(name, event.character)
 
     def _is_bound(self, key: str) -> bool:
         """Whether a key does something here, those of the user's own included."""
