@@ -7,8 +7,8 @@ import os
 import stat
 from pathlib import Path
 
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Windows has no such pipes among its files, and would translate line ends."""
+AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""How to open what may be a pipe. Windows has no such pipes among its files, and would translate line ends."""
 
 
 def check(found: os.stat_result, path: Path) -> None:
@@ -25,7 +25,7 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
     Raises:
         OSError: There is none, or something else, or it cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+    descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
     try:
         check(os.fstat(descriptor), path)
     except OSError:
@@ -42,4 +42,9 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
         OSError: As `read_bytes` does.
         UnicodeDecodeError: It is no text in this encoding.
     """
-    return read_bytes(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    return with_line_feeds(read_bytes(path).decode(encoding))
+
+
+def with_line_feeds(text: str) -> str:
+    """A text whose lines end as they do everywhere in this program."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

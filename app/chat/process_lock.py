@@ -8,8 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
-"""A pipe in the place of the file is not waited for."""
+from app.regular_file import AT_ONCE
 
 if sys.platform == "win32":
     import msvcrt
@@ -49,7 +48,7 @@ class ProcessLock:
 def is_held(file: Path) -> bool:
     """Whether a process holds the lock."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | _AT_ONCE)
+        descriptor = os.open(file, os.O_RDONLY | AT_ONCE)
     except OSError:
         return False
     try:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import AppError
+from app.regular_file import with_line_feeds
 
 MAX_BYTES = 8 << 20
+
 _LOOK = 8192
 """Bytes that tell text from anything else."""
 _MARKS = (
@@ -92,11 +94,6 @@ def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
     text, encoding = _decode(data, name)
     return TextFile(with_line_feeds(text), encoding)
-
-
-def with_line_feeds(text: str) -> str:
-    """A text whose lines end as they do everywhere in this program."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def marked_encoding(data: bytes) -> str | None:

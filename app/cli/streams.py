@@ -52,7 +52,8 @@ def read_whole(stream: BinaryIO, name: str) -> str:
         UsageError: It is not text, or more of it than any context holds.
         AppError: It cannot be read.
     """
-    from app.chat.textfile import MAX_BYTES, marked_encoding, with_line_feeds
+    from app.chat.textfile import MAX_BYTES, marked_encoding
+    from app.regular_file import with_line_feeds
 
     try:
         data = stream.read(MAX_BYTES + 1)

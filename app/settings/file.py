@@ -154,7 +154,7 @@ class SettingsFile:
             text = regular_file.read_bytes(self.path, _LARGEST + 1)
             if len(text) > _LARGEST:
                 raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
-            return tomllib.loads(text.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
+            return tomllib.loads(regular_file.with_line_feeds(text.decode("utf-8-sig")))
         except FileNotFoundError:
             return {}
         except (OSError, RecursionError, ValueError) as error:

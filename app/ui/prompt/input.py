@@ -13,6 +13,7 @@ from textual.widgets.text_area import Document
 
 from app.chat.attached import Attachment, compose, file_reference, split
 from app.engine.text import printable
+from app.regular_file import with_line_feeds
 from app.ui.commands.command import as_typed
 from app.ui.key_names import key
 from app.ui.prompt.completing import Completing
@@ -255,7 +256,7 @@ class PromptInput(TextArea):
         self.placeholder = next((words for words in _ASKING if len(words) <= self.size.width), _ASKING[-1])
 
     def on_paste(self, event: events.Paste) -> None:
-        text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = printable(with_line_feeds(event.text))
         event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
 
     def action_paste(self) -> None:

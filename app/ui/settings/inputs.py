@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from app.engine.text import printable
+from app.regular_file import with_line_feeds
 from app.ui.widgets.editing import run_own_binding
 from app.ui.widgets.filter_input import FilterInput, QuietInput
 
@@ -75,4 +76,4 @@ class TextInput(TextArea):
         await run_own_binding(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
-        event.text = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        event.text = printable(with_line_feeds(event.text))
