@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,13 @@ def traces() -> list[Trace]:
 def other_traces() -> list[Trace]:
     """The same pair on twice as many other texts; only how long a trial remembers was chosen by these as well."""
     return load_traces(DATA / "other_traces.jsonl")
+
+
+@cache
+def texts() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Prompts and answers of Qwen2.5-Coder 1.5B Q4_K_M, greedy: many kinds of text, without a draft model."""
+    with (DATA / "texts.jsonl").open(encoding="utf-8") as file:
+        return [(tuple(entry["prompt"]), tuple(entry["text"])) for entry in map(json.loads, file)]
 
 
 @cache

@@ -12,8 +12,8 @@ from app.errors import UsageError
 
 MAX_DRAFT = 64
 """Longest draft of one round; every verify batch is prepared for it."""
-MIN_MATCH = 3
-"""Tokens that must agree before a look-up is worth it; two agree by chance all the time."""
+MIN_MATCH = 2
+"""Tokens that must agree before a look-up says anything; one agrees by chance all the time."""
 
 
 class Origin(Enum):

@@ -7,7 +7,8 @@ are at the same token of their answers: what slows the machine for a second slow
 as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
 after the first, what its draft model's reading of the prompt took included. With --oracle, every answer is also
 followed by the draft model, and the least time in which these drafts could have served is reckoned from that trace and
-the costs as they were measured.
+the costs as they were measured: once with a draft model that knows the prompt already, and once with one that reads it
+like everybody's here, or leaves all to the look-up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -36,7 +38,7 @@ from tests.bench.record import record_all
 
 SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
 SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
-_ORACLE = "oracle"
+_ORACLES = ("oracle", "reading oracle")
 _DEPTH = 16
 
 Contender = Callable[[str], Lane]
@@ -69,7 +71,8 @@ def main() -> None:
                     for name, ratio in _race(contenders, prompt).items():
                         ratios.setdefault(name, []).append(ratio)
                     if args.oracle:
-                        ratios.setdefault(_ORACLE, []).append(_oracle(ours, prompt, args.tokens))
+                        for name, ratio in zip(_ORACLES, _oracles(ours, prompt, args.tokens), strict=True):
+                            ratios.setdefault(name, []).append(ratio)
             results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in sorted(ratios.items())}
             print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
             if args.json:
@@ -155,9 +158,13 @@ def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, float]:
     return {name: spent["plain"] / ns for name, ns in spent.items()}
 
 
-def _oracle(ours: Ours, prompt: str, n_tokens: int) -> float:
-    """Plain decoding's time over the oracle's, both reckoned from the costs as they are known now."""
+def _oracles(ours: Ours, prompt: str, n_tokens: int) -> tuple[float, float]:
+    """Plain decoding's time over the oracle's, all reckoned from the costs as they are known now.
+
+    The second one pays for its draft model's reading of the prompt, where that is worth it.
+    """
     assert ours.pair.memory is not None
+    costs = ours.pair.memory.costs.snapshot()
     if ours.pair.drafter is not None:
         trace = record_all(ours.pair, "", "", prompt, n_tokens, _DEPTH)
     else:
@@ -165,8 +172,11 @@ def _oracle(ours: Ours, prompt: str, n_tokens: int) -> float:
         ours.run(prompt, None, n_tokens)
         text = ours.pair.target.tokens[len(prompt_tokens) :]
         trace = Trace("", "", tuple(prompt_tokens), tuple(text), (0,) * len(text), ((),) * len(text))
-    curve = Curve.of(ours.pair.memory.costs.snapshot())
-    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
+    curve = Curve.of(costs)
+    plain, best = plain_cost(trace, curve), oracle_cost(trace, curve, lookup=True)
+    without_model = oracle_cost(replace(trace, matches=(0,) * len(trace.matches)), curve, lookup=True)
+    reading = costs.draft_prompt_ns * len(trace.prompt)
+    return plain / best, plain / min(without_model, best + reading)
 
 
 def _summary(results: dict[str, dict[str, float]]) -> None:
@@ -174,6 +184,9 @@ def _summary(results: dict[str, dict[str, float]]) -> None:
     names = list(next(iter(results.values())))
     spent = {name: sum(1 / ratios[name] for ratios in results.values()) for name in names}
     print("all     ", _line({name: spent["plain"] / ns for name, ns in spent.items()}))
+    for name in names:
+        if name in _ORACLES:
+            print(f"auto over the {name}: {spent[name] / spent['auto']:.3f}")
     for prefix, what in (("server", "the server's"), ("n", "our fixed")):
         rivals = [name for name in names if name.startswith(prefix)]
         if rivals:

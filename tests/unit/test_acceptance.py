@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.tuning.acceptance import CONFIDENCE_EDGES, CONFIDENCE_PRIOR, lookup_table, model_table
+from app.engine.tuning.acceptance import (
+    CONFIDENCE_EDGES,
+    CONFIDENCE_PRIOR,
+    SUPPORT_PRIOR,
+    lookup_table,
+    model_table,
+)
+from tests.bench.texts import right_by_support
+from tests.replays import other_traces, texts, traces
 
 
 def test_it_begins_with_the_prior() -> None:
@@ -45,7 +53,15 @@ def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]])
         assert all(0 < value < 1 for value in values)
 
 
-def test_a_longer_common_past_is_trusted_more() -> None:
+def test_a_look_up_with_more_votes_is_trusted_more() -> None:
     table = lookup_table()
 
-    assert table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
+    assert table.probability(-2, 0) < table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
+
+
+def test_a_look_up_is_as_likely_to_be_right_as_on_recorded_texts() -> None:
+    recorded = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
+
+    measured = right_by_support([*texts(), *recorded])
+
+    assert [right / said for right, said in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)

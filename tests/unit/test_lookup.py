@@ -1,8 +1,8 @@
-"""Look-up drafting: the longest common past wins, and nothing is lost by taking back."""
+"""Look-up drafting: the longest common past leads, others vote, and nothing is lost by taking back."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, LookupIndex
@@ -27,8 +27,15 @@ def test_the_limit_is_kept() -> None:
     assert index(1, 2, 3, 4, 5, 9, 1, 2, 3).continuation((), 2).tokens == (4, 5)
 
 
-def test_two_common_tokens_are_chance() -> None:
-    assert index(1, 2, 4, 9, 1, 2).continuation((), 4).tokens == ()
+def test_one_common_token_is_chance() -> None:
+    assert index(2, 4, 9, 1, 2).continuation((), 4).tokens == ()
+
+
+def test_fewer_common_tokens_than_asked_for_say_nothing() -> None:
+    strict = LookupIndex(min_match=3)
+    strict.grow((1, 2, 4, 9, 1, 2))
+
+    assert strict.continuation((), 4).tokens == ()
 
 
 def test_the_longest_common_past_wins_over_the_latest() -> None:
@@ -75,16 +82,33 @@ def test_following_another_text_is_the_same_as_starting_with_it(a: list[int], b:
     assert len(moved) == len(b)
 
 
-@given(TOKENS, st.lists(st.integers(0, 3), max_size=4))
-def test_it_finds_the_longest_match_that_is_there(tokens: list[int], ahead: list[int]) -> None:
-    found = index(*tokens).continuation(ahead, 1)
+def test_places_that_go_on_alike_support_each_other() -> None:
+    found = index(1, 2, 5, 6, 9, 1, 2, 5, 7, 8, 1, 2).continuation((), 2)
 
+    assert found.tokens == (5, 7)
+    assert found.support == (4, 1), "both say 5; one says 7, with a token more of common past, and one 6"
+
+
+def test_a_contradiction_takes_votes_away() -> None:
+    assert index(1, 2, 5, 9, 1, 2, 6, 9, 8, 1, 2).continuation((), 1).support == (0,)
+
+
+def test_many_short_matches_make_a_longer_one_doubtful_and_do_not_replace_it() -> None:
+    found = index(3, 1, 2, 5, 0, 1, 2, 6, 0, 1, 2, 6, 3, 1, 2).continuation((), 1)
+
+    assert (found.tokens, found.match_length, found.support) == ((5,), 3, (-1,))
+
+
+def test_a_long_match_is_found_behind_many_short_ones() -> None:
+    phrase = (10, 11, 12, 13, 14, 1, 2)
+    chatter = [token for other in range(3 * MAX_CANDIDATES) for token in (20 + other, 1, 2, 3)]
+
+    assert index(*phrase, 7, *chatter, *phrase).continuation((), 1).match_length == len(phrase)
+
+
+@given(TOKENS, st.lists(st.integers(0, 3), max_size=4))
+def test_every_place_votes_with_its_common_past(tokens: list[int], ahead: list[int]) -> None:
     past = [*tokens, *ahead]
-    candidates = [
-        place
-        for place in range(MIN_MATCH, len(tokens))
-        if len(past) >= MIN_MATCH and tokens[place - MIN_MATCH : place] == past[-MIN_MATCH:]
-    ]
 
     def common(place: int) -> int:
         n = 0
@@ -92,5 +116,16 @@ def test_it_finds_the_longest_match_that_is_there(tokens: list[int], ahead: list
             n += 1
         return n
 
-    recent = candidates[-(MAX_CANDIDATES - 1) :]
-    assert found.match_length == max(map(common, recent), default=0)
+    places = {place: common(place) for place in range(MIN_MATCH, len(tokens)) if common(place) >= MIN_MATCH}
+    # The search counts its own end as a place, and stops at so many.
+    assume(len(places) < MAX_CANDIDATES)
+    found = index(*tokens).continuation(ahead, 4)
+
+    assert found.match_length == max(places.values(), default=0)
+    own = found.match_length
+    for depth, (token, support) in enumerate(zip(found.tokens, found.support, strict=True)):
+        agreed = [place for place in places if tokens[place : place + depth] == list(found.tokens[:depth])]
+        said = [(tokens[place + depth], places[place]) for place in agreed if place + depth < len(tokens)]
+        expected = sum(length if there == token else -length for there, length in said)
+        # The place that is followed may be at its end, where a repetition goes on.
+        assert support in (expected + depth, expected + own + depth)

@@ -1,15 +1,17 @@
-"""Drafting without a model: what followed the last time the same words were said.
+"""Drafting without a model: what followed the last times the same words were said.
 
-The index is LZ77's: a hash chain over the last few tokens leads to earlier places where they stood, and the place with
-the longest common past wins. Adding or taking back a token is a dictionary entry; memory is one entry and one integer
-a token.
+The index is LZ77's: hash chains over the last few tokens lead to earlier places where they stood, and the place with
+the longest common past is followed. Every other place has as many votes as tokens before it agree, for each token that
+followed there as well and against the one where it went on differently. Adding or taking back a token is a dictionary
+entry a chain; memory is one entry and one integer a token and chain.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from app.engine.cache import common_prefix
 from app.engine.types import MIN_MATCH
@@ -17,25 +19,65 @@ from app.engine.types import MIN_MATCH
 MAX_MATCH = 64
 """A longer common past says nothing more."""
 MAX_CANDIDATES = 16
-"""Earlier places looked at, most recent first."""
+"""Earlier places looked at in each chain, most recent first."""
+_LONG_MATCH = 6
+"""Two tokens stood together in more places of a long text than can be looked at; so many did in few."""
 
 _NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What stood after an earlier occurrence of the text's end.
+    """What stood after earlier occurrences of the text's end.
 
     Attributes:
         tokens: The tokens that followed there.
         match_length: How many tokens before them agree, at most `MAX_MATCH`.
+        support: For each of the tokens the common past that it has here, and the votes of the other places.
     """
 
     tokens: tuple[int, ...]
     match_length: int
+    support: tuple[float, ...]
 
 
-NOTHING = Continuation((), 0)
+NOTHING = Continuation((), 0, ())
+
+
+class _Chain:
+    """Every place of a token sequence, findable by the `length` tokens before it."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._latest: dict[tuple[int, ...], int] = {}
+        # Per place: the previous place behind the same key.
+        self._earlier = array("q")
+
+    def places(self, past: Sequence[int]) -> Iterator[int]:
+        """Places behind the end of `past`, most recent first."""
+        place = self._latest.get(tuple(past[-self._length :]), _NONE) if len(past) >= self._length else _NONE
+        while place != _NONE:
+            yield place
+            place = self._earlier[place - 1]
+
+    def grow(self, tokens: Sequence[int]) -> None:
+        """Take in the last of the tokens."""
+        earlier = _NONE
+        if len(tokens) >= self._length:
+            key = tuple(tokens[-self._length :])
+            earlier = self._latest.get(key, _NONE)
+            self._latest[key] = len(tokens)
+        self._earlier.append(earlier)
+
+    def shrink(self, tokens: Sequence[int]) -> None:
+        """Forget the last of the tokens."""
+        earlier = self._earlier.pop()
+        if len(tokens) >= self._length:
+            key = tuple(tokens[-self._length :])
+            if earlier == _NONE:
+                del self._latest[key]
+            else:
+                self._latest[key] = earlier
 
 
 class LookupIndex:
@@ -48,9 +90,7 @@ class LookupIndex:
     def __init__(self, min_match: int = MIN_MATCH) -> None:
         self._min_match = min_match
         self._tokens: list[int] = []
-        self._latest: dict[tuple[int, ...], int] = {}
-        # Per place: the previous place behind the same key.
-        self._earlier = array("q")
+        self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_MATCH), min_match}, reverse=True)]
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -61,13 +101,14 @@ class LookupIndex:
         if known > len(tokens) or self._tokens != tokens[:known]:
             known = common_prefix(self._tokens, tokens)
             self._cut(known)
-        for token in tokens[known:]:
-            self._append(token)
+        self.grow(tokens[known:])
 
     def grow(self, tokens: Sequence[int]) -> None:
         """Add tokens behind what the index holds."""
         for token in tokens:
-            self._append(token)
+            self._tokens.append(token)
+            for chain in self._chains:
+                chain.grow(self._tokens)
 
     def continuation(self, ahead: Sequence[int], limit: int) -> Continuation:
         """What may follow the sequence and `ahead`, up to `limit` tokens.
@@ -79,24 +120,40 @@ class LookupIndex:
         tokens = self._tokens
         n_ahead = min(len(ahead), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_ahead) :], *ahead[len(ahead) - n_ahead :]]
-        if len(past) < self._min_match or limit <= 0:
+        places = self._places(past) if limit > 0 else {}
+        if not places:
             return NOTHING
-        place = self._latest.get(tuple(past[-self._min_match :]), _NONE)
-        best, best_length = _NONE, 0
-        for _ in range(MAX_CANDIDATES):
-            # The key's own end is where the search stands; nothing follows it yet.
-            if place == _NONE:
-                break
-            if place < len(tokens):
-                length = self._common_past(place, past)
-                if length > best_length:
-                    best, best_length = place, length
-                    if length >= MAX_MATCH:
-                        break
-            place = self._earlier[place - 1]
-        if best == _NONE:
-            return NOTHING
-        return Continuation(tuple(self._after(best, best_length, ahead, limit)), best_length)
+        # Of equals the first is taken, which is the latest.
+        best = max(places, key=places.__getitem__)
+        length = places.pop(best)
+        said = tuple(self._after(best, length, ahead, limit))
+        return Continuation(said, length, self._support(said, length, places))
+
+    def _places(self, past: Sequence[int]) -> dict[int, int]:
+        """Places where the end of the past stood before, and how much of it stood there."""
+        found: dict[int, int] = {}
+        for chain in self._chains:
+            for place in islice(chain.places(past), MAX_CANDIDATES):
+                # The key's own end is where the search stands; nothing follows it yet.
+                if place < len(self._tokens) and place not in found:
+                    found[place] = self._common_past(place, past)
+                    if found[place] >= MAX_MATCH:
+                        return found
+        return found
+
+    def _support(self, said: Sequence[int], match_length: int, others: Mapping[int, int]) -> tuple[float, ...]:
+        """Votes for each token less those against it; a place that differed has no vote on what follows."""
+        tokens, n_said = self._tokens, len(said)
+        # Differences from token to token; every token that holds makes the common past longer by one.
+        changes = [match_length, *[1] * (n_said - 1), 0, 0]
+        for place, length in others.items():
+            alike = common_prefix(said, tuple(tokens[place : place + n_said])) if tokens[place] == said[0] else 0
+            changes[0] += length
+            changes[alike] -= length
+            if place + alike < len(tokens):
+                changes[alike] -= length
+                changes[alike + 1] += length
+        return tuple(accumulate(changes[:n_said]))
 
     def _after(self, place: int, match_length: int, ahead: Sequence[int], limit: int) -> Sequence[int]:
         """What stands from a place on; a text that has repeated itself up to its end goes on repeating itself."""
@@ -116,24 +173,8 @@ class LookupIndex:
             n += 1
         return n
 
-    def _append(self, token: int) -> None:
-        tokens = self._tokens
-        tokens.append(token)
-        earlier = _NONE
-        if len(tokens) >= self._min_match:
-            key = tuple(tokens[-self._min_match :])
-            earlier = self._latest.get(key, _NONE)
-            self._latest[key] = len(tokens)
-        self._earlier.append(earlier)
-
     def _cut(self, length: int) -> None:
-        tokens = self._tokens
-        while len(tokens) > length:
-            earlier = self._earlier.pop()
-            if len(tokens) >= self._min_match:
-                key = tuple(tokens[-self._min_match :])
-                if earlier == _NONE:
-                    del self._latest[key]
-                else:
-                    self._latest[key] = earlier
-            tokens.pop()
+        while len(self._tokens) > length:
+            for chain in self._chains:
+                chain.shrink(self._tokens)
+            self._tokens.pop()

@@ -102,7 +102,7 @@ class AutomaticDrafting:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), attempt.last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
-        value, n = rule.best_submission(looked.products)
+        value, n = rule.best_submission(looked.products, means=self.memory.ledger.means)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         unsure = n == 0 or looked.products[0] < _SURE
         wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._holding.survival, limit) > value)
@@ -121,7 +121,7 @@ class AutomaticDrafting:
             attempt.proposal = looked
             if n == 0 and curiosity.wants_try():
                 sure = [product for product in looked.products if product >= curiosity.SURE]
-                _, n = rule.best_submission(sure, curiosity.HOPE)
+                _, n = rule.best_submission(sure, hope=curiosity.HOPE)
                 curiosity.trying = n > 0
         return attempt.proposal.first(n)
 

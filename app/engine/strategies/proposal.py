@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.lookup import NOTHING, Continuation, LookupIndex
 from app.engine.tuning.acceptance import AcceptanceTable
 from app.engine.types import MAX_DRAFT, Draft, Round
 
@@ -48,14 +48,17 @@ class LookupSource:
     def __init__(self, index: LookupIndex | None, table: AcceptanceTable) -> None:
         self._index = index
         self._table = table
-        self._said: tuple[int, ...] = ()
+        self._heard = NOTHING
         self._reach = _FIRST_REACH
-        self.match_length = 0
-        """Tokens that the present place shares with the one that is continued."""
 
     @property
     def is_there(self) -> bool:
         return self._index is not None
+
+    @property
+    def match_length(self) -> int:
+        """Tokens that the present place shares with the one that is continued."""
+        return self._heard.match_length
 
     def follow(self, sequence: Sequence[int]) -> None:
         """Index a text."""
@@ -64,28 +67,23 @@ class LookupSource:
 
     def hear(self, limit: int) -> None:
         """Ask in every round, also when it is not used: what follows labels the answer for nothing."""
-        self._said, self.match_length = (), 0
-        if self._index is not None and limit > 0:
-            found = self._index.continuation((), limit)
-            self._said, self.match_length = found.tokens, found.match_length
+        self._heard = self._index.continuation((), limit) if self._index is not None else NOTHING
 
     def alone(self) -> Proposal:
         """The continuation that was heard, as a draft."""
         proposal = Proposal()
-        self._extend(proposal, self._said, self.match_length)
+        self._extend(proposal, self._heard)
         return proposal
 
     def extend(self, proposal: Proposal, limit: int) -> None:
         """Let it go on behind a draft, for nothing."""
         if self._index is not None and len(proposal.tokens) < limit:
-            found = self._index.continuation(proposal.tokens, limit - len(proposal.tokens))
-            self._extend(proposal, found.tokens, found.match_length)
+            self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
-    def _extend(self, proposal: Proposal, tokens: Sequence[int], match_length: int) -> None:
-        for step, token in enumerate(tokens[: self._reach]):
-            confidence = float(match_length + step)
-            probability = self._table.probability(confidence, len(proposal.tokens))
-            proposal.add(token, probability, by_model=False, confidence=confidence)
+    def _extend(self, proposal: Proposal, found: Continuation) -> None:
+        for token, support in zip(found.tokens[: self._reach], found.support, strict=False):
+            probability = self._table.probability(support, len(proposal.tokens))
+            proposal.add(token, probability, by_model=False, confidence=support)
 
     def learn(self, round_: Round) -> None:
         """Take a round's tokens as labels of what was heard, and as text to look up later."""
@@ -95,8 +93,9 @@ class LookupSource:
         elif n_looked:
             self._reach = max(_FIRST_REACH, round_.n_accepted - round_.draft.n_model)
         labels: list[tuple[float, int, bool]] = []
-        for depth, (said, token) in enumerate(zip(self._said, round_.tokens, strict=False)):
-            labels.append((float(self.match_length + depth), depth, said == token))
+        heard = zip(self._heard.tokens, self._heard.support, round_.tokens, strict=False)
+        for depth, (said, support, token) in enumerate(heard):
+            labels.append((support, depth, said == token))
             if said != token:
                 break
         self._table.observe(labels)

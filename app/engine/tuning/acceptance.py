@@ -13,9 +13,9 @@ CONFIDENCE_EDGES = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98, 0.995)
 CONFIDENCE_PRIOR = (0.12, 0.3, 0.44, 0.55, 0.63, 0.74, 0.86, 0.93, 0.97, 0.985, 0.997)
 """A draft model of the same family is close to calibrated (measured on Qwen2.5 1.5B with 0.5B)."""
 
-MATCH_EDGES = (4, 5, 7, 9, 13, 17, 33, 65)
-MATCH_PRIOR = (0.35, 0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 0.97, 0.99)
-"""By the length of the common past of a look-up, which grows with every token that agrees."""
+SUPPORT_EDGES = (1, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49)
+SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0.977, 0.995)
+"""By the votes for a look-up's token, `Continuation.support` (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
 
 
 @dataclass(slots=True)
@@ -77,5 +77,5 @@ def model_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
 
 
 def lookup_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
-    """A table by the length of a look-up's common past."""
-    return AcceptanceTable(MATCH_EDGES, MATCH_PRIOR, counts or [])
+    """A table by the votes for a look-up's tokens."""
+    return AcceptanceTable(SUPPORT_EDGES, SUPPORT_PRIOR, counts or [])

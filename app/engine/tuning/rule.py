@@ -8,6 +8,7 @@ that optimum itself (renewal reward with Dinkelbach's price); a rate that is fol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,21 +34,30 @@ class Rule:
     rate: float
     last_rows: int
 
-    def best_submission(self, products: Sequence[float], hope: float = 1.0) -> tuple[float, int]:
+    def best_submission(
+        self, products: Sequence[float], *, hope: float = 1.0, means: float = math.inf
+    ) -> tuple[float, int]:
         """The highest value over every length to submit, 0 included, and that length.
+
+        Where means are limited, a draft is worth less by the variance of its tokens over twice the means: the second
+        term of the logarithm's expectation, which is what somebody maximises who must not be ruined on the way (Kelly
+        1956). Survival products of a long draft also err together, which this makes cheaper.
 
         Args:
             products: Survival products of the draft.
             hope: What rows beyond the first may cost, as a share of what is known.
+            means: Tokens that may be lost.
         """
         costs, n_past, last, rate = self.costs, self.n_past, self.last_rows, self.rate
-        tokens = 1.0
+        tokens, square = 1.0, 0.0
         plain_ns = costs.target_ns(1, n_past, switched=last != 1)
         best, best_n = 1.0 - rate * plain_ns, 0
         for n, product in enumerate(products, start=1):
             tokens += product
+            square += (2 * n - 1) * product
             cost = costs.target_ns(n + 1, n_past, switched=last != n + 1)
             value = tokens - rate * (plain_ns + hope * (cost - plain_ns))
+            value -= (square - (tokens - 1.0) ** 2) / (2.0 * means)
             if value > best:
                 best, best_n = value, n
         return best, best_n

@@ -1,0 +1,55 @@
+"""The rule: most expected tokens for their price, and less of a gamble where little may be lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.rule import Rule
+
+PLAIN = 10e6
+RULE = Rule(CostModel(CostProfile({1: PLAIN, 65: 42e6})), n_past=0, rate=1 / PLAIN, last_rows=1)
+"""Every row more takes a twentieth of the first."""
+
+
+def products(probability: float, n: int) -> list[float]:
+    return [probability**depth for depth in range(1, n + 1)]
+
+
+def test_a_draft_goes_as_far_as_its_tokens_are_worth_their_rows() -> None:
+    value, n = RULE.best_submission(products(0.5, 16))
+
+    # 0.5 to the fourth is more than a twentieth, to the fifth less.
+    assert n == 4
+    assert value == pytest.approx(0.5 + 0.25 + 0.125 + 0.0625 - 4 * 0.05)
+
+
+def test_what_is_surely_wrong_is_not_submitted() -> None:
+    assert RULE.best_submission(products(0.04, 16)) == (0.0, 0)
+
+
+@pytest.mark.parametrize("probability", [0.3, 0.6, 0.8, 0.9])
+def test_the_less_may_be_lost_the_shorter_the_draft(probability: float) -> None:
+    lengths = [RULE.best_submission(products(probability, 63), means=means)[1] for means in (0.2, 1, 3, 10, 1e9)]
+
+    assert lengths == sorted(lengths)
+    assert lengths[0] < lengths[-1] == RULE.best_submission(products(probability, 63))[1]
+
+
+def test_what_is_certain_is_no_gamble() -> None:
+    assert RULE.best_submission([1.0] * 63, means=0.01)[1] == 63
+
+
+def test_variance_counts_by_half_over_the_means() -> None:
+    value, n = RULE.best_submission([0.5], means=2.0)
+
+    # One token or two, each as likely: a variance of a quarter.
+    assert value == pytest.approx(1.5 - 1.05 - 0.25 / 4)
+    assert n == 1
+
+
+def test_dear_rows_are_tried_in_the_hope_that_they_are_not() -> None:
+    dear = Rule(CostModel(CostProfile({1: PLAIN, 2: 2 * PLAIN, 65: 65 * PLAIN})), 0, 1 / PLAIN, last_rows=1)
+
+    assert dear.best_submission([0.9])[1] == 0
+    assert dear.best_submission([0.9], hope=0.6)[1] == 1
