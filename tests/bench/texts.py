@@ -101,8 +101,8 @@ PROMPTS = (
     "Tell me a short story about a clockmaker who finds a letter.",
     "List the planets with mass, radius and number of moons as a Markdown table.",
     (
-        "A train leaves at 9:40 and travels 210 km at 84 km/h, then waits 25 minutes, then travels 90 km at 60 km/h. When "
-        "does it arrive? Think step by step."
+        "A train leaves at 9:40 and travels 210 km at 84 km/h, then waits 25 minutes, then travels 90 km at 60 km/h. "
+        "When does it arrive? Think step by step."
     ),
     "Compare Python, Go and Rust for a command line tool: speed, ease, distribution, libraries.",
     "How do I make sourdough bread? Number the steps.",
