@@ -126,12 +126,12 @@ class TestLedger:
 
     def test_what_drafts_win_and_lose_is_what_a_look_up_may_stake(self) -> None:
         ledger = Ledger()
-        first = ledger.means
+        first = ledger.wealth
         ledger.observe(4, 2.0, 1.0, drafted=True)
-        assert ledger.means == first + 2.0
+        assert ledger.wealth == first + 2.0
         for _ in range(4):
             ledger.observe(1, 3.0, 1.0, drafted=True)
-        assert ledger.means == Ledger.LEAST_MEANS
+        assert ledger.wealth == Ledger.LEAST_WEALTH
 
     @given(st.lists(st.tuples(st.integers(1, 9), st.floats(0.5, 12.0)), min_size=1, max_size=300))
     def test_no_stretch_of_an_answer_loses_more_than_the_cap_and_one_round(

@@ -30,18 +30,18 @@ def test_what_is_surely_wrong_is_not_submitted() -> None:
 
 @pytest.mark.parametrize("probability", [0.3, 0.6, 0.8, 0.9])
 def test_the_less_may_be_lost_the_shorter_the_draft(probability: float) -> None:
-    lengths = [RULE.best_submission(products(probability, 63), means=means)[1] for means in (0.2, 1, 3, 10, 1e9)]
+    lengths = [RULE.best_submission(products(probability, 63), wealth=wealth)[1] for wealth in (0.2, 1, 3, 10, 1e9)]
 
     assert lengths == sorted(lengths)
     assert lengths[0] < lengths[-1] == RULE.best_submission(products(probability, 63))[1]
 
 
 def test_what_is_certain_is_no_gamble() -> None:
-    assert RULE.best_submission([1.0] * 63, means=0.01)[1] == 63
+    assert RULE.best_submission([1.0] * 63, wealth=0.01)[1] == 63
 
 
-def test_variance_counts_by_half_over_the_means() -> None:
-    value, n = RULE.best_submission([0.5], means=2.0)
+def test_variance_counts_by_half_over_the_wealth() -> None:
+    value, n = RULE.best_submission([0.5], wealth=2.0)
 
     # One token or two, each as likely: a variance of a quarter.
     assert value == pytest.approx(1.5 - 1.05 - 0.25 / 4)

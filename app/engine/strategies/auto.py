@@ -102,7 +102,7 @@ class AutomaticDrafting:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), attempt.last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
-        value, n = rule.best_submission(looked.products, means=self.memory.ledger.means)
+        value, n = rule.best_submission(looked.products, wealth=self.memory.ledger.wealth)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         unsure = n == 0 or looked.products[0] < _SURE
         wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._holding.survival, limit) > value)

@@ -150,8 +150,8 @@ class Ledger:
     PROBE = 1.0
     RESERVE = 2.0
     """What is left to drafts that cost nothing to make, when those of a draft model have used up all else."""
-    MEANS = 2.0
-    LEAST_MEANS = 1.0
+    WEALTH = 2.0
+    LEAST_WEALTH = 1.0
     """What a look-up is weighed against at first, and where drafts have lost."""
 
     balance: float = START
@@ -172,12 +172,12 @@ class Ledger:
         return not self.blocked
 
     @property
-    def means(self) -> float:
+    def wealth(self) -> float:
         """Tokens that may be lost by a look-up, which costs nothing to make and can be wrong at length.
 
         Drafts that win add to them; see `Rule.best_submission`.
         """
-        return max(self.LEAST_MEANS, self.MEANS + self.balance - self.START)
+        return max(self.LEAST_WEALTH, self.WEALTH + self.balance - self.START)
 
     def observe(self, tokens: int, cost_ns: float, plain_ns: float, *, drafted: bool) -> None:
         """Book one round."""

@@ -35,18 +35,18 @@ class Rule:
     last_rows: int
 
     def best_submission(
-        self, products: Sequence[float], *, hope: float = 1.0, means: float = math.inf
+        self, products: Sequence[float], *, hope: float = 1.0, wealth: float = math.inf
     ) -> tuple[float, int]:
         """The highest value over every length to submit, 0 included, and that length.
 
-        Where means are limited, a draft is worth less by the variance of its tokens over twice the means: the second
+        Where wealth is limited, a draft is worth less by the variance of its tokens over twice the wealth: the second
         term of the logarithm's expectation, which is what somebody maximises who must not be ruined on the way (Kelly
-        1956). Survival products of a long draft also err together, which this makes cheaper.
+        1956). The odds of a long draft's tokens also err together, which this allows for.
 
         Args:
             products: Survival products of the draft.
             hope: What rows beyond the first may cost, as a share of what is known.
-            means: Tokens that may be lost.
+            wealth: Tokens that may be lost.
         """
         costs, n_past, last, rate = self.costs, self.n_past, self.last_rows, self.rate
         tokens, square = 1.0, 0.0
@@ -57,7 +57,7 @@ class Rule:
             square += (2 * n - 1) * product
             cost = costs.target_ns(n + 1, n_past, switched=last != n + 1)
             value = tokens - rate * (plain_ns + hope * (cost - plain_ns))
-            value -= (square - (tokens - 1.0) ** 2) / (2.0 * means)
+            value -= (square - (tokens - 1.0) ** 2) / (2.0 * wealth)
             if value > best:
                 best, best_n = value, n
         return best, best_n
