@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.engine.text import printable
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
@@ -164,6 +165,13 @@ def test_latex_is_left_as_it_was_written() -> None:
 def test_an_address_is_told() -> None:
     assert shown("[bank](https://evil.example/)") == ["bank (https://evil.example/)"]
     assert shown("<https://x.org/> ![](p.png)") == ["https://x.org/ image (p.png)"]
+
+
+@pytest.mark.parametrize("text", ["a X b", "# X", "> *X*", "- [X](y)", "![X](y)", "|X|b|\n|-|-|\n|c|X|\n"])
+@pytest.mark.parametrize("name", ["&#x202e;", "&#8294;", "&#27;", "&#x9b;", "&#0;"])
+def test_the_name_of_a_character_steers_no_more_than_the_character(text: str, name: str) -> None:
+    made = "".join(row.text for row in rows(text.replace("X", f"1{name}2")))
+    assert made == printable(made)
 
 
 def test_deep_nesting_is_shown_and_survived() -> None:
