@@ -34,6 +34,8 @@ _PAIR_KEYS = (
 _DEFAULT = SamplingParams()
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
+MAX_SIZE = (1 << 63) - 1
+"""Bytes of the largest file that a file system can hold."""
 
 T = TypeVar("T", SamplingParams, DraftParams)
 
@@ -247,6 +249,8 @@ def _whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
     value = entry.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise CatalogError(f"{where}.{key} must be a whole number above 0.")
+    if value is not None and value > MAX_SIZE:
+        raise CatalogError(f"{where}.{key} is larger than can be meant.")
     return value
 
 

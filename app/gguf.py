@@ -18,6 +18,7 @@ from itertools import repeat
 from pathlib import Path
 
 from app.errors import ModelFileError
+from app.regular_file import is_file
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -292,4 +293,5 @@ def split_parts(path: Path) -> list[Path]:
     if found is None:
         return [path]
     stem, n = path.name[: found.start()], int(found[1])
-    return [part for i in range(1, n + 1) if (part := path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf")).is_file()]
+    parts = (path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf") for i in range(1, n + 1))
+    return [part for part in parts if is_file(part)]

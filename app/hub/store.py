@@ -18,6 +18,7 @@ from huggingface_hub.file_download import are_symlinks_supported, repo_folder_na
 from app.errors import HubError
 from app.hub.choose import RemoteFile
 from app.hub.errors import host, translated
+from app.regular_file import is_file
 
 _PARTIAL = ".incomplete"
 
@@ -30,7 +31,7 @@ def folder() -> Path:
 def cached(repo: str, commit: str, path: str) -> Path | None:
     """A file that is here already, by commit, branch or tag; None if it is not."""
     found = try_to_load_from_cache(repo, path, revision=commit)
-    return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+    return Path(found) if isinstance(found, str) and is_file(Path(found)) else None
 
 
 def blob(repo: str, file: RemoteFile) -> Path:

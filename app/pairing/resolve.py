@@ -13,6 +13,7 @@ from app.hub.client import repository
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
+from app.regular_file import is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 DemoFile = Callable[[str], Path]
@@ -126,12 +127,12 @@ def _cached(source: HubModel) -> Resolved | None:
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
-    if path.is_dir():
+    if is_folder(path):
         raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-    if not path.is_file():
+    if not is_file(path):
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
     parts = choose.split_parts(path.name) or [path.name]
-    missing = [part for part in parts if not (path.parent / part).is_file()]
+    missing = [part for part in parts if not is_file(path.parent / part)]
     if missing:
         raise ModelFileError(
             f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."
