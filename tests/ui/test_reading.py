@@ -13,6 +13,7 @@ from app.engine.text import printable
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
+from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
 from tests.ui.documents import ALL
 
@@ -149,6 +150,18 @@ def test_a_table_keeps_to_its_width() -> None:
     for width in (12, 30, 60):
         assert max(len(line) for line in shown(text, width)) <= width
     assert shown(text, 30)[1].startswith("x     many")
+
+
+def test_a_wide_table_of_short_rows_is_read_in_no_time_and_shown_whole() -> None:
+    text = f"|{'a|' * 400}\n|{'-|' * 400}\n" + "b\n" * 900
+    assert len(parser().parse(text)) < 50_000
+    assert sum(row.text.startswith("b") for row in rows(text)) == 900
+    assert styled(rows("", *cut(text, list(range(0, 3_000, 100))))) == styled(rows(text))
+
+
+@pytest.mark.parametrize("text", ["- " * 1_500, "> " * 1_500, "\\[\n" + "x" * 1_500 + "\n\\]\n", "    " + "x " * 1_500])
+def test_where_a_long_line_was_broken_shows_nowhere(text: str) -> None:
+    assert "".join(row.text for row in rows(text)).isprintable()
 
 
 def test_numbers_go_on_and_a_loose_list_stays_loose() -> None:
