@@ -42,6 +42,13 @@ _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _FIRST_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
+_INSTEAD = {
+    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
+    b"<!doctype html": "it is a web page",
+    b"<html": "it is a web page",
+    b"pk\x03\x04": "it is a ZIP archive",
+}
+_LOOK = 64
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 
@@ -194,7 +201,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     """
     reader = _Reader(data)
     if reader.take(4) != MAGIC:
-        raise HeaderError("it does not begin with GGUF")
+        raise HeaderError(_instead(data[:_LOOK]))
     version = reader.u32()
     if version not in (2, 3):
         raise HeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
@@ -211,6 +218,12 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         return GgufHeader(version, n_tensors, metadata)
     n_parameters = _parameters(reader, n_tensors)
     return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
+
+
+def _instead(beginning: bytes) -> str:
+    """What a file is that is no GGUF file, as far as its beginning tells."""
+    text = beginning.lstrip().lower()
+    return next((what for start, what in _INSTEAD.items() if text.startswith(start)), "it does not begin with GGUF")
 
 
 def _parameters(reader: _Reader, n_tensors: int) -> int:
