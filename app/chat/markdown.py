@@ -20,7 +20,7 @@ _LOOKS_LIKE_ONE = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r"#\s+(\S.*)$")
-_SPEAKER = re.compile(r"#{1,6}\s+\W*(\w+)\W*$")
+_SPEAKER = re.compile(r"#{1,6}\s++\W*+(\w++)\W*$")
 _SPEAKERS = {
     **dict.fromkeys(("you", "user", "human", "me", "prompt"), "user"),
     **dict.fromkeys(

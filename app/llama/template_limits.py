@@ -30,7 +30,8 @@ _ELEMENT = 16
 """What one place in a list weighs, in characters."""
 _MAX_BITS = 4096
 
-_WIDE_PERCENT = re.compile(r"%(\([^)]*\))?[-#0 +.\d]*(\*|\d{5})")
+_WIDE_PERCENT = re.compile(r"\d{5}|%[-#0 +.\d]*\*")
+"""Wherever the digits stand: what a name in parentheses in front of them may hold is more than a pattern can tell."""
 _WIDE_FIELD = re.compile(r"\{[^{}]*(\d{5}|\{)")
 _REACHING_FIELD = re.compile(r"\{[^{}:!]*[.\[]")
 

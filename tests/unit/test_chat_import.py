@@ -308,7 +308,11 @@ def test_too_many_of_anything_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         "# Tandem\n\nA readme.",
         '<!-- tandem:message {"role": "user"} -->\n## You\nHi',
         "<!-- tandem:text -->",
+        # What is tried in two ways at each of so many spaces never ends.
+        f"# {' ' * 200_000}two words",
+        f"# {'-' * 200_000}two words",
     ],
+    ids=lambda text: text[:30],
 )
 def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.md"
