@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from app import regular_file
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
 from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
-from app.toml_error import reason
+from app.toml_error import read_toml, reason
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -146,7 +145,7 @@ def shipped_file() -> Path:
 def _entries(file: Path) -> dict[str, Any]:
     try:
         # Editors of Windows mark UTF-8.
-        table = tomllib.loads(regular_file.read_text(file, "utf-8-sig"))
+        table = read_toml(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")

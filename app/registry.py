@@ -5,7 +5,6 @@ The program writes this file; what a person writes stands in their own models.to
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from app import atomic, regular_file
 from app.catalog import MAX_SIZE, Pair, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
-from app.toml_error import reason
+from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
 
@@ -117,7 +116,7 @@ class Registry:
             CatalogError: The file is damaged.
         """
         try:
-            table = tomllib.loads(regular_file.read_text(self._file))
+            table = read_toml(regular_file.read_text(self._file))
             pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
             default = table.get("default")
             downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))

@@ -171,7 +171,7 @@ def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> 
     assert size_text(mine) == NO_FILE
 
 
-@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, f"{{ {'a.' * 100_000}a = 1 }}"])
 def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
         catalog(tmp_path, f"x = {value}")

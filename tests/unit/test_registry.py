@@ -96,6 +96,8 @@ def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
         (b"[pairs.one]\n", "it is not what belongs there"),
         (b"a = " + b"9" * 5000, "something in it is too long"),
         (b"a = " + b"[" * 5000, "something in it is too long"),
+        (b"a." * 100_000 + b"a = 1", "something in it is too long"),
+        (b"[" + b"a." * 100_000 + b"a]", "something in it is too long"),
     ],
 )
 def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, reason: str) -> None:
