@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from app.errors import CacheError, HubError
+from app.errors import CacheError, HubError, Interrupted
 from app.hub import download, store
 from app.hub.client import repository, safe_name, search
 from app.hub.errors import wait_asked
 from app.pairing.find import find_drafts
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel
-from tests.hub.faults import BadJson, EditJson, Status
+from tests.hub.faults import BadJson, Drip, EditJson, Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import CONTENT, TARGET, Watched, publish, tiny
 from tests.hub.test_remote import RETRY, no_demo
@@ -125,6 +125,16 @@ def test_a_redirect_away_from_the_web_is_not_tried_again(hub: LoopbackHub) -> No
     with pytest.raises(HubError, match="none of the web"):
         watched.fetch(commit, file)
     assert not watched.pauses
+
+
+def test_a_header_that_comes_in_drops_can_be_stopped(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {NAME: tiny(tmp_path)})
+    found = resolve(HubModel(TARGET, file=NAME), no_demo)
+    drip = hub.faults.add(Drip(1_000), NAME, origin="cdn", times=None)
+    drip.allow(1)
+
+    with pytest.raises(Interrupted):
+        facts_of(found, lambda: True, RETRY)
 
 
 def test_downloads_that_are_no_number_do_not_stop_a_search(hub: LoopbackHub, tmp_path: Path) -> None:
