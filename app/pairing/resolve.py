@@ -9,7 +9,7 @@ from pathlib import Path
 from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
-from app.hub.client import repository
+from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
@@ -103,7 +103,8 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
 
 def cached_file(source: HubModel) -> Path | None:
     """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
-    if source.file is None or choose.is_split(source.file):
+    # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
+    if source.file is None or choose.is_split(source.file) or not safe_name(source.file):
         return None
     return store.cached(source.repo, source.revision, source.file)
 

@@ -16,7 +16,7 @@ from app.hub import download, store
 from app.hub.client import repository, safe_name, search
 from app.hub.errors import wait_asked
 from app.pairing.find import find_drafts
-from app.pairing.resolve import facts_of, resolve
+from app.pairing.resolve import cached_file, facts_of, resolve
 from app.source import HubModel
 from tests.hub.faults import BadJson, Drip, EditJson, Status
 from tests.hub.loopback import LoopbackHub
@@ -125,6 +125,20 @@ def test_a_redirect_away_from_the_web_is_not_tried_again(hub: LoopbackHub) -> No
     with pytest.raises(HubError, match="none of the web"):
         watched.fetch(commit, file)
     assert not watched.pauses
+
+
+@pytest.mark.parametrize(("name", "is_here"), [("x.gguf", True), ("../../../x.gguf", False), ("../abc/x.gguf", False)])
+def test_a_name_in_a_catalogue_does_not_lead_out_of_its_repository(
+    hub: LoopbackHub, name: str, *, is_here: bool
+) -> None:
+    repo = store.folder() / "models--owner--big-GGUF"
+    for folder in (repo / "refs", repo / "snapshots" / "abc"):
+        folder.mkdir(parents=True)
+    (repo / "refs" / "main").write_text("abc")
+    for place in (store.folder(), repo / "snapshots" / "abc"):
+        (place / "x.gguf").touch()
+
+    assert (cached_file(HubModel(TARGET, file=name)) is not None) is is_here
 
 
 def test_a_header_that_comes_in_drops_can_be_stopped(hub: LoopbackHub, tmp_path: Path) -> None:
