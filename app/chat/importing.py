@@ -28,8 +28,8 @@ MAX_TEXT = 8 << 20
 MAX_DOCUMENT = 64 << 10
 """Characters of one settings or numbers document."""
 MAX_PARTS = 16_000_000
-"""Line ends, and characters that can begin another value of JSON: a file of nothing else takes fifty times its size in
-memory, and a real one has one in twenty."""
+"""Line ends, and characters that can begin another value of JSON: a file of nothing else takes many times its size in
+memory."""
 _MOST_DIGITS = 40
 _MARKDOWN = (".md", ".markdown", ".txt")
 _NO_CONVERSATION = (
