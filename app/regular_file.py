@@ -31,6 +31,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def resolved(path: Path) -> Path:
+    """The path without links; as it is written where they lead in a circle, or where no file can have that name."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return path
+
+
 def check(found: os.stat_result, path: Path) -> None:
     """Raise OSError, with the middle of a sentence, for what is no regular file."""
     if stat.S_ISDIR(found.st_mode):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from app.catalog import Pair
 from app.pairing.texts import free_name, pair_name
 from app.pairing.weight import model_bytes
 from app.registry import ModelOnDisk, SetUp
+from app.regular_file import resolved
 from app.source import LocalModel, ModelSource
 
 Current = Callable[[], "tuple[Pair, SetUp | None] | None"]
@@ -68,15 +68,7 @@ def _named(pair: Pair, known: Mapping[str, Pair]) -> str:
 
 def _models(pair: Pair) -> tuple[ModelSource, ...]:
     """Both models, a file by the one way to write its path."""
-    return tuple(LocalModel(_resolved(one.path)) if isinstance(one, LocalModel) else one for one in pair.sources)
-
-
-def _resolved(path: Path) -> Path:
-    """The path without links; as it is written where they lead in a circle, or where no file can have that name."""
-    try:
-        return path.resolve()
-    except (OSError, ValueError, RuntimeError):
-        return path
+    return tuple(LocalModel(resolved(one.path)) if isinstance(one, LocalModel) else one for one in pair.sources)
 
 
 def _as_set_up(pair: Pair) -> SetUp | None:
