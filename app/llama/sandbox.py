@@ -83,8 +83,9 @@ class _Instrument(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - Jinja's naming
         self._ticking(node)
-        # What the condition leaves out never reaches the body.
-        node.test = _call("weighed", [node.test]) if node.test is not None else None
+        if isinstance(node.test, nodes.Expr):
+            # What the condition leaves out never reaches the body.
+            node.test = _call("weighed", [node.test])
         return node
 
     def visit_Macro(self, node: nodes.Macro) -> nodes.Node:  # noqa: N802
@@ -149,7 +150,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             del self.filters[name]
         self.filters = {name: self._guarded(name, f) for name, f in self.filters.items()}
         # `select` and its like call one for every element.
-        self.tests = {name: self._guarded(name, f) for name, f in self.tests.items()}
+        tests: dict[str, Any] = {**self.tests}
+        self.tests = {name: self._guarded(name, f) for name, f in tests.items()}
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
