@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from app import regular_file
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
 from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
-from app.toml_error import reason
+from app.toml_error import read_toml, reason
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -34,6 +33,8 @@ _PAIR_KEYS = (
 _DEFAULT = SamplingParams()
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
+MAX_SIZE = (1 << 63) - 1
+"""Bytes of the largest file that a file system can hold."""
 
 T = TypeVar("T", SamplingParams, DraftParams)
 
@@ -144,7 +145,7 @@ def shipped_file() -> Path:
 def _entries(file: Path) -> dict[str, Any]:
     try:
         # Editors of Windows mark UTF-8.
-        table = tomllib.loads(regular_file.read_text(file, "utf-8-sig"))
+        table = read_toml(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
     _known(table, ("pairs",), f"{file}")
@@ -247,6 +248,8 @@ def _whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
     value = entry.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise CatalogError(f"{where}.{key} must be a whole number above 0.")
+    if value is not None and value > MAX_SIZE:
+        raise CatalogError(f"{where}.{key} is larger than can be meant.")
     return value
 
 

@@ -18,6 +18,7 @@ from itertools import repeat
 from pathlib import Path
 
 from app.errors import ModelFileError
+from app.regular_file import is_file
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -41,6 +42,13 @@ _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _FIRST_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
+_INSTEAD = {
+    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
+    b"<!doctype html": "it is a web page",
+    b"<html": "it is a web page",
+    b"pk\x03\x04": "it is a ZIP archive",
+}
+_LOOK = 64
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 
@@ -193,7 +201,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     """
     reader = _Reader(data)
     if reader.take(4) != MAGIC:
-        raise HeaderError("it does not begin with GGUF")
+        raise HeaderError(_instead(data[:_LOOK]))
     version = reader.u32()
     if version not in (2, 3):
         raise HeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
@@ -210,6 +218,12 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         return GgufHeader(version, n_tensors, metadata)
     n_parameters = _parameters(reader, n_tensors)
     return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
+
+
+def _instead(beginning: bytes) -> str:
+    """What a file is that is no GGUF file, as far as its beginning tells."""
+    text = beginning.lstrip().lower()
+    return next((what for start, what in _INSTEAD.items() if text.startswith(start)), "it does not begin with GGUF")
 
 
 def _parameters(reader: _Reader, n_tensors: int) -> int:
@@ -292,4 +306,5 @@ def split_parts(path: Path) -> list[Path]:
     if found is None:
         return [path]
     stem, n = path.name[: found.start()], int(found[1])
-    return [part for i in range(1, n + 1) if (part := path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf")).is_file()]
+    parts = (path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf") for i in range(1, n + 1))
+    return [part for part in parts if is_file(part)]

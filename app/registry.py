@@ -5,7 +5,6 @@ The program writes this file; what a person writes stands in their own models.to
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 import tomli_w
 
 from app import atomic, regular_file
-from app.catalog import Pair, read_pair, write_pair
+from app.catalog import MAX_SIZE, Pair, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
-from app.toml_error import reason
+from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
 
@@ -64,12 +63,12 @@ class SetUp:
     @property
     def is_here(self) -> bool:
         """Whether the files still exist."""
-        return all(model.path.is_file() for model in self.models)
+        return all(regular_file.is_file(model.path) for model in self.models)
 
     @property
     def gone(self) -> PairError:
         """What to say where a file does not exist any more."""
-        missing = next((model for model in self.models if not model.path.is_file()), self.target)
+        missing = next((model for model in self.models if not regular_file.is_file(model.path)), self.target)
         again = f"Bring it back: tandem setup {self.pair.name}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
@@ -117,18 +116,19 @@ class Registry:
             CatalogError: The file is damaged.
         """
         try:
-            table = tomllib.loads(regular_file.read_text(self._file))
+            table = read_toml(regular_file.read_text(self._file))
             pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
             default = table.get("default")
             downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
+            known = Registered(pairs, default if default in pairs else None, downloaded)
         except (FileNotFoundError, NotADirectoryError):
             return Registered()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CatalogError(
                 f"{self._file} cannot be read: {reason(error)}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
             ) from error
-        return Registered(pairs, default if default in pairs else None, downloaded)
+        return known
 
     def add(self, pair: SetUp, *, default: bool) -> None:
         """Remember a pair, in place of one of the same name."""
@@ -189,9 +189,12 @@ def _model_entry(model: ModelOnDisk) -> dict[str, Any]:
 
 
 def _model(entry: Mapping[str, Any]) -> ModelOnDisk:
+    size = int(entry["size"])
+    if not 0 <= size <= MAX_SIZE:
+        raise ValueError("a size that no file has")
     return ModelOnDisk(
         path=Path(entry["path"]),
-        size=int(entry["size"]),
+        size=size,
         repo=str(entry.get("repo", "")),
         commit=str(entry.get("commit", "")),
         files=tuple(map(str, entry.get("files", ()))),

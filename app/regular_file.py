@@ -11,6 +11,34 @@ AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """How to open what may be a pipe. Windows has no such pipes among its files, and would translate line ends."""
 
 
+MAX_BYTES = 16 << 20
+"""No file that Tandem keeps is a hundredth as long; one without end would fill the memory."""
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file, as far as can be seen: a name that none can have, and a disk that is gone, have none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, as far as can be seen."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def resolved(path: Path) -> Path:
+    """The path without links; as it is written where they lead in a circle, or where no file can have that name."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return path
+
+
 def check(found: os.stat_result, path: Path) -> None:
     """Raise OSError, with the middle of a sentence, for what is no regular file."""
     if stat.S_ISDIR(found.st_mode):
@@ -39,10 +67,13 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     """The text in a file, its line ends as Python has them.
 
     Raises:
-        OSError: As `read_bytes` does.
+        OSError: As `read_bytes` does; also for one that is longer than any of Tandem's.
         UnicodeDecodeError: It is no text in this encoding.
     """
-    return with_line_feeds(read_bytes(path).decode(encoding))
+    data = read_bytes(path, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MAX_BYTES >> 20} MiB", str(path))
+    return with_line_feeds(data.decode(encoding))
 
 
 def with_line_feeds(text: str) -> str:

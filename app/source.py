@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.errors import UsageError
+from app.regular_file import is_file, is_folder
 
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
@@ -77,9 +78,9 @@ def parse_source(text: str) -> ModelSource:
     """
     text = text.strip()
     path = home_expanded(text)
-    if text.startswith(("/", "~", "./", "../")) or (text and _is_file(path)):
+    if text.startswith(("/", "~", "./", "../")) or (text and is_file(path)):
         return LocalModel(path.absolute())
-    if "/" in text and ":" not in text and text.lower().endswith(_GGUF) and _is_folder(path.parent):
+    if "/" in text and ":" not in text and text.lower().endswith(_GGUF) and is_folder(path.parent):
         return LocalModel(path.absolute())
     if "://" in text or text.split("/")[0].lower() in _HOSTS:
         return _from_address(text)
@@ -90,7 +91,7 @@ def parse_source(text: str) -> ModelSource:
         return _wanted(found["repo"], "/".join(parts[2:]), found["revision"])
     if text.lower().endswith(_GGUF) or "\\" in text:
         return LocalModel(path.absolute())
-    if _is_folder(path):
+    if is_folder(path):
         raise UsageError(f"{text} is a folder, not a model.", "Name the .gguf file inside it.")
     raise UsageError(
         f'"{text}" names no model.',
@@ -104,20 +105,6 @@ def home_expanded(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:
         return Path(text)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 def _wanted(repo: str, want: str | None, revision: str | None) -> HubModel:

@@ -27,6 +27,9 @@ MAX_TEXT = 8 << 20
 """Characters of one message."""
 MAX_DOCUMENT = 64 << 10
 """Characters of one settings or numbers document."""
+MAX_PARTS = 16_000_000
+"""Line ends, and characters that can begin another value of JSON: a file of nothing else takes many times its size in
+memory."""
 _MOST_DIGITS = 40
 _MARKDOWN = (".md", ".markdown", ".txt")
 _NO_CONVERSATION = (
@@ -61,8 +64,10 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
         if len(data) > MAX_BYTES:
             _refuse(f"it is larger than {MAX_BYTES >> 20} MiB")
         text = data.decode("utf-8-sig")
-        parse = from_markdown if file.suffix.lower() in _MARKDOWN else _from_json
-        return _transcripts(parse(text), time.time() if now is None else now)
+        if sum(map(text.count, "\n,[{")) > MAX_PARTS:
+            _refuse("it is in more pieces than any conversation")
+        raw = from_markdown(text, MAX_MESSAGES) if file.suffix.lower() in _MARKDOWN else _from_json(text)
+        return _transcripts(raw, time.time() if now is None else now)
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except json.JSONDecodeError as error:

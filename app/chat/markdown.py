@@ -20,7 +20,7 @@ _LOOKS_LIKE_ONE = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r"#\s+(\S.*)$")
-_SPEAKER = re.compile(r"#{1,6}\s+\W*(\w+)\W*$")
+_SPEAKER = re.compile(r"#{1,6}\s++\W*+(\w++)\W*$")
 _SPEAKERS = {
     **dict.fromkeys(("you", "user", "human", "me", "prompt"), "user"),
     **dict.fromkeys(
@@ -62,22 +62,32 @@ def _marker(kind: str, **fields: Any) -> str:
     return f"<!-- tandem:{kind} {given}".rstrip() + " -->"
 
 
-def from_markdown(text: str) -> list[Any]:
+def from_markdown(text: str, most: int) -> list[Any]:
     """What a Markdown file says, in the shape of our JSON and as unchecked as that.
 
+    Args:
+        text: Of the file.
+        most: Messages that it may hold.
+
     Raises:
-        ValueError: Nobody speaks in it, or a comment of ours is broken.
+        ValueError: It holds more, nobody speaks in it, or a comment of ours is broken.
     """
     # Only at line feeds: the rarer line ends are part of what somebody said.
     lines = text.replace("\r\n", "\n").split("\n")
     if any(_MARKER.match(line) for line in lines):
-        return _ours(lines)
-    return [_foreign(lines)]
+        return _ours(lines, most)
+    return [_foreign(lines, most)]
 
 
-def _ours(lines: Iterable[str]) -> list[Any]:
+def _check_number(n: int, most: int) -> None:
+    if n > most:
+        raise ValueError(f"there are more than {most:,} messages in it")
+
+
+def _ours(lines: Iterable[str], most: int) -> list[Any]:
     found: list[dict[str, Any]] = []
     part: list[str] | None = None
+    n_messages = 0
     parts: list[tuple[dict[str, Any], str, list[str]]] = []
     for line in lines:
         marker = _MARKER.match(line)
@@ -94,6 +104,8 @@ def _ours(lines: Iterable[str]) -> list[Any]:
             if not found:
                 raise ValueError("a message stands before its conversation")
             messages = found[-1]["messages"]
+            n_messages += 1
+            _check_number(n_messages, most)
             messages.append({**fields, "id": len(messages), "parent": len(messages) - 1 if messages else None})
         if not found or not found[-1]["messages"]:
             raise ValueError("a text stands before its message")
@@ -105,7 +117,7 @@ def _ours(lines: Iterable[str]) -> list[Any]:
     return found
 
 
-def _foreign(lines: Iterable[str]) -> dict[str, Any]:
+def _foreign(lines: Iterable[str], most: int) -> dict[str, Any]:
     """A file of another program: headings that name a speaker begin a message."""
     title, fence = "", ""
     messages: list[dict[str, Any]] = []
@@ -119,6 +131,7 @@ def _foreign(lines: Iterable[str]) -> dict[str, Any]:
         if role is not None:
             messages.append({"role": role, "id": len(messages), "parent": len(messages) - 1 if messages else None})
             bodies.append([])
+            _check_number(len(messages), most)
         elif bodies:
             bodies[-1].append(line)
         elif not title and (first := _TITLE.match(line)):

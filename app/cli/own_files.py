@@ -8,6 +8,7 @@ from app.errors import AppError
 from app.hardware.checks import Line, Section
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import Registry, SetUp
+from app.regular_file import is_file
 
 
 def own_files() -> Section:
@@ -42,7 +43,7 @@ def _pairs() -> list[Line]:
 
 
 def _gone(name: str, pair: SetUp) -> Line:
-    missing = next(model.path for model in pair.models if not model.path.is_file())
+    missing = next(model.path for model in pair.models if not is_file(model.path))
     hint = ("Bring them back, or forget the pair:", f"  tandem setup {name}", f"  tandem pairs remove {name}")
     return Line("warning", "pairs.toml", f"files of {name} are gone: {missing}", hint=hint)
 

@@ -10,6 +10,7 @@ from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.errors import UsageError
 from app.pairing.remove import Removal, plan_removal, remove_files
+from app.regular_file import is_file
 from app.sizes import gigabytes
 
 
@@ -31,7 +32,7 @@ def remove_pair(args: argparse.Namespace) -> int:
         made = "  (Tandem made it, and makes it again when it is needed)" if removal.origin == "made" else ""
         status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{made}")
     for removal in plan:
-        if removal not in doomed and not keep and removal.path.exists():
+        if removal not in doomed and not keep and is_file(removal.path):
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
     if doomed and not hasattr(args, "yes") and not _sure():
         status.say("Nothing was removed.")

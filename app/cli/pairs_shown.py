@@ -21,6 +21,7 @@ from app.pairing.propose import Room, propose, weigh
 from app.pairing.resolve import cached_file
 from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.registry import Registered
+from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -130,7 +131,7 @@ def _standing(pair: Pair, here: Registered, space: Room) -> Standing:
 def _exists(source: ModelSource) -> bool:
     match source:
         case LocalModel(path):
-            return path.is_file()
+            return is_file(path)
         case DemoModel():
             return demo_is_installed()
         case HubModel():

@@ -54,7 +54,7 @@ def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
         raise UsageError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not UTF-8 text.", "Give a file of prompts.") from None
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         form = 'Tables [[prompt]] with kind = "...", name = "..." and text = "..." are wanted.'
         raise UsageError(f"{file} holds no prompts: {error}.", form) from error
     if not prompts:

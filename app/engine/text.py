@@ -17,6 +17,9 @@ from app.engine.types import Origin
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LINE_ENDS = re.compile("[\u2028\u2029]")
 
+_LONGEST_LEAD = 200
+"""Characters of space before a marker: a model that writes nothing else is shown doing so, not waited for."""
+
 
 def printable(text: str) -> str:
     """The text without what could steer a terminal or hide from its reader; it may come from a model or a file."""
@@ -128,7 +131,7 @@ class ReasoningSplitter:
             marker = self.CLOSE if self.reasoning else self.OPEN
             lead = len(text) - len(text.lstrip()) if not self.reasoning else 0
             at = text.find(marker)
-            if at >= 0 and (self.reasoning or at == lead):
+            if at >= 0 and (self.reasoning or at == lead <= _LONGEST_LEAD):
                 before, rest = _cut(pending, at)
                 if self.reasoning:
                     ready += self._emit(before)
@@ -136,7 +139,7 @@ class ReasoningSplitter:
                 self.reasoning = not self.reasoning
                 self._started = self._skip_space = True
                 continue
-            if not self.reasoning and marker.startswith(text[lead:]):
+            if not self.reasoning and lead <= _LONGEST_LEAD and marker.startswith(text[lead:]):
                 self._held = pending
                 return ready
             if not self.reasoning:

@@ -155,7 +155,7 @@ class SamplingParams:
         for field in fields(self):
             value = getattr(self, field.name)
             low, high = SAMPLING_BOUNDS[field.name]
-            if value is not None and not (math.isfinite(value) and low <= value <= high):
+            if value is not None and not (low <= value <= high and math.isfinite(value)):
                 raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
             if field.name in _WHOLE and value is not None and value != int(value):
                 raise UsageError(f"{field.name} is {value}; it must be a whole number.")

@@ -18,7 +18,11 @@ from app.hub.errors import host, login_page, translated
 
 _TIMEOUT_S = 20.0
 _MAX_FILES = 20_000
-_LONGEST_NAME = 200
+_LONGEST_NAME, _LONGEST_PATH = 200, 1_000
+"""Bytes; file systems allow 255 and a few thousand."""
+_COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
+_NOT_MEANT = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
+"""What the client raises where an answer is not what it should be."""
 _UNSAFE = ("..", ".", "")
 _NOT_ON_WINDOWS = re.compile(r'(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*[<>"|?*].*|.*[. ]', re.IGNORECASE)
 """Names of devices, and characters that a name there cannot have or loses at its end."""
@@ -71,14 +75,15 @@ def repository(name: str, revision: str) -> Repository:
         try:
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
             return _repository(name, info)
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
+        except _NOT_MEANT as error:
             # A login page of a network, or a hub of another make.
             raise HubError(f"{host()} answered about {name} with something else.", login_page()) from error
 
 
 def _repository(name: str, info: ModelInfo) -> Repository:
     commit = info.sha
-    if not isinstance(commit, str) or not commit or "/" in commit:
+    # It becomes the name of a folder.
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         raise ValueError("no commit")
     files = []
     for sibling in islice(info.siblings or (), _MAX_FILES):
@@ -86,7 +91,7 @@ def _repository(name: str, info: ModelInfo) -> Repository:
         if not isinstance(path, str) or not isinstance(size, int) or size < 0 or not safe_name(path):
             continue
         sha256 = sibling.lfs.sha256 if sibling.lfs is not None else None
-        files.append(RemoteFile(path, size, _hash(sha256), _hash(sha256) or sibling.blob_id))
+        files.append(RemoteFile(path, size, _hash(sha256), _hash(sha256) or _name(sibling.blob_id)))
     card = info.card_data
     licence = card.get("license") if card is not None else None
     return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.gated))
@@ -99,7 +104,8 @@ def safe_name(path: str) -> bool:
         path.isprintable()
         and "\\" not in path
         and ":" not in path
-        and not any(part in _UNSAFE or len(part) > _LONGEST_NAME for part in parts)
+        and len(path.encode()) <= _LONGEST_PATH
+        and not any(part in _UNSAFE or len(part.encode()) > _LONGEST_NAME for part in parts)
         and not (sys.platform == "win32" and any(_NOT_ON_WINDOWS.fullmatch(part) for part in parts))
     )
 
@@ -107,6 +113,11 @@ def safe_name(path: str) -> bool:
 def _hash(value: object) -> str | None:
     text = value.lower() if isinstance(value, str) else ""
     return text if len(text) == 64 and all(c in "0123456789abcdef" for c in text) else None
+
+
+def _name(value: object) -> str | None:
+    """What can be the name of a file's content in the cache."""
+    return value if isinstance(value, str) and value.isascii() and value.isalnum() and len(value) <= 64 else None
 
 
 def search(words: str, *, limit: int) -> Iterator[Found]:
@@ -126,9 +137,9 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
                 architecture, total = summary.get("architecture"), summary.get("total")
                 yield Found(
                     str(info.id),
-                    info.downloads or 0,
+                    info.downloads if isinstance(info.downloads, int) else 0,
                     architecture if isinstance(architecture, str) else "",
                     total if isinstance(total, int) else 0,
                 )
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
+        except _NOT_MEANT as error:
             raise HubError(f"{host()} answered a search with something else.", login_page()) from error

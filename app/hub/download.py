@@ -15,11 +15,11 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.utils import tqdm
 
-from app.errors import Interrupted
+from app.errors import HubError, Interrupted
 from app.hub import store
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
-from app.hub.errors import translated
+from app.hub.errors import short, translated
 from app.hub.transfer import Transfer
 
 _BUSY_S = 1.0
@@ -60,7 +60,11 @@ def _by_client(request: DownloadRequest) -> Path:
         request.watcher.received(n_bytes)
 
     file = request.file
-    path = Path(hf_hub_download(request.repo, file.path, revision=request.commit, tqdm_class=_counting_bar(count)))
+    try:
+        path = Path(hf_hub_download(request.repo, file.path, revision=request.commit, tqdm_class=_counting_bar(count)))
+    except RuntimeError as error:
+        # The library that speaks that protocol says so whatever went wrong.
+        raise HubError(f"The download of {file.path} broke: {short(error)}.", "Ask again to go on.") from error
     with Checksum(path) as checksum:
         right = request.check(checksum)
     if not right:

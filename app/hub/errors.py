@@ -31,6 +31,9 @@ _LATER = "It may pass by itself; what is downloaded already is kept."
 _BAD_TOKEN = "Invalid credentials"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_LONGEST_ADVICE_S = 3600.0
+"""Whoever asks to wait for longer, or until a moment that a wrong clock puts there, is asked again as if nothing had
+been said, and given up soon."""
 _IN_USE = (32, 33)
 """Windows' ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION, which Python calls a lack of permission."""
 
@@ -66,14 +69,16 @@ def sentence(error: Exception, repo: str) -> HubError:
         case FileMetadataError():
             return HubError(f"{host()} does not answer like a hub.", login_page())
         case httpx2.ProxyError():
-            return HubError(f"The proxy refused: {_short(error)}.", "Check HTTPS_PROXY and HTTP_PROXY.")
+            return HubError(f"The proxy refused: {short(error)}.", "Check HTTPS_PROXY and HTTP_PROXY.")
         case httpx2.TooManyRedirects():
             return HubError(f"{host()} sends in circles.", login_page())
+        case httpx2.UnsupportedProtocol():
+            return HubError(f"{host()} sends to an address that is none of the web.", login_page())
         case httpx2.HTTPError() | httpx2.InvalidURL():
             return _network(error)
         case OSError():
             return _disk(error)
-    return HubError(f"{host()} did not answer: {_short(error)}.")
+    return HubError(f"{host()} did not answer: {short(error)}.")
 
 
 def host() -> str:
@@ -163,20 +168,26 @@ def _disk(error: OSError) -> HubError:
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """Seconds that an answer asks to wait, by `RateLimit` or `Retry-After`; None if it does not say."""
+    """Seconds that an answer asks to wait, by `RateLimit` or `Retry-After`; None if none that can be meant."""
+    try:
+        seconds = _asked(headers)
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds is None or seconds <= _LONGEST_ADVICE_S else None
+
+
+def _asked(headers: Mapping[str, str]) -> float | None:
     limit = parse_ratelimit_headers(headers)
     if limit is not None and limit.remaining == 0:
         return float(limit.reset_in_seconds)
     asked = headers.get("retry-after", "").strip()
     if asked.isdigit():
         return float(asked)
-    try:
-        until = parsedate_to_datetime(asked)
-    except ValueError:
-        return None
+    until = parsedate_to_datetime(asked)
     return max(0.0, (until - datetime.now(UTC)).total_seconds()) if until.tzinfo else None
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """The beginning of what an error says, for the middle of a sentence."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__).rstrip(".")[:200]

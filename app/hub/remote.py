@@ -15,7 +15,6 @@ from app.hub.choose import RemoteFile
 from app.hub.errors import translated
 from app.hub.retry import RetryPolicy
 
-_CHUNK = 1 << 18
 _FIRST_LOOK = 1 << 20
 _LARGEST = 1 << 28
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
@@ -55,7 +54,8 @@ def _stream(repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bo
     wanted = _FIRST_LOOK
     with get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
         hf_raise_for_status(response)
-        for chunk in response.iter_bytes(_CHUNK):
+        # As they come: whoever sends a few bytes now and then could not be stopped before a larger chunk is whole.
+        for chunk in response.iter_bytes():
             if cancelled():
                 raise Interrupted
             data += chunk

@@ -15,8 +15,10 @@ from filelock import FileLock, Timeout
 from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
+from app.errors import HubError
 from app.hub.choose import RemoteFile
-from app.hub.errors import translated
+from app.hub.errors import host, translated
+from app.regular_file import is_file
 
 _PARTIAL = ".incomplete"
 
@@ -29,7 +31,7 @@ def folder() -> Path:
 def cached(repo: str, commit: str, path: str) -> Path | None:
     """A file that is here already, by commit, branch or tag; None if it is not."""
     found = try_to_load_from_cache(repo, path, revision=commit)
-    return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+    return Path(found) if isinstance(found, str) and is_file(Path(found)) else None
 
 
 def blob(repo: str, file: RemoteFile) -> Path:
@@ -51,7 +53,7 @@ def _content_name(file: RemoteFile) -> str:
     # Both come from outside; anything but letters and digits could leave the folder.
     name = file.sha256 or file.etag or ""
     if not name.isalnum():
-        raise ValueError(f"{file.path} has no usable hash")
+        raise HubError(f"{host()} does not tell the checksum of {file.path}.", "It may be a hub of another make.")
     return name
 
 
@@ -98,26 +100,38 @@ def _moved(content: Path, named: Path) -> Path:
 
 
 def free_bytes() -> int:
-    """Free space on the disk that the cache is on."""
+    """Free space on the disk that the cache is on.
+
+    Raises:
+        CacheError: It may not be looked at.
+    """
     place = folder()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free
+    with translated(""):
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        return shutil.disk_usage(place).free
 
 
 def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
-    """How much of some files has still to come."""
+    """How much of some files has still to come.
+
+    Raises:
+        HubError: The disk refuses, or the hub does not tell what their content is called.
+    """
     missing = 0
-    for file in files:
-        if cached(repo, commit, file.path) is None and not blob(repo, file).exists():
-            missing += file.size - kept_bytes(repo, file)
+    with translated(repo):
+        for file in files:
+            if cached(repo, commit, file.path) is None and not blob(repo, file).exists():
+                missing += file.size - kept_bytes(repo, file)
     return missing
 
 
 def kept_bytes(repo: str, file: RemoteFile) -> int:
     """How much of a file has come, as long as not all has."""
-    part = partial(repo, file)
-    return min(file.size, part.stat().st_size) if part.exists() else 0
+    try:
+        return min(file.size, partial(repo, file).stat().st_size)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def delete(path: Path) -> int:

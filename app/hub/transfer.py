@@ -14,6 +14,7 @@ from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
 from app.hub.errors import host, translated
 
+_MOST_DIGITS = 20
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
 
 
@@ -152,4 +153,5 @@ def _length(response: httpx2.Response) -> int | None:
         text = response.headers.get("content-range", "").rpartition("/")[2]
     else:
         text = response.headers.get("content-length", "")
-    return int(text) if text.isdigit() else None
+    # Python's digits are not only those of a number, and it refuses to read very many of them.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None

@@ -157,10 +157,10 @@ def _try() -> None:
 
 
 def _name(path: Path) -> str:
-    return os.fspath(path.resolve())
+    return os.fspath(regular_file.resolved(path))
 
 
 def _state(path: Path) -> list[Any]:
     """What changes when a file does, or the library."""
-    parts = [part.stat() for part in split_parts(path) if part.is_file()]
+    parts = [part.stat() for part in split_parts(path) if regular_file.is_file(part)]
     return [library.binding_version, *([status.st_size, status.st_mtime_ns] for status in parts)]

@@ -16,7 +16,7 @@ MAX_EXPERTS = 1024
 """LLAMA_MAX_EXPERTS."""
 MIN_ALIGNMENT = 32
 """TENSOR_ALIGNMENT; weights that are mapped from the file must lie so."""
-_PROJECTOR = "clip"
+_PROJECTOR, _ADAPTER = "clip", "adapter"
 _NO_TOKENIZER = ("none", "no_vocab")
 _SENTENCEPIECE = "llama"
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
@@ -60,6 +60,8 @@ def open_model_file(path: Path) -> ModelFile:
 
 
 def _check_kind(header: GgufHeader) -> None:
+    if header.metadata.get("general.type") == _ADAPTER:
+        raise _Unfit("it is an adapter for a model, not a model", "Name the model file that it was made for.")
     if not header.architecture:
         if "split.no" in header.metadata:
             raise _Unfit("it is a later part of a split model", "Name the first part, ...-00001-of-....gguf.")

@@ -3,9 +3,10 @@
 Jinja's own sandbox keeps a template away from Python. It does not keep it from looping for ever or from building a
 string of gigabytes in one expression. Here every place where a template can make work or values is counted:
 
-- passes of loops, calls of macros, functions, methods and filters (`MAX_STEPS`), and the clock at each (`MAX_SECONDS`);
-- the size of every value that a literal, a call, a filter, an operator, a block or `~` makes, foreseen before it is
-  made where one operation can grow it (`app.llama.template_limits`).
+- passes of loops, calls, filters, tests, comparisons, operators and slices (`MAX_STEPS`), and the clock at each
+  (`MAX_SECONDS`);
+- the size of every value that one of these, a literal, a block or `~` makes, foreseen before it is made where one
+  operation can grow it (`app.llama.template_limits`), and the size of all of them together (`MAX_MADE`).
 
 What chat templates do not use and what is hard to bound is not there: lipsum, urlize, wordwrap, pprint, xmlattr, and
 the methods translate, expandtabs, encode, to_bytes.
@@ -28,6 +29,8 @@ from jinja2.visitor import NodeTransformer
 
 from app.llama.template_limits import (
     BEFORE_FILTER,
+    MAX_CHARACTERS,
+    SCANNING_METHODS,
     WIDTH_FILTERS,
     WIDTH_METHODS,
     check_fields,
@@ -36,16 +39,21 @@ from app.llama.template_limits import (
     check_power,
     check_product,
     check_replace,
+    check_scan,
     check_widths,
     checked_join,
     weigh,
+    weigh_alone,
 )
 
 MAX_STEPS = 1_000_000
 """A conversation of 1,000 messages needs some ten thousand."""
 MAX_SECONDS = 5.0
-MAX_SOURCE = 1_000_000
-"""Characters of a template; the longest in use have thirty thousand."""
+MAX_MADE = 32 * MAX_CHARACTERS
+"""Characters of all values that one rendering makes: a template may keep every one of them."""
+MAX_SOURCE = 100_000
+"""Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""
+_MAX_COMPARED = 100
 
 _MISSING_FILTERS = ("pprint", "urlize", "wordwrap", "xmlattr")
 _MISSING_METHODS = ("translate", "expandtabs", "encode", "maketrans", "to_bytes", "from_bytes")
@@ -74,7 +82,11 @@ class _Instrument(NodeTransformer):
     """
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - Jinja's naming
-        return self._ticking(node)
+        self._ticking(node)
+        if isinstance(node.test, nodes.Expr):
+            # What the condition leaves out never reaches the body.
+            node.test = _call("weighed", [node.test])
+        return node
 
     def visit_Macro(self, node: nodes.Macro) -> nodes.Node:  # noqa: N802
         return self._ticking(node)
@@ -85,6 +97,17 @@ class _Instrument(NodeTransformer):
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
         return _call("join_texts", node.nodes)
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        if len(node.ops) > _MAX_COMPARED:
+            raise SecurityError("it compares too much at once")
+        self.generic_visit(node)
+        return _call("weighed", [node])
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        # A slice is a copy; anything else that is got was weighed when it was made.
+        return _call("weighed", [node]) if isinstance(node.arg, nodes.Slice) else node
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
@@ -126,6 +149,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         for name in _MISSING_FILTERS:
             del self.filters[name]
         self.filters = {name: self._guarded(name, f) for name, f in self.filters.items()}
+        # `select` and its like call one for every element.
+        tests: dict[str, Any] = {**self.tests}
+        self.tests = {name: self._guarded(name, f) for name, f in tests.items()}
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
@@ -135,7 +161,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def begin(self) -> None:
         """Start a rendering."""
-        self._steps = 0
+        self._steps = self._made = 0
         self._deadline = time.monotonic() + MAX_SECONDS
 
     # Called by the compiled template
@@ -149,9 +175,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise SecurityError("it takes too long")
 
     def weighed(self, value: Any) -> Any:
-        """A value that is not too large."""
+        """A value that is not too large, and the step that made it."""
+        self.tick()
         weigh(value)
+        self._add(weigh_alone(value))
         return value
+
+    def _add(self, size: int) -> None:
+        self._made += size
+        if self._made > MAX_MADE:
+            raise SecurityError("its values together become too large")
 
     def join_texts(self, *parts: Any) -> str:
         """What `~` does."""
@@ -164,6 +197,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             length += len(part)
             check_growth(length)
             out.append(part)
+        self.tick()
+        self._add(length)
         return "".join(out)
 
     # Overridden
@@ -178,11 +213,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value) and attr not in _MISSING_METHODS
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as in Jinja
-        __self.tick()
         owner, method = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str):
             if method in WIDTH_METHODS:
                 check_widths(args)
+            elif method in SCANNING_METHODS and args:
+                check_scan(owner, args[0])
             elif method == "replace":
                 check_replace(owner, *args[:2])
             elif method == "join" and args:
@@ -209,7 +245,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             check_product(left, right)
         elif operator == "+" and not (isinstance(left, int | float) or isinstance(right, int | float)):
             check_growth(weigh(left) + weigh(right))
-        return super().call_binop(context, operator, left, right)
+        return self.weighed(super().call_binop(context, operator, left, right))
 
     def _guarded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         # Jinja marks filters that want the environment or the context first.
@@ -217,7 +253,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
         @wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            self.tick()
             extra, (value, *rest) = args[:first], args[first:]
             if name in WIDTH_FILTERS:
                 check_widths([*rest, *kwargs.values()])

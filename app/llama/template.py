@@ -18,6 +18,9 @@ CHATML = (
 )
 """For models without a template; llama.cpp assumes the same."""
 
+_LONGEST_LAYOUT = 200
+"""Python gives what a date becomes 256 times as much room, and a layout can fill it."""
+
 
 class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_exception, told apart from ours
     pass
@@ -108,6 +111,8 @@ def _refuse(message: object = "") -> NoReturn:
 
 
 def _now(layout: str) -> str:
+    if len(layout) > _LONGEST_LAYOUT:
+        raise ValueError("a layout of a date is too long")
     return datetime.now().astimezone().strftime(layout)
 
 

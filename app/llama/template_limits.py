@@ -22,11 +22,16 @@ MAX_WIDTH = 10_000
 MAX_DEPTH = 64
 WIDTH_FILTERS = ("batch", "center", "indent", "round", "slice", "tojson")
 WIDTH_METHODS = ("center", "ljust", "rjust", "zfill")
+SCANNING_METHODS = ("strip", "lstrip", "rstrip", "rfind", "rindex", "rpartition", "rsplit")
+"""Methods of texts that may take as long as the text times their argument; those that search forwards do not."""
+_MAX_SCAN = 1_000_000_000
+"""A quarter of a second."""
 _ELEMENT = 16
 """What one place in a list weighs, in characters."""
 _MAX_BITS = 4096
 
-_WIDE_PERCENT = re.compile(r"%(\([^)]*\))?[-#0 +.\d]*(\*|\d{5})")
+_WIDE_PERCENT = re.compile(r"\d{5}|%[-#0 +.\d]*\*")
+"""Wherever the digits stand: what a name in parentheses in front of them may hold is more than a pattern can tell."""
 _WIDE_FIELD = re.compile(r"\{[^{}]*(\d{5}|\{)")
 _REACHING_FIELD = re.compile(r"\{[^{}:!]*[.\[]")
 
@@ -51,11 +56,23 @@ def weigh(value: Any) -> int:
                 pending.extend((part, depth + 1) for part in item)
                 if isinstance(item, dict):
                     pending.extend((part, depth + 1) for part in item.values())
+        elif isinstance(item, int):
+            # Before it is divided by another one, which takes as long as both are long.
+            if item.bit_length() > _MAX_BITS:
+                raise SecurityError("a number becomes too large")
+            total += item.bit_length() // 3 + 1
         else:
-            total += item.bit_length() // 3 + 1 if isinstance(item, int) else _ELEMENT
+            total += _ELEMENT
         if total > MAX_CHARACTERS:
             raise SecurityError("a value becomes too large")
     return total
+
+
+def weigh_alone(value: Any) -> int:
+    """About how many characters a value takes besides those that it holds, which were there before."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    return _ELEMENT * (len(value) + 1) if isinstance(value, dict | list | tuple | set | frozenset) else _ELEMENT
 
 
 def check_growth(size: int) -> None:
@@ -70,6 +87,11 @@ def check_widths(arguments: Iterable[Any]) -> None:
 
 def _reach(argument: Any) -> int:
     return abs(argument) if isinstance(argument, int) else len(str(argument))
+
+
+def check_scan(text: str, wanted: Any) -> None:
+    if isinstance(wanted, str) and len(text) * len(wanted) > _MAX_SCAN:
+        raise SecurityError("a search takes too long")
 
 
 def check_replace(text: str, old: Any = "", new: Any = "") -> None:
@@ -146,6 +168,12 @@ def _before_join(environment: Environment, value: Any, rest: list[Any], kwargs: 
     return checked_join(str(rest[0] if rest else kwargs.get("d", "")), value)
 
 
+def _before_trim(_: Environment, value: Any, rest: list[Any], kwargs: dict[str, Any]) -> Any:
+    for wanted in [*rest, *kwargs.values()]:
+        check_scan(str(value), wanted)
+    return value
+
+
 def _before_sum(_: Environment, value: Any, rest: list[Any], kwargs: dict[str, Any]) -> Any:
     # Adding lists one by one copies each of them again and again.
     if not all(isinstance(a, int | float | str) for a in [*rest, *kwargs.values()]):
@@ -160,4 +188,5 @@ BEFORE_FILTER: dict[str, Callable[[Environment, Any, list[Any], dict[str, Any]],
     "replace": _before_replace,
     "sum": _before_sum,
     "tojson": _before_json,
+    "trim": _before_trim,
 }

@@ -10,6 +10,7 @@ from typing import Literal
 from app.hub import store
 from app.hub.errors import translated
 from app.registry import SetUp
+from app.regular_file import is_file
 from app.source import DemoModel, ModelSource
 
 Origin = Literal["hub", "made", "package", "own"]
@@ -39,7 +40,7 @@ class Removal:
     @property
     def deletable(self) -> bool:
         """Whether it can be had again and nobody else here needs it."""
-        return (self.origin == "hub" or self.ours) and not self.shared and self.path.exists()
+        return (self.origin == "hub" or self.ours) and not self.shared and is_file(self.path)
 
 
 def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path]) -> list[Removal]:
@@ -59,7 +60,7 @@ def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Pa
                 repo=model.repo,
                 origin=origin,
                 path=path,
-                size=path.stat().st_size if path.exists() else 0,
+                size=path.stat().st_size if is_file(path) else 0,
                 ours=origin == "made" or model.ours or path in downloaded,
                 shared=path in used,
             )

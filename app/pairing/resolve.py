@@ -9,10 +9,11 @@ from pathlib import Path
 from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
-from app.hub.client import repository
+from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
+from app.regular_file import is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 DemoFile = Callable[[str], Path]
@@ -102,7 +103,8 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
 
 def cached_file(source: HubModel) -> Path | None:
     """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
-    if source.file is None or choose.is_split(source.file):
+    # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
+    if source.file is None or choose.is_split(source.file) or not safe_name(source.file):
         return None
     return store.cached(source.repo, source.revision, source.file)
 
@@ -126,12 +128,12 @@ def _cached(source: HubModel) -> Resolved | None:
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
-    if path.is_dir():
+    if is_folder(path):
         raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-    if not path.is_file():
+    if not is_file(path):
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
     parts = choose.split_parts(path.name) or [path.name]
-    missing = [part for part in parts if not (path.parent / part).is_file()]
+    missing = [part for part in parts if not is_file(path.parent / part)]
     if missing:
         raise ModelFileError(
             f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."

@@ -7,6 +7,7 @@ from dataclasses import replace
 from app.catalog import Pair
 from app.gguf import split_parts
 from app.registry import SetUp
+from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -26,7 +27,7 @@ def model_bytes(source: ModelSource) -> int | None:
         case LocalModel(path):
             try:
                 return sum(part.stat().st_size for part in split_parts(path)) or None
-            except OSError:
+            except (OSError, ValueError):
                 return None
 
 
@@ -53,7 +54,7 @@ def size_text(pair: Pair, files: SetUp | None = None) -> str:
     """
     if (size := pair_bytes(pair, files)) is not None:
         return gigabytes(size)
-    if any(isinstance(source, LocalModel) and not source.path.is_file() for source in pair.sources):
+    if any(isinstance(source, LocalModel) and not is_file(source.path) for source in pair.sources):
         return NO_FILE
     target = model_bytes(pair.target)
     return f"{OVER}{gigabytes(target)}" if target is not None else UNKNOWN

@@ -7,7 +7,6 @@ lose one is kept beside it, with .bak behind its name.
 from __future__ import annotations
 
 import shutil
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import Layer
 from app.settings.tree import BY_NAME
-from app.toml_error import reason
+from app.toml_error import read_toml, reason
 
 PRESETS = "presets"
 KEYS = "keys"
@@ -154,7 +153,7 @@ class SettingsFile:
             text = regular_file.read_bytes(self.path, _LARGEST + 1)
             if len(text) > _LARGEST:
                 raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
-            return tomllib.loads(regular_file.with_line_feeds(text.decode("utf-8-sig")))
+            return read_toml(regular_file.with_line_feeds(text.decode("utf-8-sig")))
         except FileNotFoundError:
             return {}
         except (OSError, RecursionError, ValueError) as error:

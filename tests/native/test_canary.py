@@ -131,6 +131,14 @@ def test_a_survived_file_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.
     load(path, folder)
 
 
+@pytest.mark.parametrize("name", ["loop.gguf", "x" * 5000, "\0"])
+def test_what_cannot_be_a_file_was_never_survived(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop.gguf").symlink_to("loop.gguf")
+    assert tmp_path / name not in Survivors(tmp_path / KEPT)
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        open_model_file(tmp_path / name)
+
+
 def test_a_changed_file_is_a_new_one(tmp_path: Path) -> None:
     path = write_model(tmp_path / "m.gguf")
     survivors = Survivors(tmp_path / KEPT)

@@ -67,6 +67,7 @@ def test_a_right_header_passes(tmp_path: Path) -> None:
         ({"general__architecture": 3}, "names no architecture"),
         ({"general__architecture": b"llama\0x"}, "zero byte"),
         ({"general__architecture": "clip"}, "vision projector"),
+        ({"general__type": "adapter"}, "an adapter for a model"),
         ({"general__architecture": None, "split__no": 1}, "later part of a split model"),
     ],
 )

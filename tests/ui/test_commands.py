@@ -33,6 +33,12 @@ def test_a_slash_alone_is_text() -> None:
     assert not any(map(is_command, ("/", "/new\nlines", "/ new", "/5")))
 
 
+@pytest.mark.parametrize("between", [" " * 10_000, "\t" * 10_000, " a" * 10_000])
+def test_a_long_paste_that_begins_with_a_slash_is_text_at_once(between: str) -> None:
+    assert not is_command(f"/new{between}\nlines")
+    assert is_command(f"/new{between}")
+
+
 def test_two_slashes_say_one() -> None:
     assert as_said("//new chat") == "/new chat"
     assert as_said("// a comment") == "// a comment"

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.engine.text import printable
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
+from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
 from tests.ui.documents import ALL
 
@@ -150,6 +152,18 @@ def test_a_table_keeps_to_its_width() -> None:
     assert shown(text, 30)[1].startswith("x     many")
 
 
+def test_a_wide_table_of_short_rows_is_read_in_no_time_and_shown_whole() -> None:
+    text = f"|{'a|' * 400}\n|{'-|' * 400}\n" + "b\n" * 900
+    assert len(parser().parse(text)) < 50_000
+    assert sum(row.text.startswith("b") for row in rows(text)) == 900
+    assert styled(rows("", *cut(text, list(range(0, 3_000, 100))))) == styled(rows(text))
+
+
+@pytest.mark.parametrize("text", ["- " * 1_500, "> " * 1_500, "\\[\n" + "x" * 1_500 + "\n\\]\n", "    " + "x " * 1_500])
+def test_where_a_long_line_was_broken_shows_nowhere(text: str) -> None:
+    assert "".join(row.text for row in rows(text)).isprintable()
+
+
 def test_numbers_go_on_and_a_loose_list_stays_loose() -> None:
     assert shown("1. a\n1. b\n\n1. c\n- d\n\nx") == ["1. a", "2. b", "", "3. c", "", "• d", "", "x"]
 
@@ -164,6 +178,13 @@ def test_latex_is_left_as_it_was_written() -> None:
 def test_an_address_is_told() -> None:
     assert shown("[bank](https://evil.example/)") == ["bank (https://evil.example/)"]
     assert shown("<https://x.org/> ![](p.png)") == ["https://x.org/ image (p.png)"]
+
+
+@pytest.mark.parametrize("text", ["a X b", "# X", "> *X*", "- [X](y)", "![X](y)", "|X|b|\n|-|-|\n|c|X|\n"])
+@pytest.mark.parametrize("name", ["&#x202e;", "&#8294;", "&#27;", "&#x9b;", "&#0;"])
+def test_the_name_of_a_character_steers_no_more_than_the_character(text: str, name: str) -> None:
+    made = "".join(row.text for row in rows(text.replace("X", f"1{name}2")))
+    assert made == printable(made)
 
 
 def test_deep_nesting_is_shown_and_survived() -> None:

@@ -9,6 +9,7 @@ import pytest
 from app.catalog import Catalog, read_pair, shipped_file, write_pair
 from app.engine.types import DraftParams
 from app.errors import CatalogError
+from app.pairing.weight import NO_FILE, size_text
 from app.source import DemoModel, LocalModel
 
 
@@ -152,7 +153,25 @@ def test_a_number_without_end_is_told(tmp_path: Path, key: str, number: str) -> 
         catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = {number} }}').get("mine")
 
 
-@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+@pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
+def test_a_number_that_no_float_can_hold_is_told(tmp_path: Path, key: str) -> None:
+    with pytest.raises(CatalogError, match="must lie between"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = 1{"0" * 400} }}').get("mine")
+
+
+def test_a_size_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"target\.size is larger than can be meant"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = {{ repo = "a/b", size = 1{"0" * 400} }}').get("mine")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\\u0000y"])
+def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> None:
+    mine = catalog(tmp_path, f'[pairs.mine]\ntarget = "{name}"').get("mine")
+
+    assert size_text(mine) == NO_FILE
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, f"{{ {'a.' * 100_000}a = 1 }}"])
 def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
         catalog(tmp_path, f"x = {value}")

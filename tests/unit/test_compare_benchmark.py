@@ -89,6 +89,7 @@ def test_prompts_of_ones_own(tmp_path: Path) -> None:
         "",
         "[[prompt]]\nkind = 1",
         "not toml = = ",
+        "x = " + "[" * 5000,
         'prompt = "x"',
         '[[prompt]]\nkind="a"\nname="b"\ntext="  "',
         '[[prompt]]\nkind="a"\nname="b"\ntext="c"\n' * 2,

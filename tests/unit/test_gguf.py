@@ -139,10 +139,19 @@ def test_other_versions_are_refused(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"ggml" + VALID[4:], b"\x7fELF" + b"\0" * 40, b"hello, world", b"PK\x03\x04" + b"\0" * 40]
+    ("data", "said"),
+    [
+        (b"ggml" + VALID[4:], "does not begin with GGUF"),
+        (b"\x7fELF" + b"\0" * 40, "does not begin with GGUF"),
+        (b"hello, world", "does not begin with GGUF"),
+        (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull brings the file"),
+        (b"\n<!DOCTYPE html>\n<title>Log in</title>", "a web page"),
+        (b"<html>", "a web page"),
+    ],
 )
-def test_foreign_bytes_are_refused(data: bytes) -> None:
-    wrong(data, "does not begin with GGUF")
+def test_foreign_bytes_are_refused(data: bytes, said: str) -> None:
+    wrong(data, said)
 
 
 @pytest.mark.parametrize("count", [1 << 28, 1 << 31, 1 << 62, (1 << 64) - 1])

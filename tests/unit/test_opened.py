@@ -43,6 +43,17 @@ def test_a_known_pair_is_found_by_its_name_and_another_one_looked_for_only_then(
     assert (chat.join(), chat.opened.name) == (["demo", "mine"], "demo")
 
 
+def test_a_link_to_itself_and_a_name_that_no_file_can_have_are_other_files(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.gguf"
+    loop.symlink_to(loop.name)
+    odd = [Pair(str(n), "", LocalModel(path), None) for n, path in enumerate([loop, tmp_path / "\0", Path("x" * 5000)])]
+    chat = Chat()
+    chat.pair = by_files(tmp_path)
+    assert chat.join({pair.name: pair for pair in odd}) == ["big-q4-0", "0", "1", "2"]
+    chat.pair = odd[0]
+    assert (chat.join({pair.name: pair for pair in odd}), chat.opened.name) == (["big-q4-0", "0", "1", "2"], "0")
+
+
 def test_a_pair_that_was_opened_by_its_files_is_listed_and_stays_when_another_is_opened(tmp_path: Path) -> None:
     chat = Chat()
     chat.pair = by_files(tmp_path)

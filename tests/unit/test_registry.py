@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from app.catalog import Catalog, Pair, shipped_file
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError
+from app.pairing.remove import plan_removal
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.source import HubModel, LocalModel
 
@@ -94,6 +96,8 @@ def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
         (b"[pairs.one]\n", "it is not what belongs there"),
         (b"a = " + b"9" * 5000, "something in it is too long"),
         (b"a = " + b"[" * 5000, "something in it is too long"),
+        (b"a." * 100_000 + b"a = 1", "something in it is too long"),
+        (b"[" + b"a." * 100_000 + b"a]", "something in it is too long"),
     ],
 )
 def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, reason: str) -> None:
@@ -102,6 +106,36 @@ def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, rea
     with pytest.raises(CatalogError) as caught:
         Registry(file).read()
     assert caught.value.message == f"{file} cannot be read: {reason}."
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ('default = "one"', "default = [1]"),
+        ('default = "one"', "default = { a = 1 }"),
+        ("size = 3", "size = inf"),
+        ("size = 3", f"size = 1{'0' * 400}"),
+        ("size = 3", "size = -1"),
+    ],
+)
+def test_a_value_that_nobody_can_mean_is_told(tmp_path: Path, line: str, instead: str) -> None:
+    file = tmp_path / "pairs.toml"
+    Registry(file).add(set_up("one", tmp_path), default=True)
+    text = file.read_text(encoding="utf-8")
+    assert line in text
+    file.write_text(text.replace(line, instead), encoding="utf-8")
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Registry(file).read()
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])
+def test_a_name_that_no_file_can_have_is_that_of_a_file_that_is_gone(tmp_path: Path, name: str) -> None:
+    one = replace(set_up("one", tmp_path), target=ModelOnDisk(tmp_path / name, 7))
+
+    assert not one.is_here
+    assert "is gone" in one.gone.message
+    assert [removal.size for removal in plan_removal(one, (), ())] == [0, 0]
 
 
 def test_a_home_that_is_no_folder_holds_no_pairs(tmp_path: Path) -> None:

@@ -89,6 +89,26 @@ def test_what_only_saves_time_is_done_without(odd: Path, use: Callable[[Path], o
     assert use(odd) is None
 
 
+@pytest.fixture
+def enormous(tmp_path: Path) -> Path:
+    """A file of a terabyte that takes no place."""
+    path = tmp_path / "odd"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    return path
+
+
+@pytest.mark.parametrize("name", ["settings", "catalogue", "pairs"])
+def test_one_without_end_is_refused_before_it_fills_the_memory(enormous: Path, name: str) -> None:
+    with pytest.raises(AppError, match=r"odd.*larger than"):
+        REFUSED[name](enormous)
+
+
+@pytest.mark.parametrize("name", ["memory", "threads", "speed", "survivors"])
+def test_one_without_end_only_costs_time(enormous: Path, name: str) -> None:
+    assert BEGUN_ANEW[name](enormous) is None
+
+
 def test_it_is_not_written_over(odd: Path) -> None:
     before = kind_of(odd)
     with pytest.raises(OSError, match=r"no regular file|symbolic links"):

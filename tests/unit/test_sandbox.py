@@ -146,6 +146,62 @@ def test_what_takes_too_long_is_stopped_at_the_next_step(monkeypatch: pytest.Mon
     assert "it takes too long" in failure("{% for a in [1] %}{% endfor %}").message
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        "{{ range(9)|select('in', range(9)|list)|list }}",
+        "{{ range(9)|reject('in', range(9)|list)|list }}",
+        "{% for a in range(9) if false %}{% endfor %}",
+        "{{ 1 == 1 }}{{ 'a' in 'b' }}{{ 1 is odd }}{{ 1 + 1 }}{{ 'a'|upper }}{{ 'a'[0:] }}",
+        "{% set x %}{% endset %}" * 5,
+    ],
+)
+def test_work_without_a_loop_is_counted_too(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 5)
+    assert "it loops without end" in failure(work).message
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ ('f' * 4000)|int(base=16) // 3 }}", "a number becomes too large"),
+        ("{{ ('a' * 10 ** 6).rfind('a' * 1000 ~ 'b' ~ 'a' * 1000) }}", "a search takes too long"),
+        ("{{ ('a' * 10 ** 6).rsplit('a' * 1001) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6)|trim('c' * 1000) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6)|trim(chars='c' * 1000) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6).lstrip('c' * 1000) }}", "a search takes too long"),
+        ("{{ " + "==".join("1" * 200) + " }}", "it compares too much at once"),
+        ("{{ strftime_now('%9999999d' * 99) }}", "a layout of a date is too long"),
+    ],
+)
+def test_one_operation_that_would_take_long_is_refused(source: str, said: str) -> None:
+    assert said in failure(source).message
+
+
+CHAIN = "{% set ns = namespace(p=0) %}{% for i in range(99) %}{% set ns.p = KEPT %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        CHAIN.replace("KEPT", "namespace(p=ns.p, s='a' * 9999)"),
+        CHAIN.replace("KEPT", "cycler(ns.p, 'a' * 9999)"),
+        "{% set s = 'a' * 9999 %}" + "".join(f"{{% set s{i} = s[1:] %}}" for i in range(99)),
+        "{{ range(99)|map('string')|map('center', 9999)|list|length }}",
+    ],
+)
+def test_what_is_kept_piece_by_piece_is_counted_together(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_MADE", 500_000)
+    assert "its values together become too large" in failure(source).message
+
+
+def test_values_that_were_there_before_are_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_MADE", 500_000)
+    talk = [Message(Role.USER, "a" * 10_000)] * 10
+    source = "{% for m in messages %}{{ messages|selectattr('role', 'in', ['user'])|list|length }} {% endfor %}"
+    assert ChatTemplate(source).render(talk) == "10 " * 10
+
+
 DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %}BODY{% endfor %}"
 
 
@@ -212,6 +268,8 @@ def test_what_would_fill_the_memory_is_refused_before_it_does(source: str) -> No
         "{{ '%1000000000d' % 1 }}",
         "{{ '%1000000000d'|format(1) }}",
         "{{ '%(a)1000000000d'|format(a=1) }}",
+        "{{ '%(a(b))1000000000d' % {'a(b)': 1} }}",
+        "{{ ('%(' * 100000 ~ '%99999d') % 1 }}",
         "{{ '%*d' % (10 ** 9, 1) }}",
         "{{ '%.1000000000f' % 1.5 }}",
         "{{ '{:1000000000}'.format(1) }}",

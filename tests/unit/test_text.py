@@ -129,6 +129,19 @@ class TestReasoning:
     def test_leading_blanks_of_an_answer_without_thinking_stay(self) -> None:
         assert text(shown(TextStream(), "  ", "code")) == "  code"
 
+    @pytest.mark.parametrize("size", [1, 7, 1000])
+    @pytest.mark.parametrize("blanks", [199, 200, 201, 300])
+    def test_blanks_without_end_are_shown_and_not_waited_for(self, blanks: int, size: int) -> None:
+        source = "\n" * blanks + "<think>a</think>b"
+        pieces = [source[i : i + size] for i in range(0, len(source), size)]
+
+        out = shown(TextStream(), *pieces)
+        assert text(out, reasoning=True) == ("a" if blanks <= 200 else "")
+        assert text(out) == ("b" if blanks <= 200 else source)
+        held = TextStream()
+        held.push(b"\n" * blanks, Origin.TARGET)
+        assert held.holds is (blanks <= 200)
+
     def test_thinking_again_after_thinking_is_the_answers_own_text(self) -> None:
         segments = shown(TextStream(), "<think>a</think>b<think>c")
 

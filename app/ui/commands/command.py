@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from app.ui.commands.chat import Chat
 
 # A path such as /usr/bin has a second slash, and is no command.
-_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*)(?:[ \t]+(?P<argument>[^\n]*))?\s*")
+# What is pasted may have a thousand spaces: nothing is tried twice.
+_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _BEGUN = re.compile(r"/[A-Za-z\w-]*")
 
 

@@ -9,6 +9,7 @@ from app.catalog import Pair
 from app.pairing.texts import free_name, pair_name
 from app.pairing.weight import model_bytes
 from app.registry import ModelOnDisk, SetUp
+from app.regular_file import resolved
 from app.source import LocalModel, ModelSource
 
 Current = Callable[[], "tuple[Pair, SetUp | None] | None"]
@@ -67,7 +68,7 @@ def _named(pair: Pair, known: Mapping[str, Pair]) -> str:
 
 def _models(pair: Pair) -> tuple[ModelSource, ...]:
     """Both models, a file by the one way to write its path."""
-    return tuple(LocalModel(one.path.resolve()) if isinstance(one, LocalModel) else one for one in pair.sources)
+    return tuple(LocalModel(resolved(one.path)) if isinstance(one, LocalModel) else one for one in pair.sources)
 
 
 def _as_set_up(pair: Pair) -> SetUp | None:

@@ -18,6 +18,7 @@ from app.pairing.propose import Proposal, propose, weigh, why
 from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
+from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.key_names import key
@@ -254,7 +255,7 @@ class Pairs:
     def _is_here(self, source: ModelSource) -> bool:
         match source:
             case LocalModel(path):
-                return path.is_file()
+                return is_file(path)
             case DemoModel():
                 return self._known.has_demo
             case HubModel():

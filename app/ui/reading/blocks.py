@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
 from app.ui.reading.code import code_rows
-from app.ui.reading.inline import content_of
+from app.ui.reading.inline import BREAK, content_of
 from app.ui.reading.rows import BOXES, Columns, Row, Rule, TableRow
 
 _BULLETS = ("• ", "◦ ", "· ")
@@ -58,7 +58,7 @@ def _task(item: SyntaxTreeNode) -> re.Match[str] | None:
 
 def _as_written(item: SyntaxTreeNode, lines: Sequence[str]) -> list[Row]:
     """An item without blocks: it is empty, or nested too deeply to have been read."""
-    texts = (_MARKER.sub("", line, count=1) for line in lines[slice(*(item.map or (0, 0)))])
+    texts = (_MARKER.sub("", line, count=1) for line in _source(item, lines))
     return [Row(Content(text)) for text in texts if text] or [Row()]
 
 
@@ -86,7 +86,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
     elif kind in ("fence", "code_block"):
         rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
     elif kind == "math_block":
-        rows = [Row(Content(line.expandtabs())) for line in node.content.split("\n")]
+        rows = [Row(Content(line.replace(BREAK, "").expandtabs())) for line in node.content.split("\n")]
     elif kind == "blockquote":
         rows = [
             Row(row.content.stylize_before("$quiet"), row.first, row.rest, row.joined).indented(_QUOTED, _QUOTED)
@@ -98,7 +98,12 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
         rows = _list_rows(node, lines, depth)
     elif kind == "table":
         rows = _table_rows(node)
-    return rows or [Row(Content(line.strip())) for line in lines[slice(*(node.map or (0, 0)))]]
+    return rows or [Row(Content(line.strip())) for line in _source(node, lines)]
+
+
+def _source(node: SyntaxTreeNode, lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a block as they were written."""
+    return (line.replace(BREAK, "") for line in lines[slice(*(node.map or (0, 0)))])
 
 
 def first_number(node: SyntaxTreeNode) -> int | None:

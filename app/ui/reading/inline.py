@@ -30,6 +30,8 @@ class _Writer:
         self.length = 0
 
     def add(self, text: str, style: str = "") -> None:
+        # Once more: the name of a character, such as &#x202e;, has become that character since it came.
+        text = printable(text)
         if text and style:
             self.spans.append(Span(self.length, self.length + len(text), style))
         self.text.append(text)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from functools import cache
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 
 from app.ui.reading.mathematics import mathematics
 
 _NESTING = 50
+_MOST_CELLS = 5_000
+"""Of one table. Rows are filled up to the columns of the first, so that a few kilobytes could make a million."""
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table or the beginning of a very large one; `app.ui.reading.table` goes on by itself."""
+    columns = state.src[state.bMarks[start] : state.eMarks[start]].count("|") + 1
+    return table(state, start, min(end, start + 2 + _MOST_CELLS // columns), silent)
 
 
 @cache
@@ -19,4 +28,5 @@ def parser() -> MarkdownIt:
     what was shown long before, so definitions are text too.
     """
     made = MarkdownIt("gfm-like", {"html": False, "linkify": False, "maxNesting": _NESTING})
+    made.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return made.use(mathematics).disable("reference")
