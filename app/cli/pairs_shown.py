@@ -12,6 +12,7 @@ from app.chat.titles import width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.prose import for_reading
 from app.engine.text import printable
 from app.fitting.place import place
 from app.hub import store
@@ -26,6 +27,8 @@ from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
 """Columns that a name gets in every line; a longer one has a line of its own, so that it can be read and copied."""
+_LABEL = 12
+"""Columns of what a fact is called."""
 
 
 def list_pairs(args: argparse.Namespace) -> int:
@@ -112,7 +115,8 @@ def show_pair(args: argparse.Namespace) -> int:
     for key, value in facts.items():
         if value:
             lines = value if isinstance(value, list) else [str(value)]
-            print(f"{key.replace('_', ' '):11} " + f"\n{'':12}".join(map(printable, lines)))
+            text = f"{key.replace('_', ' '):{_LABEL}}" + f"\n{'':{_LABEL}}".join(map(printable, lines))
+            print(for_reading(text, sys.stdout, 0 if len(lines) > 1 else _LABEL))
     return 0
 
 
