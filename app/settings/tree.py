@@ -142,7 +142,7 @@ SETTINGS: tuple[Setting, ...] = (
         "draft.mode",
         Choice(MODES),
         "auto",
-        "auto tunes itself and stays off where it cannot gain; fixed uses the numbers below",
+        "auto tunes itself, and stays off where it cannot gain; fixed uses the numbers below",
         "--drafting",
     ),
     _setting(
@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = (
         "draft.lookup_min_match",
         Number(2, 16, whole=True),
         MIN_MATCH,
-        "tokens that must agree before a look-up says how they went on",
+        "tokens that must agree for a look-up, which says how they went on",
         metavar="N",
     ),
     _placed(
@@ -211,7 +211,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "CPU threads; a number holds even while other programs need the processor",
         "N",
-        "as measured, else physical cores",
+        "as measured, else the cores",
     ),
     _placed(
         "model.device",
