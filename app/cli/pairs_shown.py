@@ -8,11 +8,11 @@ import sys
 from typing import Any
 
 from app.catalog import Pair
-from app.chat.titles import width
+from app.chat.titles import fit, in_brief, width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
-from app.cli.prose import for_reading
+from app.cli.prose import columns_of, for_reading
 from app.engine.text import printable
 from app.fitting.place import place
 from app.hub import store
@@ -68,17 +68,23 @@ def list_pairs(args: argparse.Namespace) -> int:
         return 0
     names = [printable(str(row["name"])) for row in rows]
     room = min(_WIDEST_NAME, max(map(width, names)))
-    fit = max(len(str(row["fit"])) for row in rows)
+    words = max(len(str(row["fit"])) for row in rows)
+    columns = columns_of(sys.stdout)
     for name, row, size_shown in zip(names, rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
         head = f"{mark} {name}{' ' * (room - width(name))}"
         if width(name) > room:
             print(head)
             head = " " * (2 + room)
-        print(f"{head}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
-    print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
+        head = f"{head}  {size_shown:>8}  {row['fit']:{words}}  "
+        title = printable(str(row["title"]))
+        if columns is not None:
+            title = fit(in_brief(title, columns - width(head)), columns - width(head))
+        print(head + title)
+    legend = [f"* default  + on this machine  in {printable(str(store.folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
-        print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
+        legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
+    print(for_reading("\n".join(["", *legend]), sys.stdout))
     if known.trouble is not None:
         status.say(f"\n{known.trouble.message} {known.trouble.hint}")
     return 0

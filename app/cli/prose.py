@@ -41,7 +41,7 @@ def broken(line: str, columns: int, hang: int) -> list[str]:
         columns: Of the terminal.
         hang: Columns in front of all lines but the first.
     """
-    if len(line) <= columns:
+    if len(line) <= columns or " " not in line[hang:].strip():
         return [line]
     bound = _COMMAND.sub(lambda found: found[0].replace(" ", _BOUND), line)
     parts = textwrap.wrap(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
@@ -13,8 +12,6 @@ from app.chat.titles import fit
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """Stands where the user types, and in front of the chosen one of several."""
 _BARS = "▁▂▃▄▅▆▇█"
-_CLAUSES = (re.compile("[;:] "), re.compile(", "))
-"""What ends a clause; that which ends a larger one first."""
 _K = 1024
 _UNITS = ((365 * 86400, "y"), (7 * 86400, "wk"), (86400, "d"), (3600, "h"), (60, "min"))
 
@@ -64,12 +61,6 @@ def cut(content: Content, room: int) -> Content:
     if content.cell_length <= room:
         return content
     return Content.assemble(content[: len(fit(content.plain, room)) - 1], "…") if room > 0 else Content()
-
-
-def in_brief(text: str, room: int) -> str:
-    """The text, or as many of its first clauses as have room; all of it where not even one has."""
-    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
-    return next((text[:end] for end in (len(text), *ends) if end <= room), text)
 
 
 def size(count: int) -> str:

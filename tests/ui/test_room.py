@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from textual.content import Content
 
+from app.chat.titles import in_brief
 from app.ui.pairs.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
-from app.ui.text import cut, in_brief, side_by_side
+from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison

@@ -61,6 +61,11 @@ def test_a_terminal_gets_lines_that_are_broken_between_words() -> None:
     assert for_reading(SENTENCE, io.StringIO(), 8) == SENTENCE, "a pipe gets them whole"
 
 
+def test_what_cannot_be_broken_stays_behind_its_label() -> None:
+    path = "draft   " + "x" * 60
+    assert broken(path, 40, 8) == [path]
+
+
 def test_a_command_stays_whole() -> None:
     command = 'tandem setup --target "owner/big-GGUF:Q4_K_M" --draft owner/small-GGUF'
     assert broken(f"Set one up: {command}", 40, 0) == ["Set one up:", command]

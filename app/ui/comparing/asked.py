@@ -5,9 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widget import Widget
 
-from app.chat.titles import fit
+from app.chat.titles import fit, in_brief
 from app.engine.text import printable
-from app.ui.text import in_brief
 
 _GAP = 2
 

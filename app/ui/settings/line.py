@@ -11,11 +11,12 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from app.chat.titles import in_brief
 from app.engine.text import printable
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting, given
-from app.ui.text import MARK, cut, in_brief
+from app.ui.text import MARK, cut
 
 _MARGIN = 3
 _NAME = 19
