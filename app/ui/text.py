@@ -60,7 +60,9 @@ def cut(content: Content, room: int) -> Content:
     """One line, cut between words and with an ellipsis if it takes more cells than there are."""
     if content.cell_length <= room:
         return content
-    return Content.assemble(content[: len(fit(content.plain, room)) - 1], "…") if room > 0 else Content()
+    kept = fit(content.plain, room)
+    # Some characters together take fewer cells than a terminal gives them, or more.
+    return Content(kept, list(content[: len(kept)].spans)).truncate(max(0, room), ellipsis=True)
 
 
 def size(count: int) -> str:

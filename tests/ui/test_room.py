@@ -130,6 +130,7 @@ def test_a_line_is_cut_between_words(room: int, said: str) -> None:
 
 def test_what_is_cut_keeps_its_colours() -> None:
     assert cut(Content.assemble(("one ", "bold"), "two three"), 9).spans == Content.styled("one ", "bold").spans
+    assert cut(Content.styled("one two three", "bold"), 9).spans == Content.styled("one two…", "bold").spans
 
 
 _FEW_ROWS = [(40, 12), (60, 16)]
