@@ -125,7 +125,7 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
 
 def _check(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise FolderNamed(f"{name} is a directory.", "Name a file in it.")
+        raise FolderNamed(f"{name} is a folder.", "Name a file in it.")
     if not stat.S_ISREG(found.st_mode):
         raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.")
 

@@ -15,6 +15,8 @@ _LONGEST_PROMPT = 4000
 _LONGEST = 200
 """Characters of a title that somebody chose."""
 _ELLIPSIS = "…"
+_CLAUSES = (re.compile("[;:] "), re.compile(", "))
+"""What ends a clause; that which ends a larger one first."""
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -58,6 +60,12 @@ def fit(text: str, columns: int) -> str:
     if not text[end].isspace() and width(at_word) * 2 > columns:
         head = at_word
     return head.rstrip(" ,.;:-") + _ELLIPSIS
+
+
+def in_brief(text: str, columns: int) -> str:
+    """The text, or as many of its first clauses as fit into so many columns; all of it where not even one does."""
+    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
+    return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
 
 
 def width(text: str) -> int:

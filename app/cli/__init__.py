@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 INTERRUPTED = 130
+HANG = 8
+"""Columns of what begins a message, and of what stands below it."""
 COMMANDS: Mapping[str, str] = {
     "chat": "app.cli.chat:chat",
     "run": "app.cli.run:run",
@@ -53,13 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         from textwrap import indent
 
         from app.cli.output import clear_status
+        from app.cli.prose import for_reading
         from app.engine.text import printable
 
         clear_status()
         # It may tell what a file, a server or a model said.
-        print(f"tandem: {printable(error.message)}", file=sys.stderr)
+        said = [f"tandem: {printable(error.message)}"]
         if error.hint:
-            print(indent(printable(error.hint), " " * 8), file=sys.stderr)
+            said.append(indent(printable(error.hint), " " * HANG))
+        for text, hang in zip(said, (HANG, 0), strict=False):
+            print(for_reading(text, sys.stderr, hang), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read the output has read enough.

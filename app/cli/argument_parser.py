@@ -79,8 +79,8 @@ class SentenceParser(argparse.ArgumentParser):
     @property
     def _usage(self) -> str:
         """How it is called, in one line, and where more is said."""
-        options = [f"[{_shape(action)}]" for action in self._actions if action.option_strings]
-        rest = [_shape(action) for action in self._actions if not action.option_strings]
+        options = [f"[{shape(action)}]" for action in self._actions if action.option_strings]
+        rest = [shape(action) for action in self._actions if not action.option_strings]
         whole = " ".join([self.prog, *options[1:], *rest])
         brief = " ".join([self.prog, "[OPTIONS]", *rest])
         return f"Usage: {whole if len(whole) <= _LONGEST_USAGE else brief}\n{self.prog} --help tells more."
@@ -95,9 +95,9 @@ def _meant(given: str) -> str:
     return 'For a prompt: tandem run "..."; ' if " " in given else ""
 
 
-def _shape(action: argparse.Action) -> str:
+def shape(action: argparse.Action) -> str:
     """An argument as it is typed."""
     value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else "")
     if action.option_strings:
         return f"{action.option_strings[0]} {value}".rstrip()
-    return f"[{value}]" if action.nargs == argparse.OPTIONAL else str(value)
+    return str(value) if action.required else f"[{value}]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from app.cli.bench_card import write_card
 from app.cli.bench_lossless import check_lossless
 from app.cli.bench_task import BenchTask, read_task
 from app.cli.measured_on import measured_on
+from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
 from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows
 from app.compare.card import Card
@@ -119,8 +121,9 @@ class _Benchmark:
         if task.as_json:
             out(last)
         else:
-            out("\n".join([printable(title), how(task.request), "", *table_lines(table)]))
-            out("\n" + "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks])))
+            out("\n".join([printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]))
+            told = "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks]))
+            out("\n" + for_reading(told, sys.stdout))
         if task.card is not None:
             write_card(self._session, task.card, Card(title, table, about, notes))
         task.save.close()

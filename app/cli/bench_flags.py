@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 BENCH_EPILOG = """examples:
-  tandem bench                                          every kind of text, plain and automatic
-  tandem bench --quick --fixed n_max=7,p_min=0.6        one short prompt a kind, with fixed parameters as well
-  tandem bench --card result --save result.jsonl        a share card: result.md and result.svg
-  tandem bench --against http://127.0.0.1:8080          a running llama-server on the same prompts
+  tandem bench                                      every kind of text
+  tandem bench --quick --fixed n_max=7,p_min=0.6    short, and fixed as well
+  tandem bench --card result --save result.jsonl    result.md and result.svg
+  tandem bench --against http://127.0.0.1:8080      and a running llama-server
   tandem bench --check-lossless
 
 What the model file recommends for sampling does not count here, so that results of several files can be compared.

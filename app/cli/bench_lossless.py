@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 
 from app.cli import INTERRUPTED
 from app.cli.bench_task import BenchTask
+from app.cli.prose import for_reading
 from app.cli.race_session import Session, out
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
@@ -26,7 +28,8 @@ def check_lossless(session: Session, task: BenchTask) -> int:
             status.show(doing)
     status.clear()
     whole = json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False)
-    out(whole if task.as_json else "\n".join([*lossless_lines(checks), "", statement(checks)]))
+    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
+    out(whole if task.as_json else for_reading(told, sys.stdout))
     task.save.add(whole)
     task.save.close()
     if cancel():

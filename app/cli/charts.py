@@ -10,7 +10,7 @@ from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling, impossibility
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import MAX_DRAFT
 
-_BAR = 34
+_BAR = 24
 _SHADES = " ░▒▓█"
 _LONG = 8_000
 """Tokens of a long conversation."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +15,7 @@ from app.cli.compare_flags import REPEAT
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
 from app.cli.process import refuse_process
+from app.cli.prose import for_reading
 from app.cli.race_session import (
     Session,
     against_earlier,
@@ -94,7 +96,7 @@ class _Comparer:
         lines = [*comparison_lines(comparison), *([""] if remarks else []), *map(printable, remarks)]
         text = "\n".join([*self._title(len(rounds)), "", *lines])
         try:
-            out(json.dumps(whole, ensure_ascii=False) if "json" in args else text)
+            out(json.dumps(whole, ensure_ascii=False) if "json" in args else for_reading(text, sys.stdout))
         finally:
             # A reader who has gone takes nothing from the file.
             if "save" in args:

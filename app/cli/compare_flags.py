@@ -7,7 +7,7 @@ from pathlib import Path
 
 COMPARE_EPILOG = """examples:
   tandem compare "Write a quicksort in Python."
-  tandem compare --repeat 5 --fixed n_max=7,p_min=0.6 --temp 0 "Why is the sky blue?"
+  tandem compare --repeat 5 --fixed n_max=7,p_min=0.6 "Why is the sky blue?"
   tandem compare --json "Name three rivers." > comparison.json
 """
 REPEAT = 3

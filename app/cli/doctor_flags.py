@@ -8,8 +8,8 @@ from app.cli.process import add_rpc_flag
 
 DOCTOR_EPILOG = """examples:
   tandem doctor
-  tandem doctor coder-32b                    this pair: where it would go, and why it is slow
-  tandem doctor --rpc workstation:50052      the same with the devices of another machine
+  tandem doctor coder-32b                    where it goes, and why it is slow
+  tandem doctor --rpc workstation:50052      with the devices of another one
   tandem doctor --json > machine.json
 """
 

@@ -33,7 +33,7 @@ def render(sections: Sequence[Section], *, columns: int, colour: bool) -> list[s
             out += [""] if out else []
             out.append(_heading(section, columns, colour=colour))
             for line in section.lines:
-                out += _rows(line, columns, two=bool(section.other), colour=colour)
+                out += _rows(line, columns, section, colour=colour)
     return [line.rstrip() for line in out]
 
 
@@ -46,15 +46,16 @@ def _heading(section: Section, columns: int, *, colour: bool) -> str:
     return f"{'':{_STATE}}{on}{title}{f', and {section.other}' if section.other else ''}{off}"
 
 
-def _rows(line: Line, columns: int, *, two: bool, colour: bool) -> list[str]:
+def _rows(line: Line, columns: int, section: Section, *, colour: bool) -> list[str]:
     room = columns - _STATE - _LABEL
     text, other = printable(line.text), printable(line.other)
-    if two and columns >= _LEAST_FOR_TWO:
+    if section.other and columns >= _LEAST_FOR_TWO:
         left = _left(columns)
         pairs = zip_longest(_wrap(text, left), _wrap(other, room - left - 2), fillvalue="")
         body = [f"{a:{left}}  {b}" for a, b in pairs]
     else:
-        body = [*_wrap(text, room), *(_wrap(f"llama.cpp: {other}", room) if other else [])]
+        said = f"{section.whose}: {other}" if section.whose and other else other
+        body = [*_wrap(text, room), *_wrap(said, room)]
     for hint in line.hint:
         clean = printable(hint)
         body += [clean] if hint.startswith(_COMMAND) else _wrap(clean, room)

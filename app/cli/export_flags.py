@@ -6,15 +6,15 @@ import argparse
 from pathlib import Path
 
 EXPORT_EPILOG = """examples:
-  tandem export                              the last conversation, as Markdown, to standard output
+  tandem export                              the last one, as Markdown
   tandem export 12 --output quicksort.md     one by its number
   tandem export "trip to" --format json      one by a part of its title
-  tandem export --all --output backup.json   everything, with all branches; tandem import reads it back
+  tandem export --all --output backup.json   everything, for tandem import
   tandem export --list
 """
 IMPORT_EPILOG = """examples:
-  tandem import backup.json      what tandem export --format json wrote, with all branches
-  tandem import quicksort.md     what tandem export wrote, or headings that say who speaks
+  tandem import backup.json      what tandem export --format json wrote
+  tandem import quicksort.md     text with headings that say who speaks
 """
 
 

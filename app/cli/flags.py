@@ -30,8 +30,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, tables: Sequence[str]) ->
     """Give a command the settings of these tables."""
     for table in tables:
         settings = [setting for setting in SETTINGS if setting.table == table and setting.flags]
-        note = f" ({_NOTES[table]})" if table in _NOTES else ""
-        group = parser.add_argument_group(f"{TABLES[table].lower()}{note}")
+        group = parser.add_argument_group(TABLES[table].lower(), _NOTES.get(table))
         for setting in settings:
             more: dict[str, Any] = {"action": "append"} if isinstance(setting.kind, Texts) else {}
             group.add_argument(
@@ -100,6 +99,8 @@ def _help(setting: Setting) -> str:
         notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}")
     elif isinstance(kind, Choice) and setting.metavar:
         notes.append(", ".join(kind.options))
+    elif isinstance(kind, Texts):
+        notes.append("repeatable")
     elif isinstance(kind, Switch):
         notes.append(kind.allowed)
     notes.append(f"default: {setting.shown_default}")

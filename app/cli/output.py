@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import ClassVar, TextIO
 
+from app.cli.prose import for_reading
 from app.engine.text import Segment, printable
 
 LOADING = "Loading the models"
@@ -69,10 +70,10 @@ class StatusLine:
             self._stream.flush()
             self._shown = ""
 
-    def say(self, text: str) -> None:
-        """Write a line that stays."""
+    def say(self, text: str, hang: int = 0) -> None:
+        """Write a line that stays; what of it does not fit goes on below, indented by so many columns."""
         self.clear()
-        self._stream.write(printable(text) + "\n")
+        self._stream.write(for_reading(printable(text), self._stream, hang) + "\n")
         self._stream.flush()
 
 

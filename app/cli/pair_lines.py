@@ -11,6 +11,8 @@ from app.pairing.texts import duration
 from app.sizes import gigabytes
 
 PROBLEM = "problem"
+LABEL = 8
+"""Columns of what stands in front of a line."""
 
 
 def model_line(role: str, model: ModelFacts) -> str:

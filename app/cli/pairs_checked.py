@@ -11,7 +11,8 @@ from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine
-from app.cli.pair_lines import check_lines, parameters
+from app.cli.pair_lines import LABEL, check_lines, parameters
+from app.cli.prose import for_reading
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.hub.retry import RetryPolicy
@@ -35,7 +36,7 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     if hasattr(args, "json"):
         print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
     else:
-        print("\n".join(check_lines(check, n_ctx=n_ctx)))
+        print(for_reading("\n".join(check_lines(check, n_ctx=n_ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
 
 

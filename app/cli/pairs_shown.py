@@ -8,10 +8,11 @@ import sys
 from typing import Any
 
 from app.catalog import Pair
-from app.chat.titles import width
+from app.chat.titles import fit, in_brief, width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.prose import columns_of, for_reading
 from app.engine.text import printable
 from app.fitting.place import place
 from app.hub import store
@@ -27,6 +28,8 @@ from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
 """Columns that a name gets in every line; a longer one has a line of its own, so that it can be read and copied."""
+_LABEL = 12
+"""Columns of what a fact is called."""
 
 
 def list_pairs(args: argparse.Namespace) -> int:
@@ -66,17 +69,23 @@ def list_pairs(args: argparse.Namespace) -> int:
         return 0
     names = [printable(str(row["name"])) for row in rows]
     room = min(_WIDEST_NAME, max(map(width, names)))
-    fit = max(len(str(row["fit"])) for row in rows)
+    words = max(len(str(row["fit"])) for row in rows)
+    columns = columns_of(sys.stdout)
     for name, row, size_shown in zip(names, rows, shown, strict=True):
         mark = "*" if row["default"] else "+" if row["here"] else " "
         head = f"{mark} {name}{' ' * (room - width(name))}"
         if width(name) > room:
             print(head)
             head = " " * (2 + room)
-        print(f"{head}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
-    print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
+        head = f"{head}  {size_shown:>8}  {row['fit']:{words}}  "
+        title = printable(str(row["title"]))
+        if columns is not None:
+            title = fit(in_brief(title, columns - width(head)), columns - width(head))
+        print(head + title)
+    legend = [f"* default  + on this machine  in {printable(str(store.folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
-        print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
+        legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
+    print(for_reading("\n".join(["", *legend]), sys.stdout))
     if known.trouble is not None:
         status.say(f"\n{known.trouble.message} {known.trouble.hint}")
     return 0
@@ -113,7 +122,8 @@ def show_pair(args: argparse.Namespace) -> int:
     for key, value in facts.items():
         if value:
             lines = value if isinstance(value, list) else [str(value)]
-            print(f"{key.replace('_', ' '):11} " + f"\n{'':12}".join(map(printable, lines)))
+            text = f"{key.replace('_', ' '):{_LABEL}}" + f"\n{'':{_LABEL}}".join(map(printable, lines))
+            print(for_reading(text, sys.stdout, 0 if len(lines) > 1 else _LABEL))
     return 0
 
 

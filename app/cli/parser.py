@@ -14,6 +14,7 @@ from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
+from app.cli.help_page import HelpPage
 from app.cli.process import add_process_flags
 
 _EPILOG = """examples:
@@ -24,7 +25,7 @@ _EPILOG = """examples:
 
 _RUN_EPILOG = """examples:
   tandem run "Write a quicksort in Python."
-  tandem run --temp 0 --max-tokens 200 --json "Name three rivers." > answer.json
+  tandem run --temp 0 --json "Name three rivers." > answer.json
   tandem run --file notes.md "Sum this up."
   git diff | tandem run --system "Write a commit message." -
 """
@@ -37,9 +38,9 @@ _TUNE_EPILOG = """examples:
 
 
 _SETUP_EPILOG = """examples:
-  tandem setup                               propose the best pair for this machine, and ask
+  tandem setup                               propose the best here, and ask
   tandem setup coder-32b --yes               download, check and try this pair
-  tandem setup --target bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M --draft bartowski/Llama-3.2-1B-Instruct-GGUF
+  tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
 """
 
 _PAIRS_EPILOG = """examples:
@@ -67,9 +68,9 @@ _ACTION_EXAMPLES = {
 
 
 _SETTINGS_EPILOG = """examples:
-  tandem settings                            every setting, its value, and where it comes from
+  tandem settings                            each value, and where it is from
   tandem settings --pair coder-32b           likewise, with another pair
-  tandem settings set sampling.temp 0.2      the name of a flag will do: set temp 0.2
+  tandem settings set sampling.temp 0.2      or as its flag is: set temp 0.2
   tandem settings set presets.brief.answer.system "Answer in one sentence."
   tandem settings unset temp
 """
@@ -160,7 +161,7 @@ def _add_pairs(commands: Any) -> None:
         help="the name of a pair, for both of its models; or owner/repo[:quant or file], an address on the hub, a file",
     )
     check.add_argument("draft", nargs="?", metavar="DRAFT", help="likewise; none looks at the target alone")
-    check.add_argument("--ctx", type=int, metavar="N", help="context to reckon the memory for (default: 8192)")
+    check.add_argument("--ctx", type=int, metavar="N", help="context to reckon the memory for (default: 8,192)")
     find = action("find", "Propose drafts for a target, from the catalogue and from the hub.")
     find.add_argument("target", metavar="TARGET", help="owner/repo[:quant or file], an address on the hub, or a file")
     add = action("add", "Remember a pair of files that are on this machine, or set up one from the hub.")
@@ -239,7 +240,7 @@ def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str,
 def _style(epilog: str) -> dict[str, Any]:
     return {
         "epilog": epilog,
-        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "formatter_class": HelpPage,
         "argument_default": argparse.SUPPRESS,
         "allow_abbrev": False,
     }

@@ -7,8 +7,10 @@ import json
 import sys
 
 from app.catalog import Pair
+from app.cli import HANG
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
+from app.cli.prose import for_reading
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.paths import settings_file
@@ -38,7 +40,7 @@ def settings(args: argparse.Namespace) -> int:
             live.ride(of_entry(pair), of_file(pair, files))
         _out(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
         for sentence in (*note, *_sentences(live)):
-            print(f"tandem: {sentence}", file=sys.stderr)
+            print(for_reading(f"tandem: {sentence}", sys.stderr, HANG), file=sys.stderr)
     return 0
 
 

@@ -13,7 +13,7 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
-from app.cli.pair_lines import PROBLEM, check_lines, progress_line
+from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.shell import command, quoted
 from app.cli.trial import trial
 from app.engine.text import printable
@@ -173,7 +173,7 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
         # What stands against the pair is said by the error that follows.
         lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
     for line in lines:
-        status.say(line)
+        status.say(line, LABEL)
     steps.refuse(prepared)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
         return None

@@ -17,6 +17,7 @@ from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, StatusLine
 from app.cli.process import refuse_process
+from app.cli.prose import for_reading
 from app.cli.result_file import append, check_writable
 from app.compare.steps import Steps
 from app.engine.tuning.advice import HeatMap, heat_map
@@ -116,7 +117,8 @@ def _tune(
     if getattr(args, "json", False):
         print(json.dumps(_as_json(pair, heat, times)))
     else:
-        print("\n".join(_report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))))
+        report = _report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))
+        print(for_reading("\n".join(report), sys.stdout))
     if pair.unkept is not None:
         status.say(_lost(pair.unkept))
     return 0

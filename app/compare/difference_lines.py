@@ -8,6 +8,7 @@ from app.compare.difference import Difference
 from app.compare.race import Run
 
 _MOST_DECIMALS = 4
+_SPACE = "·"
 
 
 def difference_lines(difference: Difference | None, run: Run) -> list[str]:
@@ -44,4 +45,5 @@ def _decimals(both: tuple[float, float]) -> int:
 def _token(text: str, token: int | None) -> str:
     if token is None:
         return "the end"
-    return json.dumps(text, ensure_ascii=False) if text else f"control token {token}"
+    # The space that most tokens begin with is seen, and no line is broken there.
+    return json.dumps(text, ensure_ascii=False).replace(" ", _SPACE) if text else f"control token {token}"

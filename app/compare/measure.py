@@ -224,11 +224,17 @@ def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "ow
     return f"{times} the speed, too few runs to tell ({runs}{hint})"
 
 
-def in_figures(ratio: Spread, *, work: Work = "own") -> str:
-    """A ratio for a table, such as "2.1x (2.0 to 2.2)", with a word where it is no difference."""
+def in_figures(ratio: Spread, *, work: Work = "own", spreads: bool = True) -> str:
+    """A ratio for a table, such as "2.1x (2.0 to 2.2)", with a word where it is no difference.
+
+    Args:
+        ratio: What was measured.
+        work: What the side did.
+        spreads: Whether the smallest and the largest are told as well.
+    """
     what = outcome(ratio, work=work)
     text = f"{factor(ratio.median)}x" + (UNCLEAR if what == "unclear" else "")
-    if ratio.n > 1:
+    if ratio.n > 1 and spreads:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
     return text + {"tie": ", a tie", "same": ", same work"}.get(what, "")
 

@@ -171,10 +171,22 @@ def raced_json(raced: Raced, *, steps: bool) -> list[dict[str, Any]]:
     ]
 
 
-def table_lines(rows: Sequence[Row]) -> list[str]:
-    """A benchmark as a table; ratios with their spread."""
+def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
+    """A benchmark as a table.
+
+    Args:
+        rows: One a kind of text.
+        columns: Of the terminal: ratios go without their spread where it is too narrow for that; None is wide enough.
+    """
     if not rows:
         return []
+    lines = _table(rows, spreads=True)
+    if columns is not None and max(map(len, lines)) > columns:
+        lines = _table(rows, spreads=False)
+    return lines
+
+
+def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     names = [m.name for m in rows[0].measured]
     header = ["", f"{names[0]} t/s", *names[1:], "accepted", "per check", "oracle"]
     cells = [header]
@@ -187,17 +199,22 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
             [
                 row.kind,
                 f"{plain.median:.1f}" if plain is not None else "",
-                *(in_figures(m.ratio, work=m.work) if m.ratio is not None else "-" for m in row.measured[1:]),
+                *(
+                    in_figures(m.ratio, work=m.work, spreads=spreads) if m.ratio is not None else "-"
+                    for m in row.measured[1:]
+                ),
                 f"{accepted:.0%}" if accepted is not None else "",
                 f"{per:.1f}" if per is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
             ]
         )
     widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
+    # Words behind a ratio would push its figures out of their column.
+    sides = ["<", ">", *"<" * (len(names) - 1), *">>>"]
     lines = []
-    for name, *figures in cells:
-        padded = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
-        lines.append(printable("  ".join([f"{name:<{widths[0]}}", *padded])).rstrip())
+    for line in cells:
+        padded = (f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True))
+        lines.append(printable("  ".join(padded)).rstrip())
     if any(UNCLEAR in cell for line in cells[1:] for cell in line):
         lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines

@@ -74,11 +74,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Lines under a heading; `other` is the heading of the second column, where there is one."""
+    """Lines under a heading.
+
+    Attributes:
+        title: The heading.
+        lines: What stands under it.
+        other: The heading of the second column, where there is one.
+        whose: Who says what is in the second column, where it stands below the first.
+    """
 
     title: str
     lines: tuple[Line, ...]
     other: str = ""
+    whose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +142,7 @@ def views(facts: Facts) -> Section:
     lines += [Line("warning", "tool", trouble) for trouble in machine.troubles]
     hint = "It decides which devices llama.cpp sees."
     lines += [Line("warning", "setting", "", name, (hint,)) for name in facts.hidden]
-    return Section("this machine has", tuple(lines), other="llama.cpp can use")
+    return Section("this machine has", tuple(lines), other="llama.cpp can use", whose="llama.cpp")
 
 
 def versions(facts: Facts) -> Section:

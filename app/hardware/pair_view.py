@@ -140,7 +140,7 @@ def pair_section(view: PairView) -> Section:
     lines += [Line("ok", model.role, f"{model.name}, {_where(model)}", _takes(model)) for model in view.models]
     lines += _recommended(view.recommended)
     lines += [_room(need, view) for need in view.needs]
-    return Section("the pair", tuple(lines), other="and what it takes")
+    return Section("the pair", tuple(lines), other="what it takes")
 
 
 def _hints(error: AppError) -> tuple[str, ...]:

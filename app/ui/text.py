@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
+from textual.content import Content
+
+from app.chat.titles import fit
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """Stands where the user types, and in front of the chosen one of several."""
@@ -51,6 +54,15 @@ def side_by_side(parts: Iterable[str], width: int, between: str) -> str:
         else:
             lines.append(part)
     return "\n".join(lines)
+
+
+def cut(content: Content, room: int) -> Content:
+    """One line, cut between words and with an ellipsis if it takes more cells than there are."""
+    if content.cell_length <= room:
+        return content
+    kept = fit(content.plain, room)
+    # Some characters together take fewer cells than a terminal gives them, or more.
+    return Content(kept, list(content[: len(kept)].spans)).truncate(max(0, room), ellipsis=True)
 
 
 def size(count: int) -> str:

@@ -194,7 +194,7 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.shows("exists already")
         for name in (".", "/"):
             command, argument = COMMANDS.read(f"/save {name}")
-            with pytest.raises(UsageError, match="is a directory"):
+            with pytest.raises(UsageError, match="is a folder"):
                 command.run(chat.screen, argument)
 
 

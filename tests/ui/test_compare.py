@@ -158,8 +158,8 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
         await compare.chat.shows("a near-tie: close")
         told = " ".join(compare.chat.text.split())
-        assert 'differs from token 4 on: " pivot" without drafts (41.24% against 41.20%)' in told
-        assert '" middle" with (41.27% against 41.19%)' in told
+        assert 'differs from token 4 on: "·pivot" without drafts (41.24% against 41.20%)' in told
+        assert '"·middle" with (41.27% against 41.19%)' in told
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
         marked = {}

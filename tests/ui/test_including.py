@@ -84,10 +84,10 @@ async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(
     async with open_chat(size=(120, 24)) as chat:
         await chat.type(f"what is in {named} ")
         # It is said before it is sent.
-        await chat.shows(f"src{'/' * named.endswith('/')} is a directory")
+        await chat.shows(f"src{'/' * named.endswith('/')} is a folder")
         await chat.pilot.press("enter")
-        await chat.shows("is a directory. Files can be included, such as")
-        await chat.shows('@src/a.py or @"src/b b.py". Enter again sends the text as')
+        await chat.shows("is a folder. Files can be included, such as")
+        await chat.shows('or @"src/b b.py". Enter again sends the text as')
         assert chat.prompt.strip() == f"what is in {named}"
         assert not chat.engine.requests
         await chat.pilot.press("enter")
@@ -100,7 +100,7 @@ async def test_a_folder_without_text_files_names_none(folder: Path) -> None:
     async with open_chat(size=(120, 24)) as chat:
         await chat.type("what is in @src ")
         await chat.pilot.press("enter")
-        await chat.shows("src is a directory. No text file is directly in it.")
+        await chat.shows("src is a folder. No text file is directly in it.")
 
 
 async def test_what_is_no_text_is_said_before_it_is_sent(folder: Path) -> None:

@@ -140,7 +140,7 @@ def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
 def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
     for question, sentence in [
         ("@nots.md", "There is no file nots.md."),
-        ("@north/", "north/ is a directory."),
+        ("@north/", "north/ is a folder."),
         ('@"nothing"', "nothing is not text."),
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):

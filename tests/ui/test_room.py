@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.content import Content
 
+from app.chat.titles import in_brief
 from app.ui.pairs.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
-from app.ui.settings.line import in_brief
-from app.ui.text import side_by_side
+from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
@@ -120,3 +121,85 @@ async def test_while_the_models_are_loaded_nothing_is_said_of_drafting() -> None
         assert not any(row.endswith("drafting") for row in chat.rows)
         await chat.load()
         await chat.shows("drafting  model")
+
+
+@pytest.mark.parametrize(("room", "said"), [(13, "one two three"), (12, "one two…"), (4, "one…"), (0, "")])
+def test_a_line_is_cut_between_words(room: int, said: str) -> None:
+    assert cut(Content("one two three"), room).plain == said
+
+
+def test_what_is_cut_keeps_its_colours() -> None:
+    assert cut(Content.assemble(("one ", "bold"), "two three"), 9).spans == Content.styled("one ", "bold").spans
+    assert cut(Content.styled("one two three", "bold"), 9).spans == Content.styled("one two…", "bold").spans
+
+
+_FEW_ROWS = [(40, 12), (60, 16)]
+
+
+@pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
+async def test_a_long_prompt_leaves_the_conversation_some_of_few_rows(size: tuple[int, int]) -> None:
+    async with open_chat(size=size) as chat:
+        await chat.exchange("Count.", "one")
+        for line in range(8):
+            await chat.type(f"line {line}")
+            await chat.pilot.press("ctrl+j")
+        await chat.shows("line 7")
+        assert chat.rows[-1].strip().startswith("ctrl+d")
+        assert "one" in chat.text
+        assert chat.screen.max_scroll_y == 0
+
+
+@pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
+async def test_of_a_comparison_with_few_rows_both_texts_are_seen(size: tuple[int, int]) -> None:
+    async with open_comparison(size=size) as compare:
+        compare.races([made(PLAIN, 5.9, text="Plainly."), made(AUTOMATIC, 1.9, text="Drafted.")])
+        await compare.chat.shows("1 run each")
+        assert all(side in compare.chat.text for side in ("Without draft", "With draft", "Drafted."))
+        assert compare.chat.rows[-1].strip().startswith("esc back")
+
+
+async def test_the_prompt_of_a_comparison_goes_before_its_seed() -> None:
+    async with open_comparison(size=(60, 24), prompt="Explain quicksort, and why it is fast.") as compare:
+        compare.races([made(PLAIN, 5.9), made(AUTOMATIC, 1.9)])
+        asked = "Explain quicksort, and why it is fast."
+        await compare.chat.until(lambda: any(row.split("  ")[0] == f" {asked}" for row in compare.chat.rows))
+        row = next(row for row in compare.chat.rows if asked in row)
+        assert row.endswith(" greedy"), "and not how many tokens"
+
+
+@pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
+async def test_what_is_agreed_to_is_seen_in_few_rows(size: tuple[int, int]) -> None:
+    async with open_setup(size=size) as window:
+        await window.press("down", "enter")
+        await window.shows("Enter again downloads 20.5 GB")
+        assert window.rows[-1].strip().startswith("enter choose")
+
+
+async def test_a_value_goes_before_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[draft]\nn_mux = 3\nn_max = 12\n")
+    async with open_panel(file, size=(40, 12)) as panel:
+        await panel.find("n_max")
+        await panel.chat.until(lambda: any(row.split()[1:3] == ["n_max", "12"] for row in panel.chat.rows))
+        assert panel.chat.rows[-1].strip().startswith("enter change")
+
+
+async def test_a_search_for_prompts_says_that_it_finds_nothing() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("Count.", "one")
+        await chat.pilot.press("ctrl+s")
+        await chat.type("xyz")
+        await chat.shows("Nothing is found; esc leaves.")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: "Nothing is found" not in chat.text)
+
+
+@pytest.mark.parametrize(
+    ("width", "keys"), [(80, "ctrl+s   search past prompts  @file"), (60, "@file    include a file")]
+)
+async def test_the_keys_of_help_stand_in_the_columns_there_is_room_for(width: int, keys: str) -> None:
+    async with open_chat(size=(width, 40)) as chat:
+        await chat.type("/help")
+        await chat.pilot.press("enter")
+        await chat.shows(keys)
+        assert any(row.strip().endswith("every key") for row in chat.rows)

@@ -233,6 +233,16 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     assert len(whole.frozen) > 4
 
 
+@pytest.mark.parametrize(("line", "start", "end", "copied"), [
+    ("def f():", 4, 9, "f():"), ("def f():", 4, -1, "f():"), ("\tx = 1", 8, 14, "x = 1"), ("a⏎", 0, -1, "a⏎"),
+])  # fmt: skip
+def test_the_mark_of_a_line_end_is_not_copied(line: str, start: int, end: int, copied: str) -> None:
+    document = OriginDocument()
+    document.append([(f"{line}\n", D)])
+    assert document.frozen[0].content.plain.endswith("⏎")
+    assert document.frozen[0].part(start, end) == copied
+
+
 async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
     store = Store.open(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -136,6 +137,11 @@ def test_a_whole_benchmark() -> None:
     text = table_lines(table)
     assert "all" in text[3]
     assert text[4:] in ([], ["", "? too few runs to tell"])
+    for at in (text[0].index("fixed"), text[0].index("automatic")):
+        assert all(re.match(r"  \d+\.\d+x", line[at - 2 :]) for line in text[1:4]), "below their heading"
+    narrow = table_lines(table, 79)
+    assert max(map(len, narrow)) <= 79
+    assert " to " not in narrow[1]
 
 
 def test_only_the_first_prompt_warms_up() -> None:

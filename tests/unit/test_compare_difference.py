@@ -229,7 +229,7 @@ def test_probabilities_have_the_decimals_that_tell_them_apart() -> None:
         p_batched=(0.2, 0.20004),
     )
     assert parting_lines(tie)[0] == (
-        'differs from token 4 on: " a" without drafts (25.000% against 20.000%), '
+        'differs from token 4 on: "·a" without drafts (25.000% against 20.000%), '
         "control token 12 with (20.004% against 20.000%)"
     )
 

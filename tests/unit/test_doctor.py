@@ -261,6 +261,13 @@ def test_a_narrow_screen_gets_one_below_the_other() -> None:
     assert max(len(row) for row in narrow if "xxx" not in row) <= 70
 
 
+def test_a_narrow_screen_does_not_put_words_into_the_mouth_of_llama_cpp() -> None:
+    section = Section("the pair", (Line("ok", "pair", "demo", "as named"),), other="what it takes")
+    narrow = render([section], columns=60, colour=False)
+
+    assert narrow == ["         the pair, and what it takes", "ok       pair        demo", " " * 21 + "as named"]
+
+
 def test_commands_are_never_broken() -> None:
     long = "python -m pip install " + "--option value " * 20
 

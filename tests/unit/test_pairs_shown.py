@@ -36,3 +36,19 @@ def test_columns_stay_where_they_are_and_a_name_is_whole(
     mine = next(line for line in lines if line.endswith("Title of mine"))
     other = next(line for line in lines if "Qwen3 4B with 0.6B" in line)
     assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Qwen3 4B")])
+
+
+def test_a_narrow_terminal_gets_titles_without_their_last_clause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("app.cli.pairs_shown.place", lambda: Place(Room(16_000_000_000), "a machine"))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    assert main(["pairs", "list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert any(line.endswith(" Qwen3 4B with 0.6B") for line in lines), "and not that it thinks first"
+    assert any(line.endswith(", answers at once") for line in lines), "where there is room for it"

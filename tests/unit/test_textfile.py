@@ -60,7 +60,7 @@ def test_an_impossible_name_is_a_sentence(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: Path) -> None:
-    with pytest.raises(AppError, match="src is a directory"):
+    with pytest.raises(AppError, match="src is a folder"):
         read_text(tmp_path, "src")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")

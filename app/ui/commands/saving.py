@@ -27,7 +27,7 @@ def save(keeper: Keeper, name: str) -> Path:
     except (RuntimeError, ValueError):
         file = Path(name)
     if not file.name:
-        raise UsageError(f"{printable(name)} is a directory.", "Name a file in it.")
+        raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if file.suffix.lower() not in (".md", ".markdown", ".json"):
         file = file.with_name(file.name + ".md")
     _write(file, _render(found, as_json=file.suffix.lower() == ".json"))

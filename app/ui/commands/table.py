@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from app.chat.message import Role
@@ -18,6 +19,8 @@ from app.ui.key_names import key
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
+_MARGIN = 3
+"""Cells beside what is told, the scrollbar included."""
 
 
 def _draft(chat: Chat, mode: str) -> None:
@@ -76,11 +79,11 @@ def _system(chat: Chat, text: str) -> None:
 async def _help(chat: Chat, _: str) -> None:
     wide = max(len(command.usage) for command in COMMANDS.known.values())
     lines = [f"{command.usage:{wide}}  {command.help}" for command in COMMANDS.known.values()]
-    await chat.messages.tell("\n".join([*lines, "", *_some_keys()]))
+    await chat.messages.tell("\n".join([*lines, "", *_some_keys(chat.messages.size.width - _MARGIN)]))
 
 
-def _some_keys() -> Iterator[str]:
-    """Those that the last line seldom has room for, in three columns."""
+def _some_keys(room: int) -> Iterator[str]:
+    """Those that the last line seldom has room for, in three columns, or in one where there are fewer cells."""
     columns = (
         (
             (key("prompt.break_line", "ctrl+j"), "new line"),
@@ -98,8 +101,10 @@ def _some_keys() -> Iterator[str]:
             (key("app.keys", "f1"), "every key"),
         ),
     )
-    for cells in zip(*map(_aligned, columns), strict=True):
-        yield "  ".join(cells).rstrip()
+    rows = ["  ".join(cells).rstrip() for cells in zip(*map(_aligned, columns), strict=True)]
+    if max(map(len, rows)) > room:
+        rows = [row.rstrip() for row in _aligned([*chain(*columns)])]
+    yield from rows
 
 
 def _aligned(column: Sequence[tuple[str, str]]) -> list[str]:

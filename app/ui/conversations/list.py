@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from app.chat.search import Excerpt
 from app.engine.text import printable
-from app.ui.text import MARK, age
+from app.ui.text import MARK, age, cut
 
 _MARGIN = 3
 _GAP = 2
@@ -156,7 +156,7 @@ def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
     words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
     right = Content.styled(f"{'  '.join([*words, f'{ago:>6}'])} ", "$quiet")
     room = max(0, width - _MARGIN - _GAP - right.cell_length)
-    title = _name(row).stylize("bold" if chosen else "").truncate(room, ellipsis=True)
+    title = cut(_name(row).stylize("bold" if chosen else ""), room)
     mark = f" {MARK} " if chosen else " " * _MARGIN
     return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
 
@@ -165,7 +165,7 @@ def _narrow_title(row: Row, width: int, *, chosen: bool) -> Content:
     mark = MARK if chosen else _OPEN if row.is_open else " "
     right = f" {_PINNED} " if row.pinned else " "
     room = max(0, width - _MARGIN - len(right))
-    title = _name(row).stylize("bold" if chosen or row.is_open else "").truncate(room, ellipsis=True)
+    title = cut(_name(row).stylize("bold" if chosen or row.is_open else ""), room)
     gap = " " * max(0, room - title.cell_length)
     return Content.assemble(f" {mark} ", title, gap, (right, "$quiet"))
 
@@ -185,8 +185,7 @@ def _found(row: Row, width: int) -> Content:
     if found[:end].cell_length > width - _MARGIN - _GAP:
         # What was found must be in sight, whatever stands before it.
         found = Content.assemble(("…", "$quiet"), found[max(0, start - _BEFORE) :])
-    line = Content.assemble(" " * _MARGIN, found)
-    return line.truncate(max(0, width - 1), ellipsis=True)
+    return Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))
 
 
 def _marked(excerpt: Excerpt) -> Content:

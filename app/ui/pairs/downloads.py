@@ -11,7 +11,7 @@ from app.pairing.texts import duration, speed
 from app.sizes import GB
 from app.ui.key_names import key
 from app.ui.pairs.setups import Download, Job, PairService, Stage
-from app.ui.text import percent
+from app.ui.text import cut, percent
 
 LOOK_S = 0.125
 """Eight times a second is as often as numbers can be read."""
@@ -104,7 +104,7 @@ def line_text(name: str, job: Job, width: int) -> Content:
         return Content.styled(text, "$quiet").truncate(width, ellipsis=True)
     if job.error is not None:
         what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} tells more"
-        return (what.truncate(max(0, width - len(more)), ellipsis=True) + more).stylize("$quiet")
+        return (cut(what, width - len(more)) + more).stylize("$quiet")
     parts = _line_parts(name, job)
     while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
         parts.pop()

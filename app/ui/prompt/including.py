@@ -103,7 +103,7 @@ def find(reference: Reference, base: Path, *, but_missing: bool = False) -> Name
         except MissingFile as error:
             missing = error
         except ValueError:
-            # A home directory of a user whom no system can have.
+            # A home folder of a user whom no system can have.
             missing = MissingFile(f"There is no file {name}.")
         except FolderNamed:
             if but_missing:

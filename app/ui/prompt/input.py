@@ -221,7 +221,7 @@ class PromptInput(TextArea):
             self.post_message(Hint.Wanted("Nothing was asked yet."))
         else:
             self._completing.begin()
-            self.placeholder = f"search what was asked before; {key('prompt.dismiss', 'esc')} leaves"
+            self.placeholder = f"search what was asked; {key('prompt.dismiss', 'esc')} leaves"
             self._recalling.search()
 
     def _leave_search(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Paths that begin as typed. Reads directories, so it is for another thread than the screen's."""
+"""Paths that begin as typed. Reads folders, so it is for another thread than the screen's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Entry:
 
 
 class PathCompletion:
-    """Keeps the directory that was looked at last; reading a big one takes time, choosing from it does not.
+    """Keeps the folder that was looked at last; reading a big one takes time, choosing from it does not.
 
     Args:
         base: What relative paths start from.
@@ -44,7 +44,7 @@ class PathCompletion:
         self._known: tuple[object, Sequence[_Entry]] = (None, ())
 
     def matching(self, typed: str) -> tuple[str, ...]:
-        """Paths of text files and directories, written like what was typed; directories end with a slash.
+        """Paths of text files and folders, written like what was typed; folders end with a slash.
 
         Hidden names show only once their dot is typed. Names that begin as typed come before those that hold it.
         """

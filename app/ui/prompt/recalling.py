@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.ui.key_names import key
 from app.ui.prompt.past_prompts import PastPrompts
 from app.ui.prompt.suggestions import Suggestion, Suggestions
 
@@ -89,7 +90,8 @@ class Recalling:
 
         words = terms(text)
         found = self._past.search(text, _MOST_FOUND)
-        self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found])
+        nothing = f"Nothing is found; {key('prompt.dismiss', 'esc')} leaves."
+        self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found], nothing)
 
     def leave(self) -> str | None:
         """End the search, if one goes on; returns what was written before it."""

@@ -74,7 +74,7 @@ def reference_at(text: str, cursor: int) -> Reference | None:
 
 
 def completed(path: str) -> str:
-    """A chosen path as it is put in; one of a directory stays open for the rest."""
+    """A chosen path as it is put in; one of a folder stays open for the rest."""
     written = file_reference(path)
     if path.endswith("/"):
         return written.rstrip('"')

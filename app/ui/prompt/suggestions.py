@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.engine.text import printable
-from app.ui.text import MARK
+from app.ui.text import MARK, cut
 
 ROWS = 8
 _GAP = 2
@@ -48,6 +48,7 @@ class Suggestions(Static, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._all: Sequence[Suggestion] = ()
+        self._nothing = ""
         self._at = 0
         self._first = 0
         self.display = False
@@ -61,11 +62,12 @@ class Suggestions(Static, can_focus=False):
         """The one that is marked."""
         return self._all[self._at] if self._all else None
 
-    def offer(self, suggestions: Sequence[Suggestion]) -> None:
-        """Show these, the first one marked; none closes the list."""
-        if suggestions or self._all:
+    def offer(self, suggestions: Sequence[Suggestion], nothing: str = "") -> None:
+        """Show these, the first one marked; none closes the list, or shows `nothing` in its place."""
+        if suggestions or self._all or nothing != self._nothing:
             self._all, self._at, self._first = suggestions, 0, 0
-            self.display = bool(suggestions)
+            self._nothing = "" if suggestions else nothing
+            self.display = bool(suggestions or nothing)
             self._draw()
 
     def move(self, by: int) -> None:
@@ -100,7 +102,9 @@ class Suggestions(Static, can_focus=False):
                 (label, "bold" if index == self._at else ""),
                 (gap + printable(each.note), "$quiet"),
             )
-            lines.append(line.truncate(max(1, self.size.width - 2), ellipsis=True) if self.size.width else line)
+            lines.append(cut(line, max(1, self.size.width - 2)) if self.size.width else line)
         if len(self._all) > len(shown):
             lines.append(Content.styled(f"  {self._at + 1} of {len(self._all)}", "$quiet"))
+        if self._nothing:
+            lines.append(Content.styled(f"  {self._nothing}", "$quiet"))
         self.update(Content("\n").join(lines))

@@ -52,6 +52,18 @@ class Row:
             before = before.replace(shown, written)
         return before + self.content.plain
 
+    def part(self, start: int, end: int) -> str:
+        """What a selection of some of its characters copies: of marks for what cannot be seen none.
+
+        Args:
+            start: The first of them.
+            end: Behind the last; -1 for the end of the row.
+        """
+        shown = self.content.plain
+        if self.source is not None and shown.startswith(written := self.source.expandtabs()):
+            shown = written
+        return shown[start : None if end < 0 else end]
+
     def looks_like(self, other: Row) -> bool:
         """Whether another row looks the same, and is copied as the same."""
         return (

@@ -67,8 +67,6 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
-    # Rows are for the conversation where there are few.
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
     class EventsArrived(Message):
         """The engine has said something that should not wait."""

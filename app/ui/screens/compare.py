@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Container, Horizontal
-from textual.content import Content
+from textual.containers import Container
 from textual.geometry import Size
 from textual.getters import query_one
-from textual.widgets import Static
 
 from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
@@ -22,6 +20,7 @@ from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.comparing.asked import AskedLine
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
@@ -97,10 +96,7 @@ class CompareScreen(Overlay[None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
-        prompt = " ".join(printable(self._what.request.messages[-1].content).split())
-        with Horizontal(id="asked"):
-            yield Static(Content(prompt), id="prompt")
-            yield Static(Content(printable(how(self._what.request))), id="how")
+        yield AskedLine(self._what.request.messages[-1].content, how(self._what.request))
         yield Panes(*self.panes.values(), id="panes")
         yield Outcome()
         yield Hint()

@@ -20,8 +20,6 @@ class Overlay(SturdyScreen[_T]):
     has left already: it would take the next one too, in the end the last.
     """
 
-    # Rows are for what is chosen from, where there are few.
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-high")]  # noqa: RUF012 - of the instance, for Textual
     DEFAULT_CSS = """
     Overlay.-low HeaderLine {
         display: none;

@@ -14,6 +14,9 @@ _T = TypeVar("_T")
 class SturdyScreen(Screen[_T]):
     """On which keys always go somewhere, and a click on what has just gone goes nowhere."""
 
+    # What a screen is for has the rows, where there are few.
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-short"), (20, "-high")]  # noqa: RUF012 - of the instance, for Textual
+
     def watch_focused(self, focused: Widget | None) -> None:
         # Textual takes the focus from everything when the mouse is where the terminal was before it became smaller,
         # and when what had it goes and nothing stands beside it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +11,12 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from app.chat.titles import in_brief
 from app.engine.text import printable
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting, given
-from app.ui.text import MARK
+from app.ui.text import MARK, cut
 
 _MARGIN = 3
 _NAME = 19
@@ -24,8 +24,8 @@ _GAP = 2
 _WIDE = 110
 """From this width on there is room to say what each does."""
 _VALUE, _WHENCE = 28, 17
-_CLAUSES = (re.compile("[;:] "), re.compile(", "))
-"""What ends a clause; that which ends a larger one first."""
+_FEWEST = 12
+"""Cells that a value has before anything stands beside it."""
 _RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 """Behind what counts only when the models are loaded anew."""
 _COLOURS = {"draft": "$draft", "model": "$target"}
@@ -101,6 +101,8 @@ class SettingLine(Widget):
         # Where it comes from is said below the chosen line too.
         while len(words) > 1 and least + len(gap.join(words)) > room:
             words.pop()
+        if room - len(gap.join(words)) < min(least, _FEWEST):
+            words.clear()
         whence = gap.join(words)
         if shown.origin in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR):
             value = value.stylize("$quiet")
@@ -110,21 +112,15 @@ class SettingLine(Widget):
             origin = Content.styled(f"{whence:<{_WHENCE}}", "$quiet")
             before = Content.assemble(mark, name, gap, _cell(value, _VALUE), gap, origin, gap)
             text = "" if self.chosen else in_brief(_capital(setting.text), width - before.cell_length)
-            line = (before + Content.styled(text, "$quiet")).truncate(width, ellipsis=True)
+            line = before + cut(Content.styled(text, "$quiet"), width - before.cell_length)
         else:
             line = Content.assemble(mark, name, gap, _cell(value, max(0, room - len(whence))), gap, (whence, "$quiet"))
         return line.stylize("$quiet") if shown.idle else line
 
 
 def _cell(content: Content, cells: int) -> Content:
-    content = content.truncate(cells, ellipsis=True)
+    content = cut(content, cells)
     return content.pad_right(max(0, cells - content.cell_length))
-
-
-def in_brief(text: str, room: int) -> str:
-    """The text, or as many of its first clauses as have room; all of it where not even one has."""
-    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
-    return next((text[:end] for end in (len(text), *ends) if end <= room), text)
 
 
 def value_text(setting: Setting, value: Value) -> str:

@@ -103,6 +103,6 @@ class RowsView(LinesView):
             span = selection.get_span(number)
             if span is None:
                 continue
-            text = row.text if span == (0, -1) else row.content.plain[span[0] : None if span[1] < 0 else span[1]]
+            text = row.text if span == (0, -1) else row.part(*span)
             found.append(("" if row.joined or not found else "\n") + text)
         return "".join(found), "\n"
