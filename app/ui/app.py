@@ -18,7 +18,8 @@ from app.errors import AppError
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
-from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.keeping.disk import StoreOpener
+from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS

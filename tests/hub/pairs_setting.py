@@ -10,7 +10,7 @@ from app.catalog import Pair
 from app.errors import CatalogError
 from app.pairing.propose import Room
 from app.registry import Registry, SetUp
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.ui.pairs.inquiry import Inquiry
 from app.ui.pairs.lookout import Surroundings
 from app.ui.pairs.service import Pairs

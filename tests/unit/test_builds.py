@@ -10,7 +10,8 @@ import pytest
 
 from app.hardware.build_choices import driver_cuda, known_builds
 from app.hardware.builds import Advice, advice
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 
 GIB = 1 << 30
 INDEX = "https://abetlen.github.io/llama-cpp-python/whl/"

@@ -24,7 +24,7 @@ from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 

@@ -15,7 +15,7 @@ from app.compare.race import Run, RunEnded, in_process, race
 from app.compare.server import Server, contender
 from app.engine.types import FinishReason, SamplingParams
 from app.errors import AppError, UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 

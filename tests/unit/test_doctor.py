@@ -19,7 +19,8 @@ from app.errors import ModelLoadError
 from app.hardware.builds import Advice
 from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
 from app.hardware.disk import Place, place
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 from app.hardware.pair_view import PairView
 from app.hardware.slow.situation import Situation
 from app.hardware.terminal import Terminal, terminal

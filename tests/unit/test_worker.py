@@ -13,7 +13,7 @@ from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair, FakePrompt
