@@ -77,7 +77,7 @@ def list_pairs(args: argparse.Namespace) -> int:
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     if known.trouble is not None:
-        status.say(f"\n{known.trouble.message} {known.trouble.hint}")
+        status.say(f"\n{known.trouble.sentences}")
     return 0
 
 
