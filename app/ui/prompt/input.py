@@ -77,7 +77,10 @@ class PromptInput(PromptEditor):
     ]
 
     class _Edit(Message, bubble=False):
-        """Puts what a key does in line behind the characters typed before it: bindings overtake characters."""
+        """Puts what a key does in line behind the characters typed before it.
+
+        Bindings overtake characters where keys are not kept any more; see `app.ui.keys.in_turn`.
+        """
 
     class _Send(_Edit):
         pass
