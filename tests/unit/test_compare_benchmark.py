@@ -119,7 +119,7 @@ def test_kinds_are_chosen_and_wrong_ones_named() -> None:
 # The benchmark
 
 
-def test_a_whole_benchmark() -> None:
+def test_a_benchmark_counts_its_steps_keeps_its_runs_and_makes_a_table() -> None:
     kept: list[Raced] = []
     seen, done = run_bench(make_pair(), keep=kept.append)
 

@@ -43,7 +43,7 @@ def harness() -> Harness:
     return Harness()
 
 
-def test_load_then_answer(harness: Harness) -> None:
+def test_a_loaded_pair_answers(harness: Harness) -> None:
     harness.load(FakePair(FakeModel(script([9, 10], 3))))
     number = harness.worker.answer(QUESTION)
 
@@ -200,7 +200,7 @@ class TestAnswers:
         assert isinstance(finished, Finished)
         return finished
 
-    def test_with_a_draft(self, harness: Harness) -> None:
+    def test_the_plan_of_an_answer_names_its_draft_model(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
 
