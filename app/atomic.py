@@ -33,7 +33,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     path = Path(os.path.realpath(path))
     exists = os.path.lexists(path)
     if exists:
-        regular_file.check(path.stat(), path)
+        regular_file.status(path)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -38,6 +38,11 @@ class AppError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def sentences(self) -> str:
+        """What happened and what to do about it, where there is one place for both."""
+        return f"{self.message} {self.hint}".strip()
+
 
 class UsageError(AppError):
     """The command line or a request asks for something that cannot be meant."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import mmap
 import re
-import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 
+from app import regular_file
 from app.errors import ModelFileError
 from app.regular_file import is_file
 
@@ -276,17 +276,16 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     """
     try:
         # Before it is opened: opening a pipe waits for whoever writes into it.
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
-        if status.st_size == 0:
+        if regular_file.status(path).st_size == 0:
             raise ModelFileError(f"{path} is empty.", "Download it again.")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return parse_header(data, tensors=tensors, vocabulary=vocabulary)
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.") from None
+    except regular_file.PipeOrDeviceError:
+        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
         raise ModelFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
     except HeaderError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.chat.message import Message, Role
 from app.context_limit import context_limit, enough_for
 from app.errors import ContextOverflowError
@@ -50,8 +52,21 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
             subject = "The system prompt and this prompt have" if system else "The prompt has"
             whose, told = "prompt", f"{subject} {n_alone:,} tokens"
     message = f"{told} and the context holds {n_ctx:,}."
-    hint = f"{_SHORTER[whose]}{_longer(pair.info, n_tokens)}."
+    longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
+    hint = f"{_SHORTER[whose]}{longer}."
     raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens)
+
+
+def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
+    """What a longer context would help, as the rest of a sentence about what does without one.
+
+    Args:
+        pair: Who is to answer.
+        n_tokens: What the context would have to hold.
+        way: How to come by a context of so many tokens, in the words of whoever tells it.
+    """
+    enough = enough_for(pair, n_tokens)
+    return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
 
 
 def why_no_longer(pair: PairInfo) -> str:
@@ -60,8 +75,3 @@ def why_no_longer(pair: PairInfo) -> str:
     if limit.n_ctx > pair.n_ctx:
         return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
     return f"a longer context cannot be had: {limit.reason}"
-
-
-def _longer(pair: PairInfo, n_tokens: int) -> str:
-    enough = enough_for(pair, n_tokens)
-    return f", or ask for a longer context: --ctx {enough}" if enough else f"; {why_no_longer(pair)}"

@@ -12,7 +12,7 @@ from app.engine.strategies import PlainDecoding
 from app.engine.tuning.trace import Trace, teacher_forced
 from app.engine.types import FinishReason, Origin, SamplingParams, Step
 from app.errors import Interrupted, UsageError
-from app.responder import LoadedPair
+from app.request import LoadedPair
 
 
 def record(

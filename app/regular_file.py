@@ -1,4 +1,4 @@
-"""Reading files of Tandem's own. Whatever stands in the place of one is never waited for: opening a pipe would be."""
+"""Reading files. What stands in the place of one is told by its kind, and not waited for as opening a pipe would be."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """How to open what may be a pipe. Windows has no such pipes among its files, and would translate line ends."""
-
-
 MAX_BYTES = 16 << 20
 """No file that Tandem keeps is a hundredth as long; one without end would fill the memory."""
+
+
+class PipeOrDeviceError(OSError):
+    """What was to be read as a file has no end, or waits for somebody to write."""
 
 
 def is_file(path: Path) -> bool:
@@ -39,23 +41,35 @@ def resolved(path: Path) -> Path:
         return path
 
 
-def check(found: os.stat_result, path: Path) -> None:
-    """Raise OSError, with the middle of a sentence, for what is no regular file."""
+def status(path: Path) -> os.stat_result:
+    """What the system knows of a file, without opening it.
+
+    Raises:
+        IsADirectoryError: It is a folder. What that says is the middle of a sentence, as in `PipeOrDeviceError`.
+        PipeOrDeviceError: It is no regular file either.
+        OSError: There is none.
+    """
+    found = path.stat()
+    _check(found, path)
+    return found
+
+
+def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+        raise PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
     """What is in a file, or so many bytes of it.
 
     Raises:
-        OSError: There is none, or something else, or it cannot be read.
+        OSError: It cannot be read, or as `status` does.
     """
     descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
     try:
-        check(os.fstat(descriptor), path)
+        _check(os.fstat(descriptor), path)
     except OSError:
         os.close(descriptor)
         raise

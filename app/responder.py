@@ -39,8 +39,6 @@ from app.overflow import refuse_overflow
 from app.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler
 from app.waking_clock import WakingClock
 
-__all__ = ["AnswerRequest", "BuiltPrompt", "LoadedPair", "SeededSampler", "answer"]
-
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
 

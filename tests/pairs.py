@@ -23,7 +23,7 @@ class FakePrompt:
 
 
 class FakePair:
-    """Implements `app.responder.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
+    """Implements `app.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
 
     def __init__(self, target: FakeModel, draft: FakeModel | None = None, notices: Sequence[str] = ()) -> None:
         self.notices = list(notices)

@@ -13,7 +13,7 @@ from typing import Any
 from app.engine.types import FinishReason
 from app.errors import AppError
 
-_REASON, _REPEATING, _ERROR, _AT_LIMIT = "reason", "repeating", "error", "at_limit"
+_NAMES = _REASON, _REPEATING, _ERROR, _AT_LIMIT = "reason", "repeating", "error", "at_limit"
 _REASONS = {reason.value: reason for reason in FinishReason}
 _MOST = 1000
 """Characters of a sentence that is shown; a file from anywhere may hold more."""
@@ -80,4 +80,4 @@ def numbers_of_failure(error: AppError) -> dict[str, Any]:
 
 def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of an answer that went on since."""
-    return {name: value for name, value in numbers.items() if name not in (_REASON, _REPEATING, _ERROR, _AT_LIMIT)}
+    return {name: value for name, value in numbers.items() if name not in _NAMES}

@@ -22,7 +22,7 @@ def examine(file: Path) -> int | None:
     """
     with sentences(file):
         try:
-            regular_file.check(file.stat(), file)
+            regular_file.status(file)
         except FileNotFoundError:
             return None
         try:

@@ -92,7 +92,7 @@ def _make_private(file: Path) -> None:
     """What people say to a model is theirs: nobody else on the machine may read the file, nor what lies beside it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if is_there(file):
-        regular_file.check(file.stat(), file)
+        regular_file.status(file)
     else:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     # SQLite would open what cannot be written for reading, and fail at the first message.

@@ -86,7 +86,7 @@ class Store:
             return cls.open(file)
         except StoreError as error:
             store = cls.in_memory(file)
-            store.notice = f"{error.message} {error.hint} {store.notice}"
+            store.notice = f"{error.sentences} {store.notice}"
             if not is_there(file):
                 store._parting = Parting(file, {})
             return store

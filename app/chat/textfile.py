@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import os
-import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import regular_file
 from app.errors import AppError
-from app.regular_file import with_line_feeds
 
 MAX_BYTES = 8 << 20
 
@@ -23,8 +23,6 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROLS = frozenset(range(32)) - set(b"\t\n\r\f\x1b\b")
-_BLOCKING = getattr(os, "O_NONBLOCK", 0)
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class MissingFile(AppError):  # noqa: N818 - what is missing is the file
@@ -60,14 +58,8 @@ def text_size(path: Path, name: str) -> int:
         FolderNamed: It is a folder.
         AppError: It is no regular file either.
     """
-    try:
-        found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFile(f"There is no file {name}.") from None
-    except (OSError, ValueError) as error:
-        raise _unreadable(name, error) from error
-    _check(found, name)
-    return found.st_size
+    with _sentences(name):
+        return regular_file.status(path).st_size
 
 
 def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
@@ -81,19 +73,14 @@ def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
     Raises:
         AppError: It is absent, not a regular file, not to be read, too large, or not text.
     """
+    # Before it is opened: a device may do something about that.
     text_size(path, name)
-    try:
-        # What was a file a moment ago may be a pipe now; opening one would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | _BLOCKING | _BINARY)
-        with os.fdopen(descriptor, "rb") as file:
-            _check(os.fstat(descriptor), name)
-            data = file.read(most_bytes + 1)
-    except OSError as error:
-        raise _unreadable(name, error) from error
+    with _sentences(name):
+        data = regular_file.read_bytes(path, most_bytes + 1)
     if len(data) > most_bytes:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
     text, encoding = _decode(data, name)
-    return TextFile(with_line_feeds(text), encoding)
+    return TextFile(regular_file.with_line_feeds(text), encoding)
 
 
 def marked_encoding(data: bytes) -> str | None:
@@ -123,13 +110,17 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
     raise AppError(f"{name} is not text in an encoding that Tandem knows.", "Save it as UTF-8.")
 
 
-def _check(found: os.stat_result, name: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise FolderNamed(f"{name} is a folder.", "Name a file in it.")
-    if not stat.S_ISREG(found.st_mode):
-        raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.")
-
-
-def _unreadable(name: str, error: OSError | ValueError) -> AppError:
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return AppError(f"{name} cannot be read: {reason}.", "Check the path and its permissions.")
+@contextmanager
+def _sentences(name: str) -> Iterator[None]:
+    """Whatever keeps a file from being read, in words."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(f"There is no file {name}.") from None
+    except IsADirectoryError:
+        raise FolderNamed(f"{name} is a folder.", "Name a file in it.") from None
+    except regular_file.PipeOrDeviceError:
+        raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.") from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise AppError(f"{name} cannot be read: {reason}.", "Check the path and its permissions.") from error

@@ -17,7 +17,7 @@ from app.compare.suite import Prompt, choose, load_suite
 from app.engine.text import printable
 from app.engine.types import DraftParams
 from app.errors import UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
 _TOKENS = 128

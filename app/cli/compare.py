@@ -38,7 +38,7 @@ from app.compare.sides import PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
 from app.errors import Interrupted, UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 _TOKENS = 256
 _SHOWN = 60

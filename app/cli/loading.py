@@ -25,7 +25,7 @@ from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.pairing.texts import without_draft
 from app.paths import memory_dir
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker import CancelSwitch, Progress
 

@@ -16,7 +16,7 @@ from app.llama import devices
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 
 def measured_on(

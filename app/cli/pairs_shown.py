@@ -87,7 +87,7 @@ def list_pairs(args: argparse.Namespace) -> int:
         legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
     print(for_reading("\n".join(["", *legend]), sys.stdout))
     if known.trouble is not None:
-        status.say(f"\n{known.trouble.message} {known.trouble.hint}")
+        status.say(f"\n{known.trouble.sentences}")
     return 0
 
 

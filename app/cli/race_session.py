@@ -27,7 +27,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.paths import memory_dir
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 
 SEED = 1
 """Of every draw, unless another one is asked for: the same command must measure the same answers."""

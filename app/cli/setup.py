@@ -130,7 +130,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download(registry().read().default)}\n".lstrip())
     if known.trouble is not None:
-        status.say(f"{known.trouble.message} {known.trouble.hint}\n")
+        status.say(f"{known.trouble.sentences}\n")
     if hasattr(args, "yes"):
         return proposals[0].pair
     if not sys.stdin.isatty():

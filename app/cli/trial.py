@@ -11,7 +11,8 @@ from app.errors import PairError
 from app.events import Finished, Notice
 from app.hardware.cpu import default_threads
 from app.registry import SetUp
-from app.responder import AnswerRequest, LoadedPair, answer
+from app.request import AnswerRequest, LoadedPair
+from app.responder import answer
 
 _PROMPT = "Say in one sentence what you can help with."
 _TOKENS = 48

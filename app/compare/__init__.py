@@ -16,5 +16,5 @@
     card        a result as Markdown and as a picture
     note        one comparison as Markdown, with the texts
 
-Nothing here knows a library or a screen; models come as an `app.responder.LoadedPair`.
+Nothing here knows a library or a screen; models come as an `app.request.LoadedPair`.
 """

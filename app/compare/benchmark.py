@@ -15,7 +15,7 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
 from app.engine.tuning.trace import Trace, teacher_forced
 from app.errors import DecodeError, Interrupted
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 
 DEPTH = 12
 """Drafted tokens that the oracle may look ahead."""

@@ -21,7 +21,7 @@ from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
 from app.engine.types import SamplingParams
 from app.errors import Interrupted
-from app.responder import LoadedPair, SeededSampler
+from app.request import LoadedPair, SeededSampler
 
 ROUNDING = 1.0
 """Logits. Coarse quantisations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the

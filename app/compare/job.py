@@ -14,7 +14,7 @@ from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
 from app.errors import Interrupted, UsageError
 from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 
 
 @dataclass(frozen=True, slots=True)

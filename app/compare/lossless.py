@@ -22,7 +22,8 @@ from app.engine.interfaces import Cancelled
 from app.engine.types import Drafting, DraftParams, FinishReason, SamplingParams
 from app.errors import Interrupted
 from app.events import Finished
-from app.responder import AnswerRequest, LoadedPair, answer
+from app.request import AnswerRequest, LoadedPair
+from app.responder import answer
 
 FIRST_TOKENS = 3
 """The first comes out of the prompt; the others are the ones that a draft can touch."""

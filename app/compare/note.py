@@ -13,7 +13,7 @@ from app.compare.report import Comparison, how, pair_title, remarks, start, unst
 from app.engine.text import printable
 from app.errors import AppError
 from app.events import PairInfo
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 _HEAD = "| | speed | ratio | first token | accepted | per check |\n| --- | ---: | ---: | ---: | ---: | ---: |"
 

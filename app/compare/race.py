@@ -19,7 +19,8 @@ from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
 from app.errors import Interrupted
 from app.events import Event, Finished, Notice, StepCompleted
-from app.responder import AnswerRequest, LoadedPair, answer
+from app.request import AnswerRequest, LoadedPair
+from app.responder import answer
 
 WARM_UP = 0
 """The number of the round that is not counted."""

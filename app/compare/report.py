@@ -16,7 +16,7 @@ from app.compare.race import Round, Run
 from app.engine.text import printable
 from app.engine.types import MODEL_OFF
 from app.events import PairInfo
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 _MS = 1e-6
 

@@ -28,7 +28,7 @@ from app.engine.text import printable
 from app.engine.types import FinishReason
 from app.errors import AppError, UsageError
 from app.events import Event
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 TIMEOUT_S = 900.0
 """Longest wait for one answer."""

@@ -9,7 +9,7 @@ from app.chat.message import Message
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.events import PromptProgressed
-from app.responder import LoadedPair
+from app.request import LoadedPair
 
 
 def conversation_prefix(pair: LoadedPair, messages: Sequence[Message]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from app.engine.interfaces import Cancelled
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.events import PairInfo
-from app.responder import BuiltPrompt, LoadedPair, SeededSampler
+from app.request import BuiltPrompt, LoadedPair, SeededSampler
 
 
 class _Listener:
@@ -43,7 +43,7 @@ class _Listener:
 
 
 class Tap:
-    """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.responder.LoadedPair`.
+    """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.request.LoadedPair`.
 
     Args:
         pair: The pair.

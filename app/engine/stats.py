@@ -45,7 +45,6 @@ class GenerationStats:
     predicted_ns: int = 0
     draft_ns: int = 0
     verify_ns: int = 0
-    sample_ns: int = 0
     native_ns: int = 0
     """The part of the generation time that was spent inside native calls."""
 

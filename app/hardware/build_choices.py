@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.hardware.gpu import version_key
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu, version_key
+from app.hardware.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)

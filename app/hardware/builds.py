@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.hardware.build_choices import Choice, choices_for, known_builds, ready_made
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 
 _VULKAN_WORDS = {
     "nvidia": ("nvidia", "geforce", "quadro", "tesla"),

@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 from app.errors import AppError
 from app.hardware.builds import Advice, Built, Usable, is_usable
 from app.hardware.disk import Place
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 from app.hardware.terminal import Terminal
 from app.sizes import GB, gigabytes, share_of
 

@@ -9,8 +9,6 @@ from app.hardware import cgroup, gpus_apple, gpus_linux, gpus_windows
 from app.hardware.gpu import Gpu, Reader, clean, whole
 from app.hardware.system import RealSystem, System
 
-__all__ = ["Gpu", "Machine", "look", "main_memory"]
-
 PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
 # The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}

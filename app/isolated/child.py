@@ -10,7 +10,7 @@ from typing import BinaryIO, NoReturn
 
 from app.isolated.codec import Codec
 from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob, Say
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Loader, Progress
 
 _CLOSE_S = 1.0

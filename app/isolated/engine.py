@@ -15,7 +15,7 @@ from app.isolated.process import Process
 from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, Load, RunJob
 from app.isolated.requests import PendingRequest, RequestQueue
 from app.isolated.watchdog import Finding, Quiet, Watchdog
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.worker import Job, Loader
 
 _CLOSE_S = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Event, Finished, StepCompleted
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 
 class PartialAnswer:

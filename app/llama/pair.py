@@ -49,7 +49,7 @@ _TEXT = (
 
 
 class NativePair:
-    """A loaded pair; implements `app.responder.LoadedPair`. Close it to free both models.
+    """A loaded pair; implements `app.request.LoadedPair`. Close it to free both models.
 
     Args:
         params: What to load.

@@ -93,7 +93,7 @@ class Setup:
     Args:
         registry: Where pairs are remembered.
         demo_file: Where the demo's files are.
-        trial: Tries a pair; None leaves that out.
+        trial: Tries a pair; None leaves that to the first chat with it.
         clock: Seconds, for speeds.
     """
 
@@ -101,7 +101,7 @@ class Setup:
         self,
         registry: Registry,
         demo_file: DemoFile,
-        trial: Trial | None,
+        trial: Trial | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry

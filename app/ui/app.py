@@ -1,4 +1,4 @@
-"""The application: what the chat is built from, two themes, and a way out that never waits."""
+"""The application: what the chat is built from, what it wants of the program, and a way out that never waits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.errors import AppError
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
-from app.ui.keeping.keeper import Keeper, StoreOpener
+from app.ui.keeping.disk import StoreOpener
+from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
@@ -29,6 +29,7 @@ from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.pairs.setups import Choice, PairService
 from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
+from app.ui.screens.on_top import OnTop
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
@@ -99,6 +100,7 @@ class TandemApp(OrderlyApp):
             loads=self._has_pair,
             live=self._tuning.live if self._tuning is not None else None,
         )
+        self._on_top = OnTop(self, self._chat)
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
@@ -153,11 +155,8 @@ class TandemApp(OrderlyApp):
 
     @on(PairsWanted)
     def _open_pairs(self) -> None:
-        """Let the user choose another pair; what is going on goes on."""
-        if self._pairs is not None and self._is_at_chat:
-            from app.ui.screens.setup import SetupScreen
-
-            self.push_screen(SetupScreen(self._pairs, can_leave=self._has_pair), self._take_pair)
+        if self._pairs is not None:
+            self._on_top.pairs(self._pairs, self._take_pair, can_leave=self._has_pair)
 
     async def _take_pair(self, choice: Choice | None) -> None:
         if choice is not None:
@@ -169,53 +168,20 @@ class TandemApp(OrderlyApp):
 
     @on(ConversationsWanted)
     def _open_conversations(self) -> None:
-        """Let the user choose another conversation; what is going on goes on until then."""
-        if self._keeper.is_open and self._is_at_chat:
-            from app.ui.screens.conversations import ConversationsScreen
-
-            self.push_screen(ConversationsScreen(self._keeper), self._chat.whereabouts.open_found)
+        self._on_top.conversations(self._keeper)
 
     @on(ComparisonWanted)
     def _open_comparison(self, event: ComparisonWanted) -> None:
-        """Answer a prompt with and without the draft; the conversation stays as it is."""
-        if self._is_at_chat:
-            from app.ui.screens.compare import CompareScreen
-
-            self.push_screen(CompareScreen(self.engine, event.what, self._chat.lend_ears))
-
-    @property
-    def _is_at_chat(self) -> bool:
-        """Whether nothing is on top of the chat; a key that is pressed twice asks twice before the first is seen."""
-        return self.screen is self._chat
+        self._on_top.comparison(self.engine, event.what)
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
-        from app.ui.keys.listing import every_key
-        from app.ui.screens.key_list import KeyListScreen
-
-        if not self._has_screen(KeyListScreen):
-            places = [self.screen, *self.screen.walk_children(), self]
-            self.push_screen(KeyListScreen(every_key(places, self._keymap)))
-
-    def _has_screen(self, kind: type[Screen[Any]]) -> bool:
-        """Whether such a screen is open, perhaps below others: each leads to the other, and nobody wants to go back."""
-        return any(isinstance(screen, kind) for screen in self.screen_stack)
+        self._on_top.keys()
 
     @on(SettingsWanted)
     def _open_settings(self) -> None:
-        """Let the user change the settings; what is going on goes on."""
-        if self._tuning is not None and self._is_at_chat:
-            from app.ui.screens.settings import SettingsScreen
-
-            live = self._tuning.live
-            screen = SettingsScreen(
-                live,
-                self._chat.session.effects.lines(),
-                sorted(self.available_themes),
-                on_change=self._wear_settings,
-                pair=self._chat.session.pair,
-            )
-            self.push_screen(screen, self._take_settings)
+        if self._tuning is not None:
+            self._on_top.settings(self._tuning.live, self._wear_settings, self._take_settings)
 
     def _wear_settings(self) -> None:
         """Settings were changed: at once, for whoever quits from there comes back to them."""
@@ -229,7 +195,7 @@ class TandemApp(OrderlyApp):
             try:
                 choice = self._tuning.reopen()
             except AppError as error:
-                self._keeper.say(f"{error.message} {error.hint}")
+                self._keeper.say(error.sentences)
             else:
                 await self._chat.pair_loading.change(choice)
 
@@ -242,18 +208,11 @@ class TandemApp(OrderlyApp):
 
     def action_command_palette(self) -> None:
         """Let the user look for a command."""
-        if not self._has_screen(CommandPalette):
-            from app.ui.screens.palette import Palette
-
-            self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
+        self._on_top.commands()
 
     def search_themes(self) -> None:
         """Let the user choose a theme."""
-        from textual.theme import ThemeProvider
-
-        from app.ui.screens.palette import Palette
-
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="search the themes"))
+        self._on_top.themes()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Keys", "Show every key", self.action_keys)

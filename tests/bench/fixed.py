@@ -23,7 +23,8 @@ from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.bench.peer import LlamaServer
 
 PROMPTS = (

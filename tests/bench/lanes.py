@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from app.chat.message import Message, Role
 from app.engine.types import Drafting, SamplingParams
 from app.events import Event, Finished, PromptProgressed, StepCompleted
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.bench.fixed import Ours
 from tests.bench.peer import LlamaServer
 

@@ -11,6 +11,8 @@ from huggingface_hub.utils import _http
 
 from tests.hub.client import Clock, point_at
 from tests.hub.loopback import LoopbackHub
+from tests.hub.models import DRAFT, FILE, MODEL, NAME, TARGET, tiny
+from tests.hub.pairs_setting import DEMO, HUGE, MINE, PADDING, WAIT_S, Setting
 
 
 @pytest.fixture
@@ -25,9 +27,29 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
 
 
 @pytest.fixture
+def tiny_repo(hub: LoopbackHub) -> None:
+    """One file that stands for a model, and a long text."""
+    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
+
+
+@pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses the client makes before it tries again; they take no time."""
     clock = Clock()
     monkeypatch.setattr(_http, "time", clock)
     monkeypatch.setattr(file_download, "time", clock)
     return clock.pauses
+
+
+@pytest.fixture
+def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
+    """Three pairs, one of which the hub has, and nothing looked at yet."""
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target + PADDING}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": draft})
+    made = Setting(tmp_path, HUGE, DEMO, MINE)
+    made.service.look()
+    yield made
+    hub.faults.release()
+    assert made.service.close(WAIT_S)

@@ -15,6 +15,9 @@ from app.hub.retry import RetryPolicy
 from tests.hub.loopback import LoopbackHub
 from tests.native.tiny_model import write_model
 
+NAME, FILE = "owner/tiny-GGUF", "tiny.gguf"
+MODEL = bytes(range(256)) * 400
+"""What the repository `tiny_repo` holds, for tests of the way to it."""
 TARGET, DRAFT = "owner/big-GGUF", "owner/small-GGUF"
 TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|start|>"
 CONTENT = bytes(range(256)) * 9000

@@ -10,16 +10,31 @@ from app.catalog import Pair
 from app.errors import CatalogError
 from app.pairing.propose import Room
 from app.registry import Registry, SetUp
-from app.responder import LoadedPair
+from app.request import LoadedPair
+from app.source import DemoModel, HubModel
 from app.ui.pairs.inquiry import Inquiry
 from app.ui.pairs.lookout import Surroundings
 from app.ui.pairs.service import Pairs
 from app.ui.pairs.setups import Card, Choice, Job
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
-from tests.hub.models import tiny
+from tests.hub.models import DRAFT, TARGET, tiny
 
 WAIT_S = 20.0
+PADDING = b"\0" * 3_000_000
+"""Makes a download of several chunks."""
+
+
+MINE = Pair(
+    "mine",
+    "Big with small",
+    HubModel(TARGET, quant="Q4_K_M", size=3_050_000),
+    HubModel(DRAFT),
+    memory_gb=1,
+    context=4096,
+)
+DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)
+HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
 
 
 class Setting:

@@ -10,16 +10,9 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from tests.hub.faults import Corrupt, Cut, Drop, ShortBody, Status, rate_limited
 from tests.hub.loopback import LoopbackHub
+from tests.hub.models import FILE, MODEL, NAME
 
-MODEL = bytes(range(256)) * 400
-NAME = "owner/tiny-GGUF"
-FILE = "tiny.gguf"
-
-
-@pytest.fixture
-def hub(hub: LoopbackHub) -> LoopbackHub:
-    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
-    return hub
+pytestmark = pytest.mark.usefixtures("tiny_repo")
 
 
 def test_the_client_waits_as_long_as_the_rate_limit_says(hub: LoopbackHub, pauses: list[float]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,17 +30,10 @@ from tests.hub.faults import (
     WrongLength,
 )
 from tests.hub.loopback import LoopbackHub
+from tests.hub.models import FILE, MODEL, NAME
 
-MODEL = bytes(range(256)) * 400
-NAME = "owner/tiny-GGUF"
-FILE = "tiny.gguf"
 JSON = "*/api/models/*"
-
-
-@pytest.fixture
-def hub(hub: LoopbackHub) -> LoopbackHub:
-    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
-    return hub
+pytestmark = pytest.mark.usefixtures("tiny_repo")
 
 
 @pytest.fixture
@@ -63,7 +55,7 @@ def kept(request: pytest.FixtureRequest, hub: LoopbackHub, tmp_path: Path) -> st
     return str(request.param)
 
 
-def test_cut(hub: LoopbackHub, kept: str) -> None:
+def test_a_cut_answer_ends_at_its_byte_once(hub: LoopbackHub, kept: str) -> None:
     hub.faults.add(Cut(1000), FILE, origin="cdn")
 
     got: list[bytes] = []
@@ -77,7 +69,7 @@ def test_cut(hub: LoopbackHub, kept: str) -> None:
     assert get().content == MODEL
 
 
-def test_cut_with_a_reset(hub: LoopbackHub) -> None:
+def test_a_cut_can_be_a_reset(hub: LoopbackHub) -> None:
     hub.faults.add(Cut(1000, reset=True), FILE, origin="cdn")
 
     with pytest.raises(httpx2.ReadError):
@@ -85,7 +77,7 @@ def test_cut_with_a_reset(hub: LoopbackHub) -> None:
 
 
 @pytest.mark.parametrize(("reset", "error"), [(False, httpx2.RemoteProtocolError), (True, httpx2.ReadError)])
-def test_drop(hub: LoopbackHub, reset: bool, error: type[Exception]) -> None:
+def test_a_dropped_request_gets_no_answer(hub: LoopbackHub, reset: bool, error: type[Exception]) -> None:
     hub.faults.add(Drop(reset), origin="hub")
 
     with pytest.raises(error):
@@ -95,7 +87,9 @@ def test_drop(hub: LoopbackHub, reset: bool, error: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize(("after", "sent"), [(None, 0), (0, 0), (1000, 1000)])
-def test_stall(hub: LoopbackHub, pool: ThreadPoolExecutor, after: int | None, sent: int) -> None:
+def test_a_stalled_answer_goes_on_when_it_is_let(
+    hub: LoopbackHub, pool: ThreadPoolExecutor, after: int | None, sent: int
+) -> None:
     stall = hub.faults.add(Stall(after), FILE, origin="cdn")
 
     answer = pool.submit(get)
@@ -105,23 +99,6 @@ def test_stall(hub: LoopbackHub, pool: ThreadPoolExecutor, after: int | None, se
     assert not answer.done()
     stall.go.set()
     assert answer.result(10).content == MODEL
-
-
-def test_a_hub_that_closes_lets_go_of_everything(pool: ThreadPoolExecutor) -> None:
-    with LoopbackHub() as own:
-        own.add(NAME, {FILE: MODEL})
-        stall = own.faults.add(Stall(10), origin="cdn", times=None)
-        drip = own.faults.add(Drip(10), "/api/models")
-        answers = [
-            pool.submit(get, f"{own.endpoint}/{NAME}/resolve/main/{FILE}"),
-            pool.submit(get, f"{own.endpoint}/api/models"),
-        ]
-        assert stall.reached.wait(10)
-        own.journal.wait(lambda requests: any(r.path == "/api/models" and r.held for r in requests))
-        assert isinstance(drip, Drip)
-    for answer in answers:
-        answer.exception(10)
-    assert not [t for t in threading.enumerate() if t.name.endswith(("acceptor", "connection"))]
 
 
 def test_a_client_that_walks_away_from_a_stall(hub: LoopbackHub) -> None:
@@ -134,7 +111,7 @@ def test_a_client_that_walks_away_from_a_stall(hub: LoopbackHub) -> None:
     assert get().content == MODEL
 
 
-def test_drip(hub: LoopbackHub) -> None:
+def test_a_dripping_answer_gives_no_more_than_is_allowed(hub: LoopbackHub) -> None:
     drip = hub.faults.add(Drip(1000), FILE, origin="cdn")
 
     with httpx2.stream("GET", httpx2.head(hf_hub_url(NAME, FILE)).headers["location"]) as answer:
@@ -149,7 +126,7 @@ def test_drip(hub: LoopbackHub) -> None:
         assert got + b"".join(pieces) == MODEL
 
 
-def test_status(hub: LoopbackHub) -> None:
+def test_a_status_comes_with_its_headers_as_often_as_asked(hub: LoopbackHub) -> None:
     hub.faults.add(Status(503, {"Retry-After": "7"}, "down"), times=2)
 
     for _ in range(2):
@@ -159,7 +136,7 @@ def test_status(hub: LoopbackHub) -> None:
 
 
 @pytest.mark.parametrize("span", ["bytes=10-19", "bytes=10-"])
-def test_ignore_range(hub: LoopbackHub, kept: str, span: str) -> None:
+def test_a_range_is_ignored_once(hub: LoopbackHub, kept: str, span: str) -> None:
     hub.faults.add(IgnoreRange(), FILE, origin="cdn")
 
     answer = get(Range=span)
@@ -168,7 +145,7 @@ def test_ignore_range(hub: LoopbackHub, kept: str, span: str) -> None:
     assert get(Range=span).status_code == 206
 
 
-def test_new_etag(hub: LoopbackHub) -> None:
+def test_another_etag_makes_a_range_void(hub: LoopbackHub) -> None:
     etag = get().headers["etag"]
     hub.faults.add(NewEtag("f" * 64), FILE, origin="cdn", times=None)
 
@@ -177,7 +154,7 @@ def test_new_etag(hub: LoopbackHub) -> None:
     assert (resumed.status_code, resumed.headers["etag"], resumed.content) == (200, f'"{"f" * 64}"', MODEL)
 
 
-def test_before(hub: LoopbackHub) -> None:
+def test_something_may_happen_before_an_answer(hub: LoopbackHub) -> None:
     hub.faults.add(Before(lambda: hub.replace(NAME, FILE, b"other")), FILE, method="GET")
     url = hf_hub_url(NAME, FILE)
 
@@ -189,21 +166,21 @@ def test_before(hub: LoopbackHub) -> None:
     assert httpx2.get(new.headers["location"]).content == b"other"
 
 
-def test_wrong_length_too_long(hub: LoopbackHub) -> None:
+def test_a_length_that_is_too_long_is_an_answer_cut_short(hub: LoopbackHub) -> None:
     hub.faults.add(WrongLength(5), FILE, origin="cdn")
 
     with pytest.raises(httpx2.RemoteProtocolError, match="received 102400 bytes, expected 102405"):
         get()
 
 
-def test_wrong_length_too_short(hub: LoopbackHub) -> None:
+def test_a_length_that_is_too_short_hides_the_end(hub: LoopbackHub) -> None:
     hub.faults.add(WrongLength(-5), FILE, origin="cdn")
 
     assert get().content == MODEL[:-5]
     assert get().content == MODEL
 
 
-def test_short_body(hub: LoopbackHub, kept: str) -> None:
+def test_a_short_body_looks_whole(hub: LoopbackHub, kept: str) -> None:
     hub.faults.add(ShortBody(1000), FILE, origin="cdn")
 
     answer = get()
@@ -211,7 +188,7 @@ def test_short_body(hub: LoopbackHub, kept: str) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1000, len(MODEL) - 1])
-def test_corrupt(hub: LoopbackHub, kept: str, at: int) -> None:
+def test_one_byte_is_wrong_in_whole_answers_and_ranges(hub: LoopbackHub, kept: str, at: int) -> None:
     hub.faults.add(Corrupt(at), FILE, origin="cdn", times=2)
     wrong = MODEL[:at] + bytes([MODEL[at] ^ 0xFF]) + MODEL[at + 1 :]
 
@@ -220,7 +197,7 @@ def test_corrupt(hub: LoopbackHub, kept: str, at: int) -> None:
     assert get().content == MODEL
 
 
-def test_captive_portal(hub: LoopbackHub) -> None:
+def test_a_captive_portal_answers_everything_with_a_page(hub: LoopbackHub) -> None:
     hub.faults.add(CaptivePortal(), times=None)
 
     answer = get()
@@ -232,7 +209,7 @@ def test_captive_portal(hub: LoopbackHub) -> None:
         model_info(NAME)
 
 
-def test_redirect_loop(hub: LoopbackHub) -> None:
+def test_a_redirect_loop_never_ends(hub: LoopbackHub) -> None:
     hub.faults.add(RedirectLoop(), FILE, times=None)
 
     with pytest.raises(httpx2.TooManyRedirects):
@@ -241,7 +218,7 @@ def test_redirect_loop(hub: LoopbackHub) -> None:
         hf_hub_download(NAME, FILE)
 
 
-def test_bad_json(hub: LoopbackHub) -> None:
+def test_json_can_be_broken(hub: LoopbackHub) -> None:
     hub.faults.add(BadJson(), JSON)
     hub.faults.add(BadJson("\x00"), JSON)
 
@@ -251,7 +228,7 @@ def test_bad_json(hub: LoopbackHub) -> None:
     assert model_info(NAME).id == NAME
 
 
-def test_edit_json(hub: LoopbackHub) -> None:
+def test_json_can_say_something_else(hub: LoopbackHub) -> None:
     hub.faults.add(EditJson(lambda data: data | {"siblings": [{"rfilename": "../x"}]}), JSON)
     hub.faults.add(EditJson(lambda data: ["not", "a", "model", data]), JSON)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile, RepoFolder
 
 from tests.hub.content import HOSTILE_NAMES, HubFile, HubRepo
+from tests.hub.faults import Drip, Stall
 from tests.hub.loopback import LoopbackHub
 
 MODEL = bytes(range(256)) * 400
@@ -187,7 +189,7 @@ def test_a_file_can_be_read_in_ranges(repo: HubRepo, hub: LoopbackHub) -> None:
     ids=lambda value: value if isinstance(value, str) and "=" in value else "",
 )
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_ranges(
+def test_a_range_is_answered_as_the_hub_does(
     hub: LoopbackHub, tmp_path: Path, asked: str, status: int, told: str | None, body: bytes | None, on_disk: bool
 ) -> None:
     (tmp_path / "model").write_bytes(MODEL)
@@ -286,3 +288,18 @@ def test_nothing_is_left_running() -> None:
         assert sorted(ours()) == ["cdn acceptor", "hub acceptor", "hub connection"]
     assert ours() == []
     assert hub.errors == []
+
+
+def test_a_hub_that_closes_lets_go_of_everything() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        with LoopbackHub() as own:
+            own.add(NAME, {"model.gguf": MODEL})
+            stall = own.faults.add(Stall(10), origin="cdn", times=None)
+            own.faults.add(Drip(10), "/api/models")
+            paths = (f"{NAME}/resolve/main/model.gguf", "api/models")
+            answers = [pool.submit(httpx2.get, f"{own.endpoint}/{path}", follow_redirects=True) for path in paths]
+            assert stall.reached.wait(10)
+            own.journal.wait(lambda requests: any(r.path == "/api/models" and r.held for r in requests))
+        for answer in answers:
+            answer.exception(10)
+    assert not [t for t in threading.enumerate() if t.name.endswith(("acceptor", "connection"))]

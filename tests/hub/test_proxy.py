@@ -10,16 +10,10 @@ from huggingface_hub import hf_hub_download, model_info
 
 from tests.hub.faults import Cut
 from tests.hub.loopback import LoopbackHub
+from tests.hub.models import MODEL, NAME
 from tests.hub.proxy import LoopbackProxy
 
-NAME = "owner/tiny-GGUF"
-MODEL = bytes(range(256)) * 400
-
-
-@pytest.fixture
-def hub(hub: LoopbackHub) -> LoopbackHub:
-    hub.add(NAME, {"tiny.gguf": MODEL, "README.md": b"# Tiny\n" * 300})
-    return hub
+pytestmark = pytest.mark.usefixtures("tiny_repo")
 
 
 def test_the_client_goes_through_the_proxy_of_its_environment(

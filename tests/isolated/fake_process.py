@@ -15,7 +15,7 @@ from app.events import Event, JobEnded, JobProgressed
 from app.isolated.child import serve
 from app.isolated.codec import Codec
 from app.isolated.protocol import codec_for
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.worker import CancelSwitch, Progress
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

@@ -14,7 +14,7 @@ from app.engine.types import Drafting, SamplingParams
 from app.events import Event, Failed, Finished, Loaded, StepCompleted
 from app.isolated.engine import IsolatedEngine, WaysOut
 from app.isolated.watchdog import Watchdog
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.isolated.fake_process import MODULE, codec
 
 _TIMEOUT_S = 60

@@ -44,7 +44,7 @@ from app.isolated.codec import Codec
 from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob
 from app.llama.params import ModelParams
 from app.registry import ModelOnDisk, SetUp
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.source import DemoModel, HubModel, LocalModel
 
 MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)

@@ -11,7 +11,7 @@ from app.errors import AppError
 from app.events import Failed, Loaded, LoadProgress, ModelInfo, Notice, PairInfo, StepCompleted
 from app.isolated.protocol import Answer, Load
 from app.isolated.requests import PendingRequest, RequestQueue
-from app.responder import LoadedPair
+from app.request import LoadedPair
 from app.worker import CancelSwitch, Progress
 from tests.isolated.harness import question
 

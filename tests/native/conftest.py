@@ -1,4 +1,4 @@
-"""The small real model, loaded once, and fresh contexts over it."""
+"""The small real model, loaded once, fresh contexts over it, and models that are smaller still."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.params import ContextParams
+from tests.native.tiny_model import write_model
 
 NewContext = Callable[..., Context]
 
@@ -51,3 +52,10 @@ def new_context(model: Model) -> Iterator[NewContext]:
 @pytest.fixture
 def context(new_context: NewContext) -> Context:
     return new_context()
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes models of a few kilobytes, each with changes of its own."""
+    numbers = iter(range(100))
+    return lambda **changes: write_model(tmp_path / f"{next(numbers)}.gguf", **changes)

@@ -21,7 +21,8 @@ from app.events import Finished, JobEnded
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 
 pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)

@@ -15,7 +15,8 @@ from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.prompt import PromptBuilder
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.native.gguf_files import F32, I32, STRING, Array
 from tests.native.test_prompt import tiny
 from tests.native.tiny_model import CONTROL, NORMAL, SPECIALS

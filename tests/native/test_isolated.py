@@ -27,7 +27,7 @@ from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
 from app.isolated.engine import IsolatedEngine
 from app.llama.canary import Survivors
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.worker import EngineWorker
 from tests.isolated.harness import untimed
 from tests.native.tiny_model import write_deadly_model

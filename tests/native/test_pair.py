@@ -14,19 +14,13 @@ from app.llama.library import native
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from tests.native.gguf_files import I32, STRING, Array
-from tests.native.tiny_model import vocabulary, write_model
+from tests.native.tiny_model import vocabulary
 
 pytestmark = pytest.mark.native
 
 
 def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
     return load_pair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Callable[..., Path]:
-    numbers = iter(range(100))
-    return lambda **changes: write_model(tmp_path / f"{next(numbers)}.gguf", **changes)
 
 
 @pytest.fixture

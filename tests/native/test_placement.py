@@ -32,7 +32,6 @@ from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.llama.placement import find, label, place
 from app.source import HubModel, LocalModel
-from tests.native.tiny_model import write_model
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -130,12 +129,6 @@ def test_where_it_is_in_words(cards: None) -> None:
 
 
 # A pair
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Callable[..., Path]:
-    numbers = iter(range(100))
-    return lambda **changes: write_model(tmp_path / f"{next(numbers)}.gguf", **changes)
 
 
 def load(params: PairParams) -> NativePair:

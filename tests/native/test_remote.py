@@ -30,7 +30,7 @@ from app.isolated.engine import IsolatedEngine
 from app.isolated.timeouts import Limits
 from app.llama import remote
 from app.llama.pair_params import PairParams
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
-from app.ui.keeping.keeper import StoreOpener
+from app.ui.keeping.disk import StoreOpener
 from app.ui.messages.message import AnswerMessage
 from app.ui.readouts.status_line import StatusLine
 from app.ui.screens.chat import ChatScreen

@@ -20,10 +20,10 @@ from app.events import (
     PromptProgressed,
     StepCompleted,
 )
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.keeping.keeper import StoreOpener
+from app.ui.keeping.disk import StoreOpener
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings

@@ -14,7 +14,7 @@ from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.ui.app import TandemApp
-from app.ui.keeping.keeper import StoreOpener
+from app.ui.keeping.disk import StoreOpener
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen

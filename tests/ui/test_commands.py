@@ -122,7 +122,7 @@ async def test_two_slashes_and_a_space_send_text() -> None:
         assert [m.content for m in chat.engine.requests[1].messages] == ["/help me", "ok", "/new"]
 
 
-async def test_drafting_by_command() -> None:
+async def test_drafting_is_turned_off_and_on_by_a_command() -> None:
     live = LiveSettings(flags={"draft.n_max": 3})
     async with open_chat(live=live) as chat:
         await chat.pilot.press(*"/draft", "space", *"off", "enter")

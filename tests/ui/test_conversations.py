@@ -135,7 +135,7 @@ async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None
         await chat.until(lambda: "one two" not in chat.text)
 
 
-async def test_deleting_with_undo(file: Path) -> None:
+async def test_what_was_deleted_comes_back_with_undo(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         screen = await look(chat)

@@ -111,6 +111,36 @@ async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkey
         assert chat.prompt == "y"
 
 
+async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.ui.keys.in_turn.PATIENCE_S", 0.01)
+    sent: list[str] = []
+    ends = asyncio.Event()
+    async with open_chat() as chat:
+        app = chat.pilot.app
+        assert isinstance(app, OrderlyApp)
+
+        async def send(text: str) -> None:
+            sent.append(text)
+            await ends.wait()
+
+        monkeypatch.setattr(chat.screen.sending, "send", send)
+        app.post_message(events.Key("x", "x"))
+        hit(chat, "enter")
+        # The pilot would wait for the screen, which waits.
+        while not app.in_turn._is_late:
+            await asyncio.sleep(0.01)
+        for character in "yz":
+            app.post_message(events.Key(character, character))
+        hit(chat, "enter")
+        while chat.prompt or not app.in_turn._is_late or app.in_turn._waiting:
+            await asyncio.sleep(0.01)
+        ends.set()
+        await chat.until(lambda: len(sent) > 1)
+        assert sent == ["x", "yz"]
+
+
 async def test_text_with_alt_is_text_and_stops_no_answer() -> None:
     async with open_chat() as chat:
         await chat.send("Hello")

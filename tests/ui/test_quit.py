@@ -6,7 +6,7 @@ from app.errors import AppError
 from tests.ui.chat_driver import open_chat
 
 
-async def test_quit_while_loading() -> None:
+async def test_quitting_stops_the_loading() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()

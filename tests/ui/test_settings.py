@@ -156,7 +156,7 @@ async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conver
         assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
 
 
-async def test_loading_can_wait(file: Path) -> None:
+async def test_a_setting_that_needs_loading_is_kept_and_can_wait_for_it(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("model.ctx")
         await panel.press("enter")

@@ -59,8 +59,6 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
         await window.press("enter")
         await window.shows("ctrl+x stops it")
         assert len(window.pairs.names("start")) == 1
-        window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.TRYING))
-        await window.shows("trying")
         window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.shows("Title of coder-32b")

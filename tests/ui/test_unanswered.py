@@ -15,7 +15,7 @@ from app.errors import AppError, ContextOverflowError
 from app.events import Notice
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat, open_chat, said
-from tests.ui.steering_driver import asked
+from tests.ui.steering_driver import asked, next_request
 
 FULL = ContextOverflowError("With this prompt the conversation has 272 tokens and the context holds 256.", "--ctx")
 BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
@@ -32,13 +32,6 @@ async def is_shown_again(file: Path, before: list[str]) -> None:
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(1)
         await chat.until(lambda: said(chat) == before)
-
-
-async def next_request(chat: Chat, *keys: str) -> None:
-    """Press keys that ask the engine for something."""
-    count = len(chat.engine.requests)
-    await chat.pilot.press(*keys)
-    await chat.until(lambda: len(chat.engine.requests) > count)
 
 
 async def refused(chat: Chat, error: AppError = FULL) -> None:

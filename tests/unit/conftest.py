@@ -1,4 +1,4 @@
-"""What several files of tests keep conversations in."""
+"""What several files of tests keep conversations and pairs in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ import pytest
 from app.chat.store import Store
 from tests.unit.keeping import Kept
 from tests.unit.stores import Clock
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where everything of one test is, Tandem's own folders included."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path
 
 
 @pytest.fixture

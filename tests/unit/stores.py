@@ -8,10 +8,10 @@ from app.chat.tree import Node
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when it is told to, in seconds."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
 
     def __call__(self) -> float:
         return self.now

@@ -1,14 +1,16 @@
-"""What a static graph cannot see: which libraries a command really loads."""
+"""What the contracts on imports cannot see: which libraries a command really loads, and where names come from."""
 
 from __future__ import annotations
 
 import argparse
 import subprocess
 import sys
+from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
+import app
 from app.cli import COMMANDS
 from app.cli.parser import build_parser
 
@@ -47,6 +49,13 @@ def test_help_loads_nothing_heavy() -> None:
 )
 def test_a_module_loads_only_its_own_libraries(module: str, foreign: set[str]) -> None:
     assert not loaded_by(f"import {module}") & foreign
+
+
+def test_names_come_from_where_they_are_defined() -> None:
+    """Only a package, or the one module that knows the bindings, hands on what others define."""
+    handing_on = {path for path in Path(app.__path__[0]).rglob("*.py") if "__all__ = " in path.read_text("utf-8")}
+
+    assert {path.name for path in handing_on} <= {"__init__.py", "library.py"}
 
 
 def test_every_command_of_the_parser_has_a_function() -> None:

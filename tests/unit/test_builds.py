@@ -10,7 +10,8 @@ import pytest
 
 from app.hardware.build_choices import driver_cuda, known_builds
 from app.hardware.builds import Advice, advice
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 
 GIB = 1 << 30
 INDEX = "https://abetlen.github.io/llama-cpp-python/whl/"
@@ -160,20 +161,20 @@ def test_a_python_that_is_too_old_for_the_wheels_builds() -> None:
 # Others
 
 
-def test_amd_with_rocm() -> None:
+def test_a_card_of_amd_with_rocm_gets_that_build() -> None:
     given = advised(machine(RADEON))
 
     assert (given.backend, given.command, given.other) == ("ROCm", ready_made("rocm72"), ready_made("vulkan"))
 
 
 @pytest.mark.parametrize("changes", [{"toolkit": ""}, {"toolkit": "ROCm 6.2.0"}, {"target": "gfx803"}])
-def test_amd_with_the_wrong_rocm_or_card(changes: dict[str, str]) -> None:
+def test_a_card_of_amd_with_the_wrong_rocm_gets_vulkan(changes: dict[str, str]) -> None:
     given = advised(machine(replace(RADEON, **changes)))  # type: ignore[arg-type]
 
     assert (given.backend, given.command, given.other) == ("Vulkan", ready_made("vulkan"), source("-DGGML_VULKAN=on"))
 
 
-def test_amd_on_windows() -> None:
+def test_a_card_of_amd_on_windows_gets_vulkan() -> None:
     given = advised(machine(replace(RADEON, target="", toolkit=""), system="windows"))
 
     assert (given.command, given.other) == (ready_made("vulkan"), ready_made("hip-radeon"))

@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_none_yet(tmp_path: Path) -> None:
+def test_looking_for_a_file_makes_none(tmp_path: Path) -> None:
     assert examine(tmp_path / "conversations.db") is None
     assert not list(tmp_path.iterdir())
 
@@ -41,7 +41,7 @@ def test_a_file_that_is_no_database(file: Path) -> None:
     assert file.exists()
 
 
-def test_a_broken_page(file: Path) -> None:
+def test_a_broken_page_is_found(file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     pages = bytearray(file.read_bytes())

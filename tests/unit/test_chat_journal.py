@@ -12,23 +12,14 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Node, State
 from app.errors import StoreError
-
-
-class Clock:
-    """Time that passes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.stores import Clock
 
 
 class Talk:
     """A store with one prompt."""
 
     def __init__(self, file: Path) -> None:
-        self.clock = Clock()
+        self.clock = Clock(0.0)
         self.store = Store.open(file)
         self.conversation = self.store.create()
         self.asked = self.store.add(self.conversation, Role.USER, "Count.", parent=None)

@@ -25,7 +25,7 @@ from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -121,7 +121,7 @@ def test_kinds_are_chosen_and_wrong_ones_named() -> None:
 # The benchmark
 
 
-def test_a_whole_benchmark() -> None:
+def test_a_benchmark_counts_its_steps_keeps_its_runs_and_makes_a_table() -> None:
     kept: list[Raced] = []
     seen, done = run_bench(make_pair(), keep=kept.append)
 

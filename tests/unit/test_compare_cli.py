@@ -128,7 +128,7 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
         ("bench", "--check-lossless", "--repeat", "2"),
     ],
 )
-def test_wrong_usage(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
     with pytest.raises(UsageError) as error:
         tandem(*arguments)
     assert error.value.exit_code == 2
@@ -240,7 +240,9 @@ def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
     assert last.endswith("(2 of 2)")
 
 
-def test_the_lossless_check(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lossless_check_says_what_it_compared(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
     assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "10") == 0
@@ -324,7 +326,7 @@ def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:
         tandem("bench", "--against", "http://127.0.0.1:9")
 
 
-def test_fixed_parameters() -> None:
+def test_fixed_parameters_are_read_from_one_word() -> None:
     assert parse_fixed("n_max=7,p_min=0.6") == DraftParams(7, 0, 0.6)
     assert parse_fixed(" n_max=4 , n_min=2") == DraftParams(4, 2, 0.6)
     for wrong in ("", "n_max", "n_max=x", "q=1", "n_max=900"):

@@ -27,7 +27,7 @@ from app.compare.report import compared, comparison_lines, lossless_lines
 from app.compare.suite import Prompt
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import Interrupted
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import FakeModel, FakeSampler, Rule, mixing
 from tests.pairs import FakePair
 

@@ -17,7 +17,7 @@ from app.compare.start import conversation_prefix
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import ContextOverflowError, UsageError
 from app.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, StepCompleted
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from app.worker import EngineWorker
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

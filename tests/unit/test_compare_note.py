@@ -14,7 +14,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, FinishReason, SamplingParams
 from app.errors import AppError
 from app.events import ModelInfo, PairInfo
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 
 INFO = ModelInfo("Big|Model", "big.gguf", "Q4_K", 1000, 64)
 PAIR = PairInfo(INFO, None, 8192, "CPU")

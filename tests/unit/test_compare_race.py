@@ -25,7 +25,7 @@ from app.compare.race import (
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.events import StepCompleted
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import END, FakeModel, mixing, script
 from tests.pairs import FakePair
 

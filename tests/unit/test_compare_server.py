@@ -15,7 +15,7 @@ from app.compare.race import Run, RunEnded, in_process, race
 from app.compare.server import Server, contender
 from app.engine.types import FinishReason, SamplingParams
 from app.errors import AppError, UsageError
-from app.responder import AnswerRequest
+from app.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -193,7 +193,7 @@ def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
     "url",
     ["", "localhost:8080", "file:///etc/passwd", "ftp://x/", "http://", "http://[::1", "http://a b/", "http://a:x"],
 )
-def test_no_address(url: str) -> None:
+def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="no address"):
         Server(url)
 

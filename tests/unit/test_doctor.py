@@ -19,7 +19,8 @@ from app.errors import ModelLoadError
 from app.hardware.builds import Advice
 from app.hardware.checks import Facts, Line, Section, places, screen, versions, views, worst
 from app.hardware.disk import Place, place
-from app.hardware.machine import Gpu, Machine
+from app.hardware.gpu import Gpu
+from app.hardware.machine import Machine
 from app.hardware.pair_view import PairView
 from app.hardware.slow.situation import Situation
 from app.hardware.terminal import Terminal, terminal
@@ -153,7 +154,7 @@ def test_scarce_memory_silent_tools_and_hidden_devices_are_warnings() -> None:
         (True, None, "ok"),
     ],
 )
-def test_places(writable: bool, free: int | None, state: str) -> None:
+def test_a_place_is_judged_by_what_can_be_written_and_how_much(writable: bool, free: int | None, state: str) -> None:
     facts = replace(FACTS, places=(Place("cache", Path("/c"), writable, free),))
 
     assert line(places(facts), "cache").state == state
@@ -194,7 +195,7 @@ def seen(encoding: str = "utf-8", system: str = "linux", **env: str) -> Terminal
         ({"TERM": "xterm", "NO_COLOR": ""}, 16),
     ],
 )
-def test_colours(env: dict[str, str], colours: int) -> None:
+def test_colours_are_told_by_the_environment(env: dict[str, str], colours: int) -> None:
     assert seen(**env).colours == colours
 
 
@@ -212,11 +213,11 @@ def test_an_old_console_of_windows_has_sixteen_colours() -> None:
         ("utf-8", "linux", False),
     ],
 )
-def test_unicode(encoding: str, term: str, expected: bool) -> None:
+def test_unicode_takes_an_encoding_and_a_terminal_that_have_it(encoding: str, term: str, expected: bool) -> None:
     assert seen(encoding, TERM=term).unicode is expected
 
 
-def test_clipboard_and_multiplexer() -> None:
+def test_terminals_without_a_clipboard_and_those_in_a_multiplexer_are_known() -> None:
     assert seen(TERM="xterm").clipboard
     assert not seen(TERM="linux").clipboard
     assert not seen(TERM="xterm-256color", TERM_PROGRAM="Apple_Terminal").clipboard
@@ -304,7 +305,9 @@ def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, pair: PairView = PAIR, **
     return command.doctor(argparse.Namespace(**args))
 
 
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_a_library_that_does_not_load_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(monkeypatch, FACTS) == 0
     assert run(monkeypatch, with_gpu(advice=ADVICE)) == 0
     assert run(monkeypatch, replace(FACTS, build=None, failure=ModelLoadError("Broken."))) == 1
@@ -322,7 +325,7 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, with_gpu(advice=ADVICE), json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
@@ -350,7 +353,7 @@ def test_json_of_a_library_that_does_not_load(
     assert (said["state"], said["llama"]) == ("problem", {"build": None, "devices": [], "error": "Broken."})
 
 
-def test_the_flag() -> None:
+def test_json_is_a_flag() -> None:
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
     add_doctor_arguments(parser)
 
@@ -395,7 +398,7 @@ def test_the_folder_of_downloads_follows_the_hubs_variables(monkeypatch: pytest.
     assert command._hub_folder() == Path("~no-such-user/x")
 
 
-def test_it_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_gathered_here_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
 
     facts = command.gather()

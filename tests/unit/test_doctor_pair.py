@@ -36,11 +36,7 @@ SMALL = Need("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
 ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "CPU", 32 * GB))
 
 
-@pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folders")
 
 
 def view(wishes: Wishes | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:

@@ -93,7 +93,7 @@ def test_a_pair_of_which_too_little_is_known_yet_is_spoken_of_like_others() -> N
     assert expected_gain(pair("Q4_0"), PROCESSOR, seen) == BY_LOOKUP["Q4_0"]
 
 
-def test_kinds_of_weights() -> None:
+def test_the_kind_of_weights_is_told_by_the_name_of_the_quantisation() -> None:
     kinds = {"Q4_K_M": "Q4_K", "UD-Q3_K_XL": "Q3_K", "IQ3_XXS": "IQ3", "Q8_0": "Q8_0", "BF16": "BF16", "F16": "F16"}
     assert {quant: weights_kind(quant) for quant in kinds} == kinds
     assert weights_kind("MXFP4") == ""

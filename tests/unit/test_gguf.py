@@ -228,11 +228,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "none.gguf") in refused(tmp_path / "none.gguf", "There is no file").message
 
 
-def test_an_empty_file(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     refused(write(tmp_path / "m.gguf", b""), "is empty")
 
 
-def test_a_folder(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "is a folder")
 
 
@@ -276,7 +276,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_device() -> None:
+def test_a_device_is_refused() -> None:
     refused(Path("/dev/null"), "not a regular file")
 
 

@@ -8,7 +8,8 @@ from app.chat.message import Message, Role
 from app.engine.tuning.giving_way import SAMPLE_S, GivingWay
 from app.engine.types import AutoDraft, SamplingParams
 from app.processors import others_seconds
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 

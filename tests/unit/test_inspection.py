@@ -18,7 +18,8 @@ from app.engine.probability import most_probable, probability_of
 from app.engine.strategies import FixedDrafting
 from app.engine.types import DraftParams, Step
 from app.events import Event, StepCompleted
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from app.worker import EngineWorker
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.pairs import FakePair

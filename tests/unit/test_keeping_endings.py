@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from app.chat.ending import UNKNOWN, Ending, Failure
+from app.chat.ending import UNKNOWN, Ending, Failure, ending_in, numbers_of, numbers_of_failure, without_ending
 from app.chat.tree import Node, State
 from app.engine.types import FinishReason
 from app.events import AnswerPlan, Finished
@@ -115,3 +115,9 @@ def test_numbers_from_anywhere_say_nothing_that_cannot_be_meant(kept: Kept, stat
     db.close()
     path = kept.other.load(1).tree.path
     assert [(node.text, node.ending) for node in path] == [("a", UNKNOWN), ("half", UNKNOWN)]
+
+
+def test_an_answer_that_goes_on_says_nothing_of_how_it_had_ended() -> None:
+    ended = {"n": 1, **numbers_of(FinishReason.CONTEXT, 700, at_limit=True), **numbers_of_failure(BROKEN)}
+    assert ending_in(ended) == Ending(FinishReason.CONTEXT, 700, Failure("It broke.", "Mend it."), at_limit=True)
+    assert without_ending(ended) == {"n": 1}

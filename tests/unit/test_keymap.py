@@ -33,7 +33,7 @@ def test_two_may_change_places() -> None:
         ({"a": "\x1b[2J"}, 'keys.a is "[2J"; it must be a key such as ctrl+k or f8.'),
     ],
 )
-def test_one_that_cannot(wishes: dict[str, str], told: str) -> None:
+def test_a_key_that_cannot_be_is_told_and_the_old_one_stays(wishes: dict[str, str], told: str) -> None:
     assert granted(wishes, HERE) == ({}, [told])
 
 

@@ -242,7 +242,7 @@ def profiler(**card: str) -> str:
     return json.dumps({"SPDisplaysDataType": [card]})
 
 
-def test_apple_silicon() -> None:
+def test_apple_silicon_is_one_integrated_card_with_metal() -> None:
     card = profiler(
         _name="Apple M2 Max",
         sppci_model="Apple M2 Max",

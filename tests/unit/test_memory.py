@@ -10,7 +10,8 @@ from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, SamplingParams
 from app.events import Measuring
-from app.responder import AnswerRequest, answer
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 

@@ -12,12 +12,7 @@ from app.cli.known_pairs import registry
 from app.registry import ModelOnDisk, SetUp
 from app.source import DemoModel, LocalModel
 
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folders")
 
 
 def written(file: Path) -> ModelOnDisk:

@@ -25,7 +25,7 @@ from app.settings.layers import Origin, Resolved
         ({"p_min": float("nan")}, "p_min is nan"),
     ],
 )
-def test_draft_params(values: dict[str, float], message: str) -> None:
+def test_draft_params_outside_their_range_are_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         DraftParams(**values)  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def test_draft_params(values: dict[str, float], message: str) -> None:
         ("seed", 0.5),
     ],
 )
-def test_sampling_params(name: str, value: float) -> None:
+def test_sampling_params_outside_their_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(UsageError, match=f"{name} is "):
         SamplingParams(**{name: value})  # type: ignore[arg-type]
 
@@ -83,7 +83,7 @@ def test_greedy_means_that_nothing_changes_the_logits() -> None:
         ({"split": False, "tensor_split": (1.0, 2.0)}, "goes on one device"),
     ],
 )
-def test_model_params(values: dict[str, Any], message: str) -> None:
+def test_placements_that_cannot_be_meant_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ModelParams(**values)
 
@@ -121,12 +121,12 @@ def placement(*flags: str) -> Placement:
         (["--fit", "maybe"], "--fit is"),
     ],
 )
-def test_wrong_placement_flags(flags: list[str], message: str) -> None:
+def test_placement_flags_that_cannot_be_meant_are_refused(flags: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         placement(*flags)
 
 
-def test_placement_flags() -> None:
+def test_placement_flags_say_where_each_model_goes() -> None:
     assert placement() == Placement()
     everything = "--device --draft-device --gpu-layers --draft-gpu-layers --tensor-split --kv-type --draft-kv-type"
     autos = [part for flag in [*everything.split(), "--flash-attn", "--fit"] for part in (flag, "auto")]

@@ -160,7 +160,7 @@ def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Be
     assert len(sent) < len(HELLO)
 
 
-def test_nobody_there(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Behaviour], Endpoint]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(RemoteError, match="cannot be reached: Connection refused"):
@@ -200,7 +200,7 @@ def test_ipv6_alone_is_a_sentence() -> None:
         ("[fd00::20]:50052", "fd00::20", 50052),
     ],
 )
-def test_endpoints(text: str, host: str, port: int) -> None:
+def test_an_endpoint_is_read_and_written_alike(text: str, host: str, port: int) -> None:
     found = parse_endpoint(text)
 
     assert (found.host, found.port) == (host, port)

@@ -231,7 +231,7 @@ def test_the_built_in_presets_are_settings_that_are_taken() -> None:
     assert sampling(Resolved({Origin.PRESET: BUILT_IN["precise"]})).is_greedy
 
 
-def test_text_kinds() -> None:
+def test_texts_are_parted_at_bars_and_may_be_none() -> None:
     assert Text().parse("") is None
     assert Texts().parse(r"a\|b|\n\n|c\\") == ("a|b", "\n\n", "c\\")
     assert Texts().parse("") == ()

@@ -152,7 +152,7 @@ def test_a_draft_that_is_rejected() -> None:
     assert diagnose(measured(accepted=2, judged=10)) == ()
 
 
-def test_costs_that_grew() -> None:
+def test_costs_that_grew_since_the_fastest_answer_are_a_cause() -> None:
     cause = only(measured(least_ns=4e6))
 
     assert (cause.label, cause.factor, cause.measured) == ("slower now", 2.5, True)

@@ -53,7 +53,7 @@ def test_id_five_may_not() -> None:
     assert "token 5 " in (incompatibility(BASE, changed(5, b"x")) or "")
 
 
-def test_another_tokenizer_family() -> None:
+def test_tokenizers_of_other_families_cannot_ride_together() -> None:
     assert incompatibility(BASE, replace(BASE, kind="llama")) == (
         'The tokenizers differ: the target uses "gpt2", the draft "llama".'
     )

@@ -13,7 +13,7 @@ from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair, FakePrompt
@@ -43,7 +43,7 @@ def harness() -> Harness:
     return Harness()
 
 
-def test_load_then_answer(harness: Harness) -> None:
+def test_a_loaded_pair_answers(harness: Harness) -> None:
     harness.load(FakePair(FakeModel(script([9, 10], 3))))
     number = harness.worker.answer(QUESTION)
 
@@ -200,7 +200,7 @@ class TestAnswers:
         assert isinstance(finished, Finished)
         return finished
 
-    def test_with_a_draft(self, harness: Harness) -> None:
+    def test_the_plan_of_an_answer_names_its_draft_model(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
 

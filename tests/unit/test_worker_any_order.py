@@ -15,7 +15,7 @@ from app.engine.interfaces import Cancelled
 from app.engine.types import FinishReason, SamplingParams
 from app.errors import DecodeError, Interrupted, ModelLoadError
 from app.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, StepCompleted
-from app.responder import AnswerRequest, LoadedPair
+from app.request import AnswerRequest, LoadedPair
 from app.worker import EngineWorker, Progress
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

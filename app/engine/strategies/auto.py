@@ -182,8 +182,8 @@ class AutomaticDrafting:
         expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
         costs.observe_target(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
         drafted = rows > 1 or attempt.used_model
-        measured = round_.total_ns - attempt.catch_up_ns
-        cost = self._stalls.without(measured, expected_ns, drafted=drafted)
+        took = self._stalls.parts(round_.total_ns, attempt.catch_up_ns, expected_ns, drafted=drafted)
+        cost = took.counted_ns
         # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
         plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, round_.n_past)
         rate = self._rate(round_.n_past)
@@ -204,7 +204,7 @@ class AutomaticDrafting:
         memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         plain_now = costs.target_ns(1, round_.n_past)
-        self._pace.observe(n, cost, measured - cost, attempt.catch_up_ns, plain_now, drafted=drafted)
+        self._pace.observe(n, took, plain_now, drafted=drafted)
         self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:

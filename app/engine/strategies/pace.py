@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.engine.tuning.guard import Took
+
 _RATE_FORGETTING = 0.97
 _RATE_PRIOR = 10.0
 _ENOUGH = 8
@@ -36,23 +38,19 @@ class Pace:
         """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
-    def observe(
-        self, n_tokens: int, cost_ns: float, stalled_ns: float, reading_ns: float, plain_ns: float, *, drafted: bool
-    ) -> None:
+    def observe(self, n_tokens: int, took: Took, plain_ns: float, *, drafted: bool) -> None:
         """Book a round.
 
         Args:
             n_tokens: Tokens it gave.
-            cost_ns: Time that counts for the price.
-            stalled_ns: Time that it was held up besides, as plain decoding would have been.
-            reading_ns: Time that the draft model took besides for text that it had missed.
+            took: The time it took.
             plain_ns: What one token of plain decoding takes here.
             drafted: Whether anything was drafted; a round without is plain decoding, whatever was expected of one.
         """
         self._tokens = _RATE_FORGETTING * self._tokens + n_tokens
-        self._steps = _RATE_FORGETTING * self._steps + cost_ns / plain_ns
-        self._spent_ns += cost_ns + stalled_ns + reading_ns
-        self._plain_ns += (n_tokens * plain_ns if drafted else cost_ns) + stalled_ns
+        self._steps = _RATE_FORGETTING * self._steps + took.counted_ns / plain_ns
+        self._spent_ns += took.counted_ns + took.stalled_ns + took.reading_ns
+        self._plain_ns += (n_tokens * plain_ns if drafted else took.counted_ns) + took.stalled_ns
         self.n_rounds += 1
         self._n_tokens += n_tokens
 

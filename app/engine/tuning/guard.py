@@ -228,6 +228,22 @@ class Curiosity:
         self.trying = False
 
 
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a round took, by what that is put down to, in nanoseconds.
+
+    Attributes:
+        counted_ns: What counts for or against its draft, or as the price of a plain step.
+        stalled_ns: What held it up besides, as it would have held up plain decoding; below zero where what was taken
+            for that in an earlier round counts after all.
+        reading_ns: What the draft model took besides for text that it had missed.
+    """
+
+    counted_ns: float
+    stalled_ns: float = 0.0
+    reading_ns: float = 0.0
+
+
 @dataclass(slots=True)
 class Stalls:
     """Keeps what held a round up from being put down to its draft.
@@ -246,15 +262,23 @@ class Stalls:
     waiting: bool = False
     _doubtful_ns: float = 0.0
 
-    def without(self, cost_ns: float, expected_ns: float, *, drafted: bool) -> float:
-        """The part of a round's time that counts, with that of earlier ones which turns out to have been its own."""
-        usual = min(cost_ns, self.LIMIT * expected_ns)
-        held_up_ns = cost_ns - usual
+    def parts(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> Took:
+        """A round's time in its parts.
+
+        Args:
+            total_ns: All of it.
+            reading_ns: What of it the draft model took for text that it had missed.
+            expected_ns: What the rest was expected to be.
+            drafted: Whether anything was drafted.
+        """
+        measured = total_ns - reading_ns
+        usual = min(measured, self.LIMIT * expected_ns)
+        stalled = measured - usual
         if not drafted:
-            self.waiting = self.waiting and held_up_ns > 0
-            return usual
+            self.waiting = self.waiting and stalled > 0
+            return Took(usual, stalled, reading_ns)
         before, self._doubtful_ns = self._doubtful_ns, 0.0
-        if held_up_ns > 0 and before > 0:
-            return cost_ns + before
-        self.waiting, self._doubtful_ns = held_up_ns > 0, held_up_ns
-        return usual
+        if stalled > 0 and before > 0:
+            return Took(measured + before, -before, reading_ns)
+        self.waiting, self._doubtful_ns = stalled > 0, stalled
+        return Took(usual, stalled, reading_ns)

@@ -43,23 +43,31 @@ class Sending:
         self._doubted: str | None = None
 
     async def send(self, text: str) -> None:
-        """Do what was asked for with Enter, whatever it is."""
-        screen, session = self._screen, self._screen.session
+        """Do what was asked for with Enter, whatever it is; what cannot be done is given back."""
+        screen = self._screen
         if self._tasks.has_task:
             await self._tasks.send(text)
             return
         screen.prompt.past.add(text)
-        if is_command(text):
-            await self.do(text)
-            return
-        if refusal := session.refusal:
+        try:
+            if is_command(text):
+                await self._run_line(text)
+                return
+            self._refuse()
+            message = await self.message(text)
+        except AppError as error:
             screen.prompt.restore(text)
-            unloaded = session.phase is Phase.UNLOADED and screen.has_pairs
-            screen.hint.say(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one." if unloaded else refusal)
-            return
-        message = await self.message(text)
-        if message is not None:
+            screen.hint.say(error.sentences)
+        else:
             await self._put(message)
+
+    def _refuse(self) -> None:
+        """Raise UsageError if no prompt can be sent now."""
+        session = self._screen.session
+        if session.phase is Phase.UNLOADED and self._screen.has_pairs:
+            raise UsageError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
+        if session.refusal:
+            raise UsageError(session.refusal)
 
     async def _put(self, message: str) -> None:
         """Ask, or let the message wait for the models."""
@@ -81,34 +89,32 @@ class Sending:
         screen = self._screen
         # What is written for something else than a prompt is not asked.
         typed = "" if self._tasks.has_task else screen.prompt.whole.strip()
-        message = await self.message(typed, give_back=False) if typed else ""
-        if message is None:
-            return
         try:
+            message = await self.message(typed) if typed else ""
             screen.post_message(ComparisonWanted(comparable(screen.session, message)))
-        except UsageError as error:
-            screen.hint.say(error.message)
-
-    async def do(self, line: str, *, give_back: bool = True) -> None:
-        """Do what a slash command asks for, or say why not and give it back, unless a key stood for it."""
-        try:
-            command, argument = COMMANDS.read(line)
-            done = self._run(command, argument)
-            if isawaitable(done):
-                await done
         except AppError as error:
-            self._refuse(error, line if give_back else "")
+            screen.hint.say(error.sentences)
 
-    async def message(self, text: str, *, give_back: bool = True) -> str | None:
-        """The message for a prompt, with the files that it names.
+    async def do(self, line: str) -> None:
+        """Do what a slash command asks for that a key stands for, or say why not."""
+        try:
+            await self._run_line(line)
+        except AppError as error:
+            self._screen.hint.say(error.sentences)
 
-        Args:
-            text: What was typed.
-            give_back: Whether the prompt's line gets it back if it is refused.
+    async def _run_line(self, line: str) -> None:
+        """Do what a slash command asks for. Raises AppError if it is refused."""
+        command, argument = COMMANDS.read(line)
+        done = self._run(command, argument)
+        if isawaitable(done):
+            await done
 
-        Returns:
-            The message; None if a file cannot be included, which is then said. A prompt that
-            names what is no file is sent as it stands when it is sent again.
+    async def message(self, text: str) -> str:
+        """The message for what was typed, with the files that it names.
+
+        Raises:
+            AppError: A file cannot be included, as the chat tells it. What need not be meant as one is text when the
+                same is sent again.
         """
         # What the store takes is imported with it, behind the first frame.
         from app.chat.rows import storable
@@ -127,12 +133,6 @@ class Sending:
         except (MissingFile, FolderNamed) as error:
             self._doubted = text
             hint = f"{error.hint} {key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
-            self._refuse(AppError(error.message, hint.lstrip()), text if give_back else "")
+            raise AppError(error.message, hint.lstrip()) from None
         except AppError as error:
-            self._refuse(in_chat(error, self._screen), text if give_back else "")
-        return None
-
-    def _refuse(self, error: AppError, text: str) -> None:
-        if text:
-            self._screen.prompt.restore(text)
-        self._screen.hint.say(f"{error.message} {error.hint}".strip())
+            raise in_chat(error, self._screen) from None

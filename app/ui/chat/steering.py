@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
+from app.errors import AppError
 from app.ui.chat.asking import Asking
 from app.ui.chat.branches import Branches
 from app.ui.chat.sending import Sending
@@ -66,7 +67,7 @@ class Steering:
 
     def _edit(self, speech: Speech) -> None:
         node = self._node(speech)
-        if node is None or not self._is_free():
+        if node is None or not self._may(self._refusal_without_model()):
             return
         begin = self._tasks.begin
         takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
@@ -82,8 +83,10 @@ class Steering:
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
         screen = self._screen
-        message = await self._sending.message(text, give_back=False)
-        if message is None:
+        try:
+            message = await self._sending.message(text)
+        except AppError as error:
+            screen.hint.say(error.sentences)
             return False
         screen.prompt.past.add(text)
         old = self._keeper.tree.nodes.get(prompt)
@@ -117,7 +120,7 @@ class Steering:
 
     async def _again(self, prompt: int | None) -> bool:
         """Ask a prompt once more; returns whether it is asked."""
-        if not self._is_free(needs_model=True):
+        if not self._may(self._refusal()):
             return False
         node = self._keeper.tree.nodes.get(prompt or 0)
         asked = await self._screen.messages.reach(node.id) if node is not None else None
@@ -145,7 +148,7 @@ class Steering:
             self._screen.hint.say("The last answer is at its end." if is_said else "There is no answer to go on with.")
             return
         node = self._node(speech)
-        if node is None or not self._is_free(needs_model=True):
+        if node is None or not self._may(self._refusal()):
             return
         self._tasks.leave()
         if self._keeper.tree.leaf != node.id:
@@ -165,7 +168,7 @@ class Steering:
 
     async def _switch(self, speech: Speech, direction: int) -> None:
         node = self._node(speech)
-        if node is None or not self._is_free():
+        if node is None or not self._may(self._refusal_without_model()):
             return
         siblings = [sibling.id for sibling in self._keeper.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
@@ -185,8 +188,8 @@ class Steering:
             self._screen.hint.say("This message is not part of the conversation.")
         return node
 
-    def _is_free(self, *, needs_model: bool = False) -> bool:
-        refusal = self._refusal() if needs_model else self._refusal_without_model()
+    def _may(self, refusal: str) -> bool:
+        """Whether nothing stands against it; what does is said."""
         if refusal:
             self._screen.hint.say(refusal)
         return not refusal

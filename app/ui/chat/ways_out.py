@@ -8,7 +8,7 @@ from app.chat.attached import split
 from app.context_limit import enough_for, roomy
 from app.errors import AppError, ContextOverflowError
 from app.events import PairInfo
-from app.overflow import why_no_longer
+from app.overflow import or_longer
 from app.ui.chat.stage import Stage
 from app.ui.key_names import key
 from app.ui.pairs.setups import Card
@@ -83,9 +83,7 @@ def _longer(n_tokens: int, situation: Situation) -> str:
     if to_come > n_tokens:
         load = key("settings.load", "ctrl+r")
         return f"ctx {to_come} is set and would hold it: {settings}, then {load}, loads the models with it."
-    if enough := enough_for(pair, n_tokens):
-        return f", or set a longer context: {settings}, ctx {enough}"
-    return f"; {why_no_longer(pair)}"
+    return or_longer(pair, n_tokens, lambda enough: f"set a longer context: {settings}, ctx {enough}")
 
 
 def _other(n_tokens: int, situation: Situation) -> str:

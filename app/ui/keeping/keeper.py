@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from app.chat.journal import Journal
     from app.chat.store import Store
 
-__all__ = ["Keeper", "Opened", "StoreOpener"]
-
 _ON_DISK_S = 1.0
 """What is shown is on disk after so long."""
 _SLACK_S = 0.01

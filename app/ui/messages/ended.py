@@ -49,8 +49,8 @@ def in_words(ending: Ending, *, empty: bool) -> str:
 
 def in_vain(ending: Ending) -> str:
     """Why another answer, or more of one, came to nothing, where what was there before is there again."""
-    if ending.failure is not None:
-        return f"{ending.failure.message} {ending.failure.hint}".strip()
+    if (error := as_error(ending)) is not None:
+        return error.sentences
     return f"Nothing came of it: {in_words(ending, empty=True)}."
 
 

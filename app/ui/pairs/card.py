@@ -216,7 +216,7 @@ def _news(card: Card, job: Job) -> Iterator[Content]:
     if job.stage is Stage.STOPPED:
         yield Content(f"Stopped. What was downloaded is kept; {enter} goes on.")
     if job.stage is Stage.READY and not card.is_open:
-        yield Content(printable(f"Set up: {job.line}." if job.line else f"Set up; {enter} opens it."))
+        yield Content(f"Set up; {enter} opens it.")
         makes = f"{key('pairs.default', 'ctrl+d')} makes it the one that Tandem opens with."
         default = "Tandem opens with it." if card.is_default else makes
         yield Content.styled(default, "$quiet")

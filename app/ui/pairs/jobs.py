@@ -114,7 +114,7 @@ class SetupJob(_Task):
 
     def _work(self, setup: Setup) -> None:
         from app.pairing.progress import Progress
-        from app.pairing.setup import Ready, Trying
+        from app.pairing.setup import Ready
 
         prepared = self.prepared or setup.prepare(self._pair)
         job = replace(self.job, warnings=prepared.check.warnings)
@@ -132,13 +132,11 @@ class SetupJob(_Task):
             match event:
                 case Progress():
                     self._tell(_progressed(self.job, event))
-                case Trying():
-                    self._tell(replace(self.job, stage=Stage.TRYING))
-                case Ready(files, line, unkept):
+                case Ready(files, unkept=unkept):
                     self.files = files
                     self._changed()
                     note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
-                    self.job = replace(self.job, stage=Stage.READY, line=line, note=note)
+                    self.job = replace(self.job, stage=Stage.READY, note=note)
 
     def _failed(self, error: AppError) -> None:
         self._tell(replace(_ended(self.job, Stage.FAILED), error=error))

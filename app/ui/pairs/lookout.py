@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError
@@ -18,9 +17,6 @@ from app.registry import Registry, SetUp
 from app.source import HubModel
 from app.ui.pairs.opened import Current
 from app.ui.pairs.setups import Choice
-
-if TYPE_CHECKING:
-    from app.pairing.setup import Trial
 
 log = logging.getLogger("tandem.pairs")
 
@@ -39,7 +35,6 @@ class Surroundings:
         demo_file: Where the demo's target or draft is, made if missing.
         demo_is_installed: Whether there is a demo.
         open_pair: How a pair is loaded and asked, from the catalogue's entry and its files.
-        trial: Tries a pair after its download; None leaves that to the first chat with it.
         is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
         came: Bytes of a model of the hub that a download which was cut has left.
         seen: What answers on this machine have shown of pairs, by their names.
@@ -53,7 +48,6 @@ class Surroundings:
     demo_file: Callable[[str], Path]
     demo_is_installed: Callable[[], bool]
     open_pair: Callable[[Pair, SetUp], Choice]
-    trial: Trial | None = None
     is_cached: Callable[[HubModel], bool] = lambda _: False
     came: Callable[[HubModel], int] = lambda _: 0
     seen: Callable[[], Mapping[str, Seen]] = dict

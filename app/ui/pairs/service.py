@@ -163,7 +163,7 @@ class Pairs:
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
 
-        return Setup(self._outside.registry, self._outside.demo_file, self._outside.trial)
+        return Setup(self._outside.registry, self._outside.demo_file)
 
     def _start(self, pair: Pair, prepared: Prepared | None = None, *, agreed: bool) -> None:
         before = self._jobs.pop(pair.name, None)

@@ -25,13 +25,12 @@ class Stage(Enum):
     CHECKING = "looking"
     ASKING = "download?"
     DOWNLOADING = "downloading"
-    TRYING = "trying"
     READY = "ready"
     STOPPED = "stopped"
     FAILED = "failed"
 
 
-_RUNNING = (Stage.CHECKING, Stage.DOWNLOADING, Stage.TRYING)
+_RUNNING = (Stage.CHECKING, Stage.DOWNLOADING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ class Job:
         left_s: Seconds left at that speed; None before there is one.
         warnings: What the user should know about the pair.
         error: Why it failed.
-        line: What the trial showed.
         note: What is said when it is opened, as a sentence; "" for nothing.
         to_come: While it asks, bytes that would be downloaded.
         came: While it asks, bytes that are here already, such as an earlier download has left.
@@ -81,7 +79,6 @@ class Job:
     left_s: float | None = None
     warnings: tuple[str, ...] = ()
     error: AppError | None = None
-    line: str = ""
     note: str = ""
     to_come: int = 0
     came: int = 0

@@ -96,4 +96,4 @@ def take(widget: Widget, way: Way, choose: Callable[[], Choice]) -> None:
     try:
         widget.post_message(WayList.Taken(way, choose()))
     except AppError as error:
-        widget.post_message(Hint.Wanted(f"{error.message} {error.hint}".strip()))
+        widget.post_message(Hint.Wanted(error.sentences))

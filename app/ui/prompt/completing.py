@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from app.ui.aside import aside, run_latest
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.completion import Completion, Site
+from app.ui.prompt.editor import PromptEditor
 from app.ui.prompt.suggestions import Suggestion, Suggestions
-
-if TYPE_CHECKING:
-    from app.ui.prompt.input import PromptInput
 
 
 class Completing:
     """Offers what the text at the cursor could become, and puts what is taken in its place.
 
     Args:
-        prompt: Where it is typed.
+        editor: Where it is typed.
         menu: Shows what is offered.
     """
 
-    def __init__(self, prompt: PromptInput, menu: Suggestions) -> None:
-        self._prompt = prompt
+    def __init__(self, editor: PromptEditor, menu: Suggestions) -> None:
+        self._editor = editor
         self._menu = menu
         self._completion = Completion(COMMANDS)
         self._site: Site | None = None
@@ -35,10 +32,8 @@ class Completing:
 
     def look(self) -> None:
         """Offer what the text at the cursor could become."""
-        prompt = self._prompt
-        site = None
-        if prompt.selection.is_empty:
-            site = self._completion.site(prompt.text, prompt.lines.get_index_from_location(prompt.cursor_location))
+        cursor = self._editor.cursor
+        site = self._completion.site(self._editor.text, cursor) if cursor is not None else None
         if site == self._site:
             return
         self._site = site
@@ -49,7 +44,7 @@ class Completing:
         async def look() -> None:
             await self._look_at_disk(site)
 
-        run_latest(prompt, look, "paths")
+        run_latest(self._editor, look, "paths")
 
     async def complete(self) -> bool:
         """Take what is marked; False where nothing can be completed."""
@@ -67,7 +62,7 @@ class Completing:
         chosen, site = self._chosen, self._site
         if chosen is None or site is None:
             return True
-        if chosen.value.strip() == self._prompt.text[site.start : site.end].strip():
+        if chosen.value.strip() == self._editor.text[site.start : site.end].strip():
             return True
         self._take(site, chosen)
         return chosen.whole
@@ -92,4 +87,4 @@ class Completing:
         return self._menu.chosen if self._offered == self._site else None
 
     def _take(self, site: Site, suggestion: Suggestion) -> None:
-        self._prompt.replace_typed(suggestion.value, site.start, site.end)
+        self._editor.type_over(suggestion.value, site.start, site.end)

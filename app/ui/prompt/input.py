@@ -1,4 +1,4 @@
-"""Where the user writes."""
+"""Where the user writes: sending, completing, and fetching back what was asked before."""
 
 from __future__ import annotations
 
@@ -9,30 +9,26 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
-from textual.widgets.text_area import Document
 
-from app.chat.attached import Attachment, compose, file_reference, split
+from app.chat.attached import file_reference
 from app.engine.text import printable
 from app.regular_file import with_line_feeds
 from app.ui.commands.command import as_typed
 from app.ui.key_names import key
 from app.ui.prompt.completing import Completing
+from app.ui.prompt.editor import PromptEditor
 from app.ui.prompt.past_prompts import PastPrompts
-from app.ui.prompt.pastes import LONGEST, Pastes
+from app.ui.prompt.pastes import LONGEST
 from app.ui.prompt.recalling import Recalling
 from app.ui.prompt.suggestions import Suggestion, Suggestions
-from app.ui.widgets.editing import run_own_binding
 from app.ui.widgets.hint import Hint
 
 _ASKING = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
 """What an empty prompt says: the first that fits."""
 
 
-class PromptInput(TextArea):
+class PromptInput(PromptEditor):
     """Grows with its text; Enter sends. What was sent can be fetched back with the up key, or searched.
-
-    Messages go in and out whole, with pastes in front of the question (see `app.chat.attached`); the text area holds
-    the question with a mark for each paste.
 
     Args:
         menu: Shows what the text at the cursor could become.
@@ -81,7 +77,10 @@ class PromptInput(TextArea):
     ]
 
     class _Edit(Message, bubble=False):
-        """Puts what a key does in line behind the characters typed before it: bindings overtake characters."""
+        """Puts what a key does in line behind the characters typed before it.
+
+        Bindings overtake characters where keys are not kept any more; see `app.ui.keys.in_turn`.
+        """
 
     class _Send(_Edit):
         pass
@@ -101,13 +100,9 @@ class PromptInput(TextArea):
             return self.prompt
 
     def __init__(self, menu: Suggestions | None = None) -> None:
-        super().__init__(
-            compact=True, highlight_cursor_line=False, placeholder=_ASKING[0], tab_behavior="focus", soft_wrap=True
-        )
-        self.cursor_blink = False
+        super().__init__(_ASKING[0])
         self.past = PastPrompts()
         self.menu = menu or Suggestions()
-        self._pastes = Pastes()
         self._completing = Completing(self, self.menu)
         self._recalling = Recalling(self, self.menu, self.past)
 
@@ -117,21 +112,16 @@ class PromptInput(TextArea):
     def whole(self) -> str:
         """What is written, with all that was pasted; while past prompts are searched, what was written before."""
         saved = self._recalling.set_aside
-        return compose(self.text, self.pastes) if saved is None else saved
-
-    @property
-    def pastes(self) -> tuple[Attachment, ...]:
-        """The pastes that the text has a mark for."""
-        return self._pastes.found_in(self.text)
+        return self.written if saved is None else saved
 
     def restore(self, text: str) -> None:
         """Put a refused prompt back, before what was typed since."""
-        self.show(text, self.text)
+        self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
         """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
         if not self.whole.strip():
-            self.show(as_typed(text))
+            self._show(as_typed(text))
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""
@@ -141,7 +131,14 @@ class PromptInput(TextArea):
             self.past.add(aside)
         if aside is not None or text != self.whole:
             self._recalling.forget()
-            self.show(text)
+            self._show(text)
+
+    def _show(self, message: str, more: str = "") -> None:
+        """Show a message, and behind it more; while past prompts are searched, when that has ended."""
+        if self._recalling.is_searching:
+            self._recalling.set_aside_before(message)
+        else:
+            self.write(message, more)
 
     # Sending
 
@@ -169,8 +166,7 @@ class PromptInput(TextArea):
     @on(_BreakLine)
     def _break_line(self) -> None:
         if not self._recalling.is_searching:
-            self._type("\n")
-            self.scroll_cursor_visible()
+            self.break_line()
 
     # Completing
 
@@ -209,7 +205,7 @@ class PromptInput(TextArea):
     def include(self, path: str) -> None:
         """Name a file at the cursor."""
         space = "" if not self.text or self.text[-1].isspace() else " "
-        self._type(space + file_reference(path) + " ")
+        self.type_in(space + file_reference(path) + " ")
 
     # What was asked before
 
@@ -245,9 +241,6 @@ class PromptInput(TextArea):
 
     # Editing
 
-    async def on_key(self, event: events.Key) -> None:
-        await run_own_binding(self, event)
-
     def on_resize(self) -> None:
         if self.placeholder in _ASKING:
             self._invite()
@@ -258,42 +251,3 @@ class PromptInput(TextArea):
     def on_paste(self, event: events.Paste) -> None:
         text = printable(with_line_feeds(event.text))
         event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
-
-    def action_paste(self) -> None:
-        """Paste what was copied here, like anything else that is pasted."""
-        self.post_message(events.Paste(self.app.clipboard))
-
-    def action_delete_left(self) -> None:
-        """Delete the character before the cursor, or the mark of a paste as one."""
-        row, column = self.cursor_location
-        mark = self._pastes.mark_before(self.document.get_line(row)[:column]) if self.selection.is_empty else 0
-        if mark:
-            self._replace_via_keyboard("", (row, column - mark), (row, column))
-        else:
-            super().action_delete_left()
-
-    @property
-    def lines(self) -> Document:
-        """What is written, line by line."""
-        assert isinstance(self.document, Document)
-        return self.document
-
-    def replace_typed(self, text: str, start: int, end: int) -> None:
-        """Put a text in place of what stands between two characters, as if it had been typed."""
-        at = self.lines.get_location_from_index
-        self._replace_via_keyboard(text, at(start), at(end))
-
-    def _type(self, text: str) -> None:
-        start, end = self.selection
-        self._replace_via_keyboard(text, start, end)
-
-    def show(self, message: str, more: str = "") -> None:
-        """Show a message, and behind it more; while past prompts are searched, when that has ended."""
-        recalling = self._recalling
-        if recalling.set_aside is not None:
-            recalling.set_aside = message + recalling.set_aside
-            return
-        # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
-        question, attachments = split(printable(message))
-        self.load_text(self._pastes.adopt(question, attachments) + more)
-        self.move_cursor(self.document.end)

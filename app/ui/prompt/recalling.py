@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.ui.key_names import key
+from app.ui.prompt.editor import PromptEditor
 from app.ui.prompt.past_prompts import PastPrompts
 from app.ui.prompt.suggestions import Suggestion, Suggestions
-
-if TYPE_CHECKING:
-    from app.ui.prompt.input import PromptInput
 
 _MOST_FOUND = 200
 
@@ -18,13 +14,13 @@ class Recalling:
     """Past prompts, one by one with the up key, or searched while what is written is set aside.
 
     Args:
-        prompt: Where they are shown.
+        editor: Where they are shown.
         menu: Shows what is found.
         past: The prompts.
     """
 
-    def __init__(self, prompt: PromptInput, menu: Suggestions, past: PastPrompts) -> None:
-        self._prompt = prompt
+    def __init__(self, editor: PromptEditor, menu: Suggestions, past: PastPrompts) -> None:
+        self._editor = editor
         self._menu = menu
         self._past = past
         self._recalled: int | None = None
@@ -40,7 +36,7 @@ class Recalling:
 
     def earlier(self) -> bool:
         """Show the prompt before the one that is shown, or the last one in an empty line; False changes nothing."""
-        if self._prompt.text and not self._is_recalled:
+        if self._editor.text and not self._is_recalled:
             return False
         self._recall(0 if self._recalled is None else self._recalled + 1)
         return True
@@ -54,17 +50,17 @@ class Recalling:
 
     @property
     def _is_recalled(self) -> bool:
-        shown = self._prompt.text.strip()
+        shown = self._editor.text.strip()
         return self._recalled is not None and shown == self._past.newest()[self._recalled][1]
 
     def _recall(self, index: int) -> None:
         known = self._past.newest()
         if index < 0:
             self._recalled = None
-            self._prompt.clear()
+            self._editor.clear()
         elif index < len(known):
             self._recalled = index
-            self._prompt.show(known[index][0])
+            self._editor.write(known[index][0])
 
     # Searched
 
@@ -74,14 +70,14 @@ class Recalling:
 
     def search(self) -> None:
         """Begin to search."""
-        self.set_aside = self._prompt.whole
+        self.set_aside = self._editor.written
         self._looked_for = None
-        self._prompt.clear()
+        self._editor.clear()
         self.look()
 
     def look(self) -> None:
         """Offer the prompts that hold what is typed."""
-        text = self._prompt.text
+        text = self._editor.text
         if text == self._looked_for:
             return
         self._looked_for = text
@@ -92,6 +88,10 @@ class Recalling:
         found = self._past.search(text, _MOST_FOUND)
         nothing = f"Nothing is found; {key('prompt.dismiss', 'esc')} leaves."
         self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found], nothing)
+
+    def set_aside_before(self, message: str) -> None:
+        """Put a message before what was written before the search."""
+        self.set_aside = message + (self.set_aside or "")
 
     def leave(self) -> str | None:
         """End the search, if one goes on; returns what was written before it."""

@@ -131,7 +131,7 @@ class AddPairScreen(Overlay[str | None]):
         try:
             name = self._pairs.add()
         except AppError as error:
-            self.hint.say(printable(f"{error.message} {error.hint}"))
+            self.hint.say(printable(error.sentences))
         else:
             self.dismiss(name)
 

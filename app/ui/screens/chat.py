@@ -179,10 +179,10 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
         self.prompt.choose(event.suggestion)
 
     async def action_copy_answer(self) -> None:
-        await self.sending.do("/copy", give_back=False)
+        await self.sending.do("/copy")
 
     async def action_copy_code(self) -> None:
-        await self.sending.do("/copy code", give_back=False)
+        await self.sending.do("/copy code")
 
     # What stands beside the conversation
 

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from app.engine.text import printable
 from app.errors import AppError
 from app.events import PairInfo
-from app.settings.kinds import Text, Value
+from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.tree import Setting
@@ -24,10 +24,11 @@ from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.screens.overlay import Overlay
 from app.ui.settings.changing import Changing
+from app.ui.settings.field import Field
 from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
-from app.ui.settings.rows import PRESET, not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
+from app.ui.settings.rows import not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
@@ -74,7 +75,6 @@ class SettingsScreen(Overlay[bool]):
     )
 
     filter_input = query_one(SettingFilter)
-    settings = query_one(SettingList)
     scope_line = query_one("#scope", Static)
     trouble = query_one("#trouble", Static)
     hint = query_one(Hint)
@@ -93,11 +93,11 @@ class SettingsScreen(Overlay[bool]):
         self._themes = themes
         self._on_change = on_change
         self._changing = Changing(live, pair)
+        self.settings = SettingList(self._all())
+        self._field = Field(self.settings, self._changing)
         self._waited = live.waiting
         self._asked = ""
         """What a second press of the same key confirms."""
-        self._edited = ""
-        self._naming = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Settings")
@@ -106,7 +106,7 @@ class SettingsScreen(Overlay[bool]):
             yield Static(MARK, classes="mark")
             yield SettingFilter("type to filter")
             yield Static(id="scope")
-        yield SettingList(self._all())
+        yield self.settings
         yield Hint()
         yield KeyBar()
 
@@ -133,25 +133,21 @@ class SettingsScreen(Overlay[bool]):
     @on(SettingList.Taken)
     async def _take(self) -> None:
         shown = self.settings.shown
-        if shown is None or self.settings.editor is not None:
+        if shown is None or self._field.is_open:
             return
         if shown.options:
             self._step(1)
         elif refusal := not_here(shown.setting, self._changing.scope):
             self.hint.say(refusal)
         else:
-            kind = shown.setting.kind
-            self._edited = shown.setting.name
-            await self.settings.edit(kind.show(shown.value), several_lines=isinstance(kind, Text))
+            await self._field.open(shown)
 
     @on(SettingList.Changed)
     async def _on_changed(self) -> None:
         self._asked = ""
-        shown = self.settings.shown
         # The list may say so after the key that opened the field.
-        if self.settings.editor is not None and (shown is None or shown.setting.name != self._edited):
-            self._naming = False
-            await self._settle()
+        if self._field.is_left:
+            await self._close_field()
         self.refresh_bindings()
 
     @on(events.Click, "#scope")
@@ -160,12 +156,11 @@ class SettingsScreen(Overlay[bool]):
 
     @on(Input.Changed, "ValueInput")
     def _on_typed(self, event: Input.Changed) -> None:
-        value, wrong = self._judge(event.value)
-        self.settings.wrong(wrong or self._changing.remark(self.settings.shown, value))
+        self._field.look(event.value)
 
     @on(TextInput.Changed)
     def _on_written(self, event: TextInput.Changed) -> None:
-        self.settings.wrong(self._judge(event.text_area.text)[1])
+        self._field.look(event.text_area.text)
 
     @on(Input.Submitted, "ValueInput")
     async def _on_submitted(self, event: Input.Submitted) -> None:
@@ -177,22 +172,14 @@ class SettingsScreen(Overlay[bool]):
         await self._submit(event.value)
 
     async def _submit(self, text: str) -> None:
-        shown = self.settings.shown
-        value, wrong = self._judge(text)
-        if wrong or shown is None:
-            self.settings.wrong(wrong)
-            return
-        await self._settle()
-        if self._naming:
-            self._naming = False
-            self._say(self._changing.save_preset(text))
-        else:
-            self._set(shown.setting, value)
+        told = await self._field.take(text)
+        if told is not None:
+            self.filter_input.focus()
+            self._say(told)
 
     async def action_leave(self) -> None:
-        if self.settings.editor is not None:
-            self._naming = False
-            await self._settle()
+        if self._field.is_open:
+            await self._close_field()
         elif self._asked == "load":
             self.dismiss(False)
         elif self._live.waiting and self._live.waiting != self._waited:
@@ -220,10 +207,8 @@ class SettingsScreen(Overlay[bool]):
         self._say(self._changing.reset_all())
 
     async def action_save(self) -> None:
-        if self.settings.editor is None:
-            self.settings.choose(PRESET)
-            self._edited, self._naming = PRESET, True
-            await self.settings.edit("", several_lines=False)
+        if not self._field.is_open:
+            await self._field.open_for_preset()
             self.hint.say("A name for the settings as they are now.")
 
     def action_move(self) -> None:
@@ -237,7 +222,7 @@ class SettingsScreen(Overlay[bool]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
-        editing = self.is_mounted and self.settings.editor is not None
+        editing = self._field.is_open
         if action == "move":
             return bool(self._live.content.unreadable)
         if action == "dismiss":
@@ -245,7 +230,7 @@ class SettingsScreen(Overlay[bool]):
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":
-            shown = self.settings.shown if self.is_mounted else None
+            shown = self.settings.shown
             may = shown is not None and shown.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
             return False if editing else may or None
         return True
@@ -278,15 +263,8 @@ class SettingsScreen(Overlay[bool]):
         self._on_change()
         self._show()
 
-    def _judge(self, text: str) -> tuple[Value, str]:
-        """What is typed as a value, and why it cannot be taken."""
-        shown = self.settings.shown
-        if shown is None:
-            return None, "Nothing is chosen."
-        return (text.strip(), self._changing.judge_name(text)) if self._naming else self._changing.judge(shown, text)
-
-    async def _settle(self) -> None:
-        await self.settings.settle()
+    async def _close_field(self) -> None:
+        await self._field.close()
         self.filter_input.focus()
         self.refresh_bindings()
 

@@ -165,7 +165,7 @@ class SetupScreen(Overlay[Choice | None]):
         try:
             self._pairs.make_default(card.name)
         except AppError as error:
-            self.hint.say(printable(f"{error.message} {error.hint}"))
+            self.hint.say(printable(error.sentences))
         else:
             self.hint.say(printable(f"Tandem opens with {card.name} from now on."))
             self._watch()
@@ -221,7 +221,7 @@ class SetupScreen(Overlay[Choice | None]):
         try:
             choice = replace(self._pairs.choose(name), note=note)
         except AppError as error:
-            self.hint.say(printable(f"{error.message} {error.hint}"))
+            self.hint.say(printable(error.sentences))
         else:
             self.dismiss(choice)
 
@@ -259,7 +259,7 @@ class SetupScreen(Overlay[Choice | None]):
         state, room = self._state, self.size.width - self.machine.gutter.width
         facts = f"This machine: {printable(state.machine)}".split(_BETWEEN)
         line = side_by_side(facts, room, _BETWEEN) if state.machine else "Looking at this machine"
-        told = (Content(printable(f"{one.message} {one.hint}".rstrip())) for one in state.troubles)
+        told = (Content(printable(one.sentences)) for one in state.troubles)
         self.machine.update(Content("\n").join([Content.styled(line, "$quiet"), *told]))
 
     def _open_if_wanted(self) -> None:

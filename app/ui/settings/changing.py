@@ -95,5 +95,5 @@ class Changing:
         try:
             change()
         except AppError as error:
-            return printable(f"{error.message} {error.hint}")
+            return printable(error.sentences)
         return ""

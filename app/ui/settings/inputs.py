@@ -8,12 +8,11 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import TextArea
 
 from app.engine.text import printable
 from app.regular_file import with_line_feeds
-from app.ui.widgets.editing import run_own_binding
 from app.ui.widgets.filter_input import FilterInput, QuietInput
+from app.ui.widgets.text_editor import TextEditor
 
 
 class SettingFilter(FilterInput):
@@ -43,7 +42,7 @@ class ValueInput(QuietInput):
         self.select_on_focus = True
 
 
-class TextInput(TextArea):
+class TextInput(TextEditor):
     """A text of several lines; enter takes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,20 +59,11 @@ class TextInput(TextArea):
 
         value: str
 
-    def __init__(self) -> None:
-        super().__init__(compact=True, highlight_cursor_line=False, tab_behavior="focus", soft_wrap=True)
-        self.cursor_blink = False
-
     def action_submit(self) -> None:
         self.post_message(self.Submitted(self.text))
 
     def action_break_line(self) -> None:
-        start, end = self.selection
-        self._replace_via_keyboard("\n", start, end)
-        self.scroll_cursor_visible()
-
-    async def on_key(self, event: events.Key) -> None:
-        await run_own_binding(self, event)
+        self.break_line()
 
     def on_paste(self, event: events.Paste) -> None:
         event.text = printable(with_line_feeds(event.text))

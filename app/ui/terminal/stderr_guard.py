@@ -45,9 +45,7 @@ def guarded_stderr(log_file: Path) -> Iterator[None]:
 def _open(file: Path) -> int:
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.exists():
-            regular_file.check(file.stat(), file)
-            if file.stat().st_size > MAX_LOG_BYTES:
-                file.replace(file.with_name(file.name + ".1"))
+        if file.exists() and regular_file.status(file).st_size > MAX_LOG_BYTES:
+            file.replace(file.with_name(file.name + ".1"))
         return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     return os.open(os.devnull, os.O_WRONLY)

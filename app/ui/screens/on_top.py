@@ -1,0 +1,101 @@
+"""Opening screens on top of the chat, below which everything goes on; each is imported when it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.app import App
+from textual.command import CommandPalette
+from textual.screen import Screen
+
+from app.settings.live import LiveSettings
+from app.ui.chat.comparable import Comparable
+from app.ui.keeping.keeper import Keeper
+from app.ui.listening.engine import Engine
+from app.ui.pairs.setups import Choice, PairService
+from app.ui.screens.chat import ChatScreen
+
+
+class OnTop:
+    """Opens each of them once: a key that is pressed twice asks twice before the first screen is seen.
+
+    Args:
+        app: Shows them.
+        chat: What they come on top of.
+    """
+
+    def __init__(self, app: App[None], chat: ChatScreen) -> None:
+        self._app = app
+        self._chat = chat
+
+    # Over the chat alone: what is on top of it already leads back there
+
+    def pairs(
+        self, pairs: PairService, take: Callable[[Choice | None], Awaitable[None]], *, can_leave: bool = True
+    ) -> None:
+        """Let the user choose another pair."""
+        if self._is_at_chat:
+            from app.ui.screens.setup import SetupScreen
+
+            self._app.push_screen(SetupScreen(pairs, can_leave=can_leave), take)
+
+    def conversations(self, keeper: Keeper) -> None:
+        """Let the user choose another conversation."""
+        if keeper.is_open and self._is_at_chat:
+            from app.ui.screens.conversations import ConversationsScreen
+
+            self._app.push_screen(ConversationsScreen(keeper), self._chat.whereabouts.open_found)
+
+    def comparison(self, engine: Engine, what: Comparable) -> None:
+        """Answer a prompt with and without the draft; the conversation stays as it is."""
+        if self._is_at_chat:
+            from app.ui.screens.compare import CompareScreen
+
+            self._app.push_screen(CompareScreen(engine, what, self._chat.lend_ears))
+
+    def settings(
+        self, live: LiveSettings, on_change: Callable[[], None], take: Callable[[bool | None], Awaitable[None]]
+    ) -> None:
+        """Let the user change the settings."""
+        if self._is_at_chat:
+            from app.ui.screens.settings import SettingsScreen
+
+            session, themes = self._chat.session, sorted(self._app.available_themes)
+            screen = SettingsScreen(live, session.effects.lines(), themes, on_change=on_change, pair=session.pair)
+            self._app.push_screen(screen, take)
+
+    @property
+    def _is_at_chat(self) -> bool:
+        return self._app.screen is self._chat
+
+    # Over anything
+
+    def keys(self) -> None:
+        """Show every key of what is on the screen."""
+        from app.ui.keys.listing import every_key
+        from app.ui.screens.key_list import KeyListScreen
+
+        if not self._has(KeyListScreen):
+            app = self._app
+            places = [app.screen, *app.screen.walk_children(), app]
+            app.push_screen(KeyListScreen(every_key(places, app._keymap)))
+
+    def commands(self) -> None:
+        """Let the user look for a command."""
+        if not self._has(CommandPalette):
+            from app.ui.screens.palette import Palette
+
+            self._app.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
+
+    def themes(self) -> None:
+        """Let the user choose a theme."""
+        from textual.theme import ThemeProvider
+
+        from app.ui.screens.palette import Palette
+
+        self._app.push_screen(Palette(providers=[ThemeProvider], placeholder="search the themes"))
+
+    def _has(self, kind: type[Screen[Any]]) -> bool:
+        """Whether such a screen is open, perhaps below others: each leads to the other, and nobody wants to go back."""
+        return any(isinstance(screen, kind) for screen in self._app.screen_stack)

@@ -1,0 +1,74 @@
+"""Typing a value, or the name of a preset, below the chosen setting."""
+
+from __future__ import annotations
+
+from app.settings.kinds import Text, Value
+from app.ui.settings.changing import Changing
+from app.ui.settings.line import Shown
+from app.ui.settings.list import SettingList
+from app.ui.settings.rows import PRESET
+
+
+class Field:
+    """The field while there is one: whose it is, what may be typed into it, and what comes of that.
+
+    Args:
+        settings: The list that shows it.
+        changing: Judges and takes what is typed.
+    """
+
+    def __init__(self, settings: SettingList, changing: Changing) -> None:
+        self._settings = settings
+        self._changing = changing
+        self._setting = ""
+        self._names_preset = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._settings.editor is not None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it is open, and another setting is the chosen one."""
+        shown = self._settings.shown
+        return self.is_open and (shown is None or shown.setting.name != self._setting)
+
+    async def open(self, shown: Shown) -> None:
+        """Let a setting's value be typed."""
+        kind = shown.setting.kind
+        self._setting, self._names_preset = shown.setting.name, False
+        await self._settings.edit(kind.show(shown.value), several_lines=isinstance(kind, Text))
+
+    async def open_for_preset(self) -> None:
+        """Let the name of a preset be typed that keeps the settings as they are."""
+        self._settings.choose(PRESET)
+        self._setting, self._names_preset = PRESET, True
+        await self._settings.edit("", several_lines=False)
+
+    def look(self, text: str) -> None:
+        """Say below it what is to be known of what is typed so far."""
+        value, wrong = self._judge(text)
+        self._settings.wrong(wrong or self._changing.remark(self._settings.shown, value))
+
+    async def take(self, text: str) -> str | None:
+        """Take what is typed and close; returns what is to be said of it, None where it cannot be taken."""
+        shown = self._settings.shown
+        value, wrong = self._judge(text)
+        if wrong or shown is None:
+            self._settings.wrong(wrong)
+            return None
+        await self.close()
+        return self._changing.save_preset(text) if self._names_preset else self._changing.set(shown.setting, value)
+
+    async def close(self) -> None:
+        """Take it away; what is typed is forgotten."""
+        await self._settings.settle()
+
+    def _judge(self, text: str) -> tuple[Value, str]:
+        """What is typed as a value, and why it cannot be taken; "" if it can."""
+        shown = self._settings.shown
+        if shown is None:
+            return None, "Nothing is chosen."
+        if self._names_preset:
+            return text.strip(), self._changing.judge_name(text)
+        return self._changing.judge(shown, text)
