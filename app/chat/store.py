@@ -144,6 +144,10 @@ class Store:
         """Whether it is there, also as a deleted one."""
         return bool(self._rows("SELECT 1 FROM conversations WHERE id = ?", (conversation,)))
 
+    def lists(self, conversation: int) -> bool:
+        """Whether it is there, and nobody has deleted it."""
+        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ? AND deleted IS NULL", (conversation,)))
+
     def create(self, settings: Document | None = None) -> int:
         """A new, empty conversation; returns its id."""
         now = self._now()
@@ -190,9 +194,17 @@ class Store:
     def set_settings(self, conversation: int, settings: Document) -> None:
         self._change(conversation, "settings = ?", dump(settings))
 
-    def set_draft(self, conversation: int, text: str) -> None:
-        """Keep what was typed and not sent."""
-        self._change(conversation, "draft = ?", storable(text))
+    def set_draft(self, conversation: int, text: str, *, bring_back: bool = False) -> None:
+        """Keep what was typed and not sent.
+
+        Args:
+            conversation: Where.
+            text: All of it.
+            bring_back: Whether a deleted conversation is to be in the list again: what is typed in one that another
+                Tandem has deleted is not to vanish with it.
+        """
+        change = "draft = ?, deleted = NULL" if bring_back else "draft = ?"
+        self._change(conversation, change, storable(text))
 
     def keep_unsent(self, text: str) -> None:
         """Keep what was typed and not sent where nothing was said yet; an empty one is forgotten."""
