@@ -188,7 +188,8 @@ class _Answering:
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:
-        return strategy.status if self._drafts() else None
+        status = strategy.status
+        return status if status is None or self._drafts() else status.switched_off
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:

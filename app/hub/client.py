@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +10,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.hf_api import ModelInfo
 
 from app.errors import HubError
+from app.file_name import is_possible
 from app.hub.choose import RemoteFile
 from app.hub.environment import check_way
 from app.hub.errors import host, login_page, translated
@@ -20,8 +19,6 @@ _TIMEOUT_S = 20.0
 _MAX_FILES = 20_000
 _LONGEST_NAME = 200
 _UNSAFE = ("..", ".", "")
-_NOT_ON_WINDOWS = re.compile(r'(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*[<>"|?*].*|.*[. ]', re.IGNORECASE)
-"""Names of devices, and characters that a name there cannot have or loses at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def safe_name(path: str) -> bool:
         and "\\" not in path
         and ":" not in path
         and not any(part in _UNSAFE or len(part) > _LONGEST_NAME for part in parts)
-        and not (sys.platform == "win32" and any(_NOT_ON_WINDOWS.fullmatch(part) for part in parts))
+        and all(map(is_possible, parts))
     )
 
 

@@ -176,6 +176,19 @@ def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on
     assert SWITCHED_OFF not in shown(readouts)
 
 
+def test_what_was_measured_of_an_answer_stays_when_drafting_is_switched_off_in_it() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.source("draft off", drafting=False)
+    for live in (True, False):
+        readouts.measured(STATS, LOOKS_UP.switched_off, live=live)
+        assert "verdict     1.2x winning" in shown(readouts)
+        assert "plain      88.9 t/s" in shown(readouts)
+        assert SWITCHED_OFF in shown(readouts)
+
+
 def test_a_switch_between_two_answers_is_told_apart_from_what_was_measured() -> None:
     readouts = Readouts()
     readouts.source("automatic", drafting=True)

@@ -109,6 +109,24 @@ def test_a_file_that_cannot_be_written_is_a_sentence(filled: Path, tmp_path: Pat
             run("--output", str(tmp_path / "absent" / "x.md"), *flags)
 
 
+def test_what_takes_the_place_of_a_file_is_a_matter_of_its_folder(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, folder, link = tmp_path / "x.md", tmp_path / "elsewhere", tmp_path / "link.md"
+    folder.mkdir()
+    link.symlink_to(folder / "x.md")
+    for file in (out, folder / "x.md"):
+        file.write_text("old")
+    locked = {out, folder}
+    monkeypatch.setattr(os, "access", lambda path, mode: path not in locked)
+
+    assert run("--output", str(out), "--force") == 0
+    assert out.read_text() != "old"
+    for file in (folder / "x.md", link):
+        with pytest.raises(UsageError, match=r"the folder .*elsewhere is not yours to write"):
+            run("--output", str(file), "--force")
+
+
 def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--list") == 0
     lines = capsys.readouterr().out.splitlines()

@@ -81,7 +81,18 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     counts = drafted(seen)
     assert counts[2] > 0
     assert set(counts[2:]) == {counts[2]}
-    assert all(step.drafting is None for step in steps(seen)[3:])
+    after = [step.drafting for step in steps(seen)[3:]]
+    if isinstance(drafting, AutoDraft):
+        assert {status.sentence for status in after if status} == {"off: you switched it off"}
+        # What was measured of the answer is still told, with the rounds since then in it.
+        told, last = after[-1], finished(seen).drafting
+        assert told is not None
+        assert last == told
+        assert told.verdict
+        assert told.speedup is not None
+        assert 0.5 < told.speedup < 2.0
+    else:
+        assert set(after) == {finished(seen).drafting} == {None}
     assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 

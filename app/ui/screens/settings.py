@@ -93,7 +93,7 @@ class SettingsScreen(Overlay[bool]):
         self._themes = themes
         self._on_change = on_change
         self._changing = Changing(live, pair)
-        self._waited = live.waiting
+        self._waited = self._changing.to_load
         self._asked = ""
         """What a second press of the same key confirms."""
         self._edited = ""
@@ -195,9 +195,9 @@ class SettingsScreen(Overlay[bool]):
             await self._settle()
         elif self._asked == "load":
             self.dismiss(False)
-        elif self._live.waiting and self._live.waiting != self._waited:
+        elif (waiting := self._changing.to_load) and waiting != self._waited:
             self._asked = "load"
-            self.hint.ask(whether_to_load(self._live.waiting))
+            self.hint.ask(whether_to_load(waiting))
         else:
             self.dismiss(False)
 
@@ -241,7 +241,7 @@ class SettingsScreen(Overlay[bool]):
         if action == "move":
             return bool(self._live.content.unreadable)
         if action == "dismiss":
-            return bool(self._live.waiting) and not editing
+            return bool(self._changing.to_load) and not editing
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":
