@@ -185,7 +185,7 @@ def test_what_was_measured_of_an_answer_stays_when_drafting_is_switched_off_in_i
     for live in (True, False):
         readouts.measured(STATS, LOOKS_UP.switched_off, live=live)
         assert "verdict     1.2x winning" in shown(readouts)
-        assert "plain      88.9 t/s" in shown(readouts)
+        assert "plain       88.9 t/s" in shown(readouts)
         assert SWITCHED_OFF in shown(readouts)
 
 
