@@ -118,6 +118,19 @@ class Store:
         if file is not None:
             self._parting = part(self._database, file)
 
+    def begin_anew(self) -> Store:
+        """Let go of a file of which not even a copy can be made; returns an empty store in memory.
+
+        `close` writes what is in that one where the file was, which is moved aside if it is damaged.
+        """
+        file = self._database.file
+        self._writers.close()
+        self._database.close()
+        store = Store.in_memory(now=self._now)
+        if file is not None:
+            store._parting = Parting(file, {})
+        return store
+
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
         self._answers.close()
@@ -188,6 +201,7 @@ class Store:
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
         """Remove for good what was deleted longer ago than this; returns how many conversations. Best when idle."""
+        self._writers.clear_away()
         with self._database.write() as db:
             return db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)).rowcount
 

@@ -78,6 +78,18 @@ async def test_waiting_is_explained() -> None:
         assert "again in" not in window.text, "it is asked again all the time"
 
 
+async def test_a_wait_is_told_in_one_line_beside_as_much_of_a_bar_as_there_is_room_for() -> None:
+    async with open_setup(size=(80, 24)) as window:
+        await window.press("down", "enter", "enter")
+        for said, has_bar in (("The hub asks to slow down.", True), (f"The connection to {'h' * 20} broke.", False)):
+            window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", GB, 2 * GB, said, 60),)))
+            whole = f"{said[:-1]}, again in 60 s"
+            await window.shows(whole)
+            [row] = [row for row in window.text.splitlines() if whole in row]
+            assert row.strip().startswith("target")
+            assert ("━" in row) is has_bar
+
+
 async def test_ctrl_x_stops_and_enter_goes_on() -> None:
     async with open_setup() as window:
         await window.press("down", "enter", "enter")

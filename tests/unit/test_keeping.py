@@ -252,6 +252,22 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(kept: Kept) -> None:
     assert kept.texts(1) == ["a", "b"]
 
 
+def test_what_is_said_after_a_file_broke_in_use_is_written_in_its_place(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    for file in kept.file.parent.glob("conversations.db*"):
+        if "writer" not in file.name:
+            file.write_bytes(b"no database at all" * 1000)
+    kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
+    assert kept.said
+    kept.hear("d")
+    kept.end("d")
+    kept.keeper.close("typed")
+
+    assert [file.read_bytes()[:5] for file in kept.file.parent.glob("*-damaged-*.db")] == [b"no da"]
+    assert kept.texts(1) == ["a", "b", "c", "d"]
+    assert kept.other.load(1).draft == "typed"
+
+
 def test_what_another_tandem_removed_is_begun_anew_with_all_that_was_said(kept: Kept) -> None:
     kept.exchange("a", "b")
     with sqlite3.connect(kept.file) as db:

@@ -96,7 +96,7 @@ class Disk:
         try:
             store.go_on_in_memory()
         except StoreError:
-            self.store = _memory()
+            self.store = store.begin_anew()
             self._lose(None)
 
 
