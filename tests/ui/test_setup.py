@@ -78,6 +78,30 @@ async def test_waiting_is_explained() -> None:
         assert "again in" not in window.text, "it is asked again all the time"
 
 
+async def test_what_is_typed_behind_enter_on_a_pair_that_is_here_is_for_its_prompt() -> None:
+    async with open_setup() as window:
+        window.type("demo", "enter")
+        window.type("Why is it?")
+        await window.until(lambda: window.setup.filter_input.value == "Why is it?")
+        assert window.chosen == "demo"
+        assert "coder-32b" in window.text, "nothing is filtered by it"
+        window.type("", "enter")
+        await window.shows("It is on its way")
+        assert window.pairs.names("start") == [["demo"]]
+        window.pairs.goes("demo", Job(Stage.READY))
+        await window.until(lambda: window.in_chat)
+        await window.until(lambda: window.chat.prompt == "Why is it?")
+
+
+async def test_what_is_typed_behind_a_set_up_that_failed_filters_again() -> None:
+    async with open_setup() as window:
+        await window.press("enter")
+        window.pairs.goes("demo", Job(Stage.FAILED, error=AppError("It broke.", "Mend it.")))
+        await window.shows("It broke.")
+        window.type("llama")
+        await window.until(lambda: "coder-32b" not in window.text)
+
+
 async def test_a_wait_is_told_in_one_line_beside_as_much_of_a_bar_as_there_is_room_for() -> None:
     async with open_setup(size=(80, 24)) as window:
         await window.press("down", "enter", "enter")
