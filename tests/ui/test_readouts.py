@@ -8,9 +8,19 @@ from dataclasses import replace
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus
-from app.events import DeviceMemory, LoadProgress, Measuring, PairInfo, PromptProgressed, StepCompleted
+from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.events import (
+    AnswerPlan,
+    DeviceMemory,
+    Finished,
+    LoadProgress,
+    Measuring,
+    PairInfo,
+    PromptProgressed,
+    StepCompleted,
+)
 from app.ui.chat.arrangement import Arrangement
+from app.ui.keeping.kept import numbers
 from app.ui.readouts.groups import earlier_groups, in_a_line, live_groups
 from app.ui.readouts.numbers import Numbers, of_counters, of_document
 from app.ui.readouts.recent import Recent
@@ -135,6 +145,15 @@ def test_what_was_not_measured_is_not_shown() -> None:
     for word in ("t/s", "plain", "verdict", "accepted", "lately", "per check", "per draft", "drafter", "prompt"):
         assert word not in text
     assert "starts in   1.00 s" in text
+
+
+def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
+    stats = replace(STATS, first_token_ns=SECOND, measuring_ns=5 * SECOND)
+    readouts = Readouts()
+    readouts.follow(StepCompleted(1, (), stats))
+    assert "starts in   6.00 s" in shown(readouts)
+    ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
+    assert of_document(numbers(ended)).first_s == 6.0
 
 
 def test_drafting_that_is_off_says_why() -> None:
