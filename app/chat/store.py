@@ -43,6 +43,8 @@ from app.errors import StoreError
 
 UNDO_S = 24 * 3600.0
 """How long a deleted conversation can be brought back."""
+_PURGED_AT_ONCE = 32
+"""Messages; taking one out of the index takes as long as putting it in."""
 
 
 class Store:
@@ -200,10 +202,36 @@ class Store:
         return tuple(number for (number,) in rows)
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
-        """Remove for good what was deleted longer ago than this; returns how many conversations. Best when idle."""
+        """Remove for good what was deleted longer ago than this; returns how many conversations."""
+        [(n,)] = self._rows("SELECT count(*) FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,))
+        while self._purge_some(older_than_s):
+            pass
+        return int(n)
+
+    def tidy(self) -> bool:
+        """A short step of what there is to do when nobody waits; returns whether there is more.
+
+        It removes for good what was deleted long ago, and what those who ended without a word have left.
+        """
+        if self._purge_some(UNDO_S):
+            return True
         self._writers.clear_away()
+        return False
+
+    def _purge_some(self, older_than_s: float) -> bool:
+        """Remove a few messages: all at once would keep the screen and every other Tandem waiting for seconds."""
+        doomed, since = "SELECT id FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)
+        if not self._rows(doomed, since):
+            return False
+        some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
         with self._database.write() as db:
-            return db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)).rowcount
+            db.execute(f"DELETE FROM messages WHERE id IN ({some})", since)
+            db.execute(
+                "DELETE FROM conversations WHERE deleted <= ? "
+                "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
+                since,
+            )
+            return db.execute(doomed, since).fetchone() is not None
 
     def set_settings(self, conversation: int, settings: Document) -> None:
         self._change(conversation, "settings = ?", dump(settings))

@@ -57,11 +57,12 @@ class Disk:
             with suppress(StoreError):
                 store.close()
 
-    def tidy(self) -> None:
-        """Remove for good what was deleted long ago."""
+    def tidy(self) -> bool:
+        """Remove for good a little of what was deleted long ago; returns whether there is more."""
         if self.store is not None:
             with suppress(StoreError):
-                self.store.purge()
+                return self.store.tidy()
+        return False
 
     def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
         """Let the store do something; what a disk refuses is said and done in memory.
