@@ -15,6 +15,7 @@ StoreOpener = Callable[[], "Store"]
 """Opens the store; may raise `StoreError`."""
 
 _T = TypeVar("_T")
+_IN_MEMORY = "Until Tandem ends they are kept in memory; then they are written, if the disk takes them."
 
 
 class Disk:
@@ -80,8 +81,9 @@ class Disk:
         try:
             return action(store)
         except StoreError as error:
-            self.tell(error)
-            if _holds(store, conversation):
+            is_here = _holds(store, conversation)
+            self.tell(error, _IN_MEMORY if is_here and store.on_disk else "")
+            if is_here:
                 self._go_on_in_memory(store)
             else:
                 self._lose(conversation)
