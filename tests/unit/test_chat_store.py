@@ -136,7 +136,7 @@ def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, cloc
 
     assert left == [50, 18]
     assert not store.holds(conversation)
-    assert store.deleted() == store.search("secret") == ()
+    assert (store.deleted(), store.search("secret")) == ((), ())
     assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
 
 
