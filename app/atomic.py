@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -10,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from app import regular_file
+from app import file_name, regular_file
 
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
@@ -30,6 +31,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     Raises:
         OSError: The disk refuses, or there is something else than a file; what was there is as it was.
     """
+    _check_name(path)
     path = Path(os.path.realpath(path))
     exists = os.path.lexists(path)
     if exists:
@@ -71,6 +73,7 @@ def create(path: Path, data: bytes) -> None:
         OSError: The disk refuses; nothing is left behind.
         ValueError: The name cannot be that of a file.
     """
+    _check_name(path)
     # Taken at once, so that of two programs only one gets the name.
     path.touch(mode=0o600, exist_ok=False)
     try:
@@ -79,3 +82,8 @@ def create(path: Path, data: bytes) -> None:
         with suppress(OSError):
             path.unlink()
         raise
+
+
+def _check_name(path: Path) -> None:
+    if reason := file_name.refusal(path.name):
+        raise OSError(errno.EINVAL, reason, str(path))

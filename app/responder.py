@@ -11,6 +11,7 @@ from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Clock, Strategy
 from app.engine.repetition import RepetitionWatch
+from app.engine.stats import GenerationStats
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
 from app.engine.types import (
@@ -78,9 +79,13 @@ def answer(
     sampler = pair.new_sampler(request.sampling)
     try:
         pair.give_way()
+        measuring_ns = 0
         if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
+            began = clock()
             yield from _measured(pair, request_id, cancelled)
+            measuring_ns = clock() - began
         answering = _Answering(pair, request_id, request, prompt, sampler, clock, drafts)
+        answering.stats.measuring_ns = measuring_ns
         yield from answering.rounds(cancelled, inspected)
         yield from answering.end()
     finally:
@@ -137,6 +142,11 @@ class _Answering:
         self._strategy = _strategy(pair, request.drafting, clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock)
 
+    @property
+    def stats(self) -> GenerationStats:
+        """The counters as they are now."""
+        return self._generator.stats
+
     def rounds(self, cancelled: Cancelled, inspected: Callable[[], bool]) -> Iterator[Event]:
         """All rounds, as they end; see `answer`."""
         asked = Request(
@@ -186,7 +196,8 @@ class _Answering:
         )
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:
-        return strategy.status if self._drafts() else None
+        status = strategy.status
+        return status if status is None or self._drafts() else status.switched_off
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:

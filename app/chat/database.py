@@ -100,7 +100,7 @@ def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> St
         case sqlite3.SQLITE_FULL:
             return StoreError(
                 f"The conversations cannot be kept: the disk of {place} is full.",
-                "Free some space before Tandem ends; it then writes what is not on disk yet.",
+                "Free some space.",
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(

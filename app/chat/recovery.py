@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,6 +19,9 @@ from app.chat.tree import Node, State
 from app.errors import AppError
 
 _ENDED = numbers_of_failure(AppError("Tandem ended before the answer began.", "Ask it again."))
+
+_OLD_S = 24 * 3600.0
+"""A sign that is so old is surely held by whoever has made it, if that still runs."""
 
 
 class Writers:
@@ -114,6 +119,15 @@ class Writers:
             self._clear_away(writer)
         return count
 
+    def clear_away(self) -> None:
+        """Remove the signs of those who ended without a word while they wrote nothing."""
+        if self._file is None:
+            return
+        for sign in self._file.parent.glob(_sign_name(glob.escape(self._file.name), "*")):
+            with suppress(OSError):
+                if time.time() - sign.stat().st_mtime > _OLD_S and not is_held(sign):
+                    sign.unlink()
+
     def _clear_away(self, writer: str) -> None:
         if self._file is not None:
             with suppress(OSError):
@@ -151,4 +165,8 @@ def _without_ending(stats: str) -> str:
 
 
 def _sign(file: Path, writer: str) -> Path:
-    return file.with_name(f"{file.name}-writer-{writer}")
+    return file.with_name(_sign_name(file.name, writer))
+
+
+def _sign_name(file: str, writer: str) -> str:
+    return f"{file}-writer-{writer}"

@@ -22,8 +22,8 @@ NODE = (
     f"CASE WHEN role = 'user' OR state IN {tuple(state.value for state in TELLING)} THEN stats ELSE '{{}}' END"
 )
 """The columns that `to_node` takes."""
-LAST_SECOND = 253_402_300_799.0
-"""The end of the year 9999."""
+LAST_SECOND = 32_503_679_999.0
+"""The end of the year 2999: a little later Windows tells no local time, and much later Python tells none."""
 _NUMBERS = int | float
 _NOTHING = "{}"
 _ROLES = {role.value: role for role in Role}

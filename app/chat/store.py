@@ -43,6 +43,8 @@ from app.errors import StoreError
 
 UNDO_S = 24 * 3600.0
 """How long a deleted conversation can be brought back."""
+_PURGED_AT_ONCE = 32
+"""Messages; taking one out of the index takes as long as putting it in."""
 
 
 class Store:
@@ -118,6 +120,19 @@ class Store:
         if file is not None:
             self._parting = part(self._database, file)
 
+    def begin_anew(self) -> Store:
+        """Let go of a file of which not even a copy can be made; returns an empty store in memory.
+
+        `close` writes what is in that one where the file was, which is moved aside if it is damaged.
+        """
+        file = self._database.file
+        self._writers.close()
+        self._database.close()
+        store = Store.in_memory(now=self._now)
+        if file is not None:
+            store._parting = Parting(file, {})
+        return store
+
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
         self._answers.close()
@@ -143,6 +158,10 @@ class Store:
     def holds(self, conversation: int) -> bool:
         """Whether it is there, also as a deleted one."""
         return bool(self._rows("SELECT 1 FROM conversations WHERE id = ?", (conversation,)))
+
+    def lists(self, conversation: int) -> bool:
+        """Whether it is there, and nobody has deleted it."""
+        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ? AND deleted IS NULL", (conversation,)))
 
     def create(self, settings: Document | None = None) -> int:
         """A new, empty conversation; returns its id."""
@@ -183,16 +202,51 @@ class Store:
         return tuple(number for (number,) in rows)
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
-        """Remove for good what was deleted longer ago than this; returns how many conversations. Best when idle."""
+        """Remove for good what was deleted longer ago than this; returns how many conversations."""
+        [(n,)] = self._rows("SELECT count(*) FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,))
+        while self._purge_some(older_than_s):
+            pass
+        return int(n)
+
+    def tidy(self) -> bool:
+        """A short step of what there is to do when nobody waits; returns whether there is more.
+
+        It removes for good what was deleted long ago, and what those who ended without a word have left.
+        """
+        if self._purge_some(UNDO_S):
+            return True
+        self._writers.clear_away()
+        return False
+
+    def _purge_some(self, older_than_s: float) -> bool:
+        """Remove a few messages: all at once would keep the screen and every other Tandem waiting for seconds."""
+        doomed, since = "SELECT id FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)
+        if not self._rows(doomed, since):
+            return False
+        some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
         with self._database.write() as db:
-            return db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)).rowcount
+            db.execute(f"DELETE FROM messages WHERE id IN ({some})", since)
+            db.execute(
+                "DELETE FROM conversations WHERE deleted <= ? "
+                "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
+                since,
+            )
+            return db.execute(doomed, since).fetchone() is not None
 
     def set_settings(self, conversation: int, settings: Document) -> None:
         self._change(conversation, "settings = ?", dump(settings))
 
-    def set_draft(self, conversation: int, text: str) -> None:
-        """Keep what was typed and not sent."""
-        self._change(conversation, "draft = ?", storable(text))
+    def set_draft(self, conversation: int, text: str, *, bring_back: bool = False) -> None:
+        """Keep what was typed and not sent.
+
+        Args:
+            conversation: Where.
+            text: All of it.
+            bring_back: Whether a deleted conversation is to be in the list again: what is typed in one that another
+                Tandem has deleted is not to vanish with it.
+        """
+        change = "draft = ?, deleted = NULL" if bring_back else "draft = ?"
+        self._change(conversation, change, storable(text))
 
     def keep_unsent(self, text: str) -> None:
         """Keep what was typed and not sent where nothing was said yet; an empty one is forgotten."""

@@ -14,7 +14,7 @@ from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
-from app.cli.result_file import check_writable
+from app.cli.result_file import check_replaceable
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
@@ -31,7 +31,7 @@ def export(args: argparse.Namespace) -> int:
     if (which is not None) + listing + everything > 1:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
     if output is not None:
-        check_writable(output)
+        check_replaceable(output)
         if output.exists() and not given.get("force"):
             raise _exists(output)
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from app import file_name
 from app.errors import AppError, UsageError
 
 
@@ -14,13 +15,32 @@ def check_writable(file: Path) -> None:
     Raises:
         UsageError: It cannot.
     """
+    _check_place(file)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise UsageError(f"{file} cannot be written: it is not yours to write.", "Choose another file.")
+
+
+def check_replaceable(file: Path) -> None:
+    """The same for a file that another one takes the place of; see `app.atomic`. Its folder must let that be.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    _check_place(file)
+    # A link stays one: what it leads to is replaced.
+    folder = Path(os.path.realpath(file)).parent
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{file} cannot be written: the folder {folder} is not yours to write.", "Choose another one.")
+
+
+def _check_place(file: Path) -> None:
     folder = file.parent
     if not folder.is_dir():
         raise UsageError(f"{file} cannot be written: there is no folder {folder}.", "Make it, or choose another file.")
     if file.is_dir():
         raise UsageError(f"{file} cannot be written: it is a folder.", "Choose another file.")
-    if not os.access(file if file.exists() else folder, os.W_OK):
-        raise UsageError(f"{file} cannot be written: it is not yours to write.", "Choose another file.")
+    if reason := file_name.refusal(file.name):
+        raise UsageError(f"{file} cannot be written: {reason}.", "Choose another name.")
 
 
 class LineFile:

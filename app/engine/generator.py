@@ -175,7 +175,9 @@ class Generator:
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
-            status = self._strategy.status if drafts else None
+            status = self._strategy.status
+            if status is not None and not drafts:
+                status = status.switched_off
             yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:

@@ -42,6 +42,8 @@ class GenerationStats:
     draft_prompt_ns: int = 0
     first_token_ns: int = 0
     """From the start of the answer to its first token."""
+    measuring_ns: int = 0
+    """Before that start, while the pair was measured; whoever asked has waited for both."""
     predicted_ns: int = 0
     draft_ns: int = 0
     verify_ns: int = 0

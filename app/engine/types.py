@@ -79,6 +79,8 @@ class AutoDraft:
 
 Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
+SWITCHED_OFF = "you switched it off"
+"""Why nothing is drafted in an answer that was drafted before."""
 MODEL_OFF = "draft model off: "
 """What a reason begins with that keeps the draft model from drafting and not the look-up."""
 
@@ -103,6 +105,11 @@ class DraftingStatus:
     def sentence(self) -> str:
         """Source and reason; a reason that names what is off needs no source before it."""
         return self.reason if self.reason.startswith(MODEL_OFF) else f"{self.source}: {self.reason}"
+
+    @property
+    def switched_off(self) -> DraftingStatus:
+        """The same while nothing may be drafted: what was measured of the answer stays true."""
+        return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
 
 
 _WHOLE = ("top_k", "repeat_last_n", "seed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +11,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.hf_api import ModelInfo
 
 from app.errors import HubError
+from app.file_name import is_possible
 from app.hub.choose import RemoteFile
 from app.hub.environment import check_way
 from app.hub.errors import host, login_page, translated
@@ -24,8 +24,6 @@ _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
 _NOT_MEANT = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 """What the client raises where an answer is not what it should be."""
 _UNSAFE = ("..", ".", "")
-_NOT_ON_WINDOWS = re.compile(r'(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*[<>"|?*].*|.*[. ]', re.IGNORECASE)
-"""Names of devices, and characters that a name there cannot have or loses at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def safe_name(path: str) -> bool:
         and ":" not in path
         and len(path.encode()) <= _LONGEST_PATH
         and not any(part in _UNSAFE or len(part.encode()) > _LONGEST_NAME for part in parts)
-        and not (sys.platform == "win32" and any(_NOT_ON_WINDOWS.fullmatch(part) for part in parts))
+        and all(map(is_possible, parts))
     )
 
 

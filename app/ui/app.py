@@ -162,6 +162,8 @@ class TandemApp(OrderlyApp):
         if choice is not None:
             self._has_pair = True
             await self._chat.pair_loading.change(choice)
+            if choice.typed:
+                self._chat.prompt.insert(choice.typed)
             if choice.note:
                 await self._chat.messages.notice(choice.note)
         self._chat.pair_loading.watch_downloads()

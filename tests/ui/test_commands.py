@@ -12,7 +12,7 @@ from textual.app import App
 from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft
-from app.errors import UsageError
+from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import as_said, as_typed, is_command
@@ -196,6 +196,19 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
             command, argument = COMMANDS.read(f"/save {name}")
             with pytest.raises(UsageError, match="is a folder"):
                 command.run(chat.screen, argument)
+
+
+async def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with open_chat(store=Store.in_memory) as chat:
+        await chat.exchange("hello", "good day")
+        monkeypatch.setattr("sys.platform", "win32")
+        for name in ("talk:all.md", "con", "nul.json"):
+            command, argument = COMMANDS.read(f"/save {name}")
+            with pytest.raises(AppError, match="cannot be written: Windows has no files of that name"):
+                command.run(chat.screen, argument)
+        monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,21 @@ async def test_a_number_that_cannot_be_had_is_told_while_it_is_typed_and_when_it
         assert panel.live.resolved()["model.ctx"] == 16384
 
 
+async def test_a_context_that_stays_as_it_is_has_nothing_to_be_loaded_for(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        await loaded(panel)
+        await panel.find("ctx")
+        await panel.press("enter", *"16384", "enter")
+        await panel.chat.shows("16384")
+        assert "not loaded yet" not in panel.chat.text
+        assert "load anew" not in panel.chat.text
+        await panel.press("enter", *"4096", "enter")
+        await panel.chat.shows("not loaded yet")
+        await panel.press("enter", *"16384", "enter")
+        await panel.chat.until(lambda: "not loaded yet" not in panel.chat.text)
+        await panel.close()
+
+
 async def test_what_memory_has_no_room_for_is_told(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await loaded(panel, replace(SMALL, n_ctx=2048, n_ctx_room=4096))

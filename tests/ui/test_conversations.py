@@ -34,6 +34,18 @@ async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(
     store.close()
 
 
+async def test_what_was_deleted_long_ago_goes_while_nothing_is_asked(file: Path) -> None:
+    store = Store.open(file, now=lambda: 1000.0)
+    conversation, parent = store.create(), None
+    for _ in range(80):
+        parent = store.add(conversation, Role.USER, "secret", parent=parent).id
+    store.delete(conversation)
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.until(lambda: not store.holds(conversation))
+        assert chat.engine.requests == []
+    store.close()
+
+
 async def test_an_answer_on_its_way_is_on_disk(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.send("count")

@@ -8,9 +8,19 @@ from dataclasses import replace
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus
-from app.events import DeviceMemory, LoadProgress, Measuring, PairInfo, PromptProgressed, StepCompleted
+from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.events import (
+    AnswerPlan,
+    DeviceMemory,
+    Finished,
+    LoadProgress,
+    Measuring,
+    PairInfo,
+    PromptProgressed,
+    StepCompleted,
+)
 from app.ui.chat.arrangement import Arrangement
+from app.ui.keeping.kept import numbers
 from app.ui.readouts.groups import earlier_groups, in_a_line, live_groups
 from app.ui.readouts.numbers import Numbers, of_counters, of_document
 from app.ui.readouts.recent import Recent
@@ -137,6 +147,15 @@ def test_what_was_not_measured_is_not_shown() -> None:
     assert "starts in   1.00 s" in text
 
 
+def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
+    stats = replace(STATS, first_token_ns=SECOND, measuring_ns=5 * SECOND)
+    readouts = Readouts()
+    readouts.follow(StepCompleted(1, (), stats))
+    assert "starts in   6.00 s" in shown(readouts)
+    ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
+    assert of_document(numbers(ended)).first_s == 6.0
+
+
 def test_drafting_that_is_off_says_why() -> None:
     readouts = Readouts()
     drafting = DraftingStatus("off", "drafts cost more than they brought lately", "break-even", 1.01)
@@ -174,6 +193,19 @@ def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on
     readouts.source("automatic", drafting=True)
     readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
     assert SWITCHED_OFF not in shown(readouts)
+
+
+def test_what_was_measured_of_an_answer_stays_when_drafting_is_switched_off_in_it() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.source("draft off", drafting=False)
+    for live in (True, False):
+        readouts.measured(STATS, LOOKS_UP.switched_off, live=live)
+        assert "verdict     1.2x winning" in shown(readouts)
+        assert "plain       88.9 t/s" in shown(readouts)
+        assert SWITCHED_OFF in shown(readouts)
 
 
 def test_a_switch_between_two_answers_is_told_apart_from_what_was_measured() -> None:

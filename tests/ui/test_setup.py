@@ -76,6 +76,42 @@ async def test_waiting_is_explained() -> None:
         assert "again in" not in window.text, "it is asked again all the time"
 
 
+async def test_what_is_typed_behind_enter_on_a_pair_that_is_here_is_for_its_prompt() -> None:
+    async with open_setup() as window:
+        window.type("demo", "enter")
+        window.type("Why is it?")
+        await window.until(lambda: window.setup.filter_input.value == "Why is it?")
+        assert window.chosen == "demo"
+        assert "coder-32b" in window.text, "nothing is filtered by it"
+        window.type("", "enter")
+        await window.shows("It is on its way")
+        assert window.pairs.names("start") == [["demo"]]
+        window.pairs.goes("demo", Job(Stage.READY))
+        await window.until(lambda: window.in_chat)
+        await window.until(lambda: window.chat.prompt == "Why is it?")
+
+
+async def test_what_is_typed_behind_a_set_up_that_failed_filters_again() -> None:
+    async with open_setup() as window:
+        await window.press("enter")
+        window.pairs.goes("demo", Job(Stage.FAILED, error=AppError("It broke.", "Mend it.")))
+        await window.shows("It broke.")
+        window.type("llama")
+        await window.until(lambda: "coder-32b" not in window.text)
+
+
+async def test_a_wait_is_told_in_one_line_beside_as_much_of_a_bar_as_there_is_room_for() -> None:
+    async with open_setup(size=(80, 24)) as window:
+        await window.press("down", "enter", "enter")
+        for said, has_bar in (("The hub asks to slow down.", True), (f"The connection to {'h' * 20} broke.", False)):
+            window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", GB, 2 * GB, said, 60),)))
+            whole = f"{said[:-1]}, again in 60 s"
+            await window.shows(whole)
+            [row] = [row for row in window.text.splitlines() if whole in row]
+            assert row.strip().startswith("target")
+            assert ("━" in row) is has_bar
+
+
 async def test_ctrl_x_stops_and_enter_goes_on() -> None:
     async with open_setup() as window:
         await window.press("down", "enter", "enter")
@@ -122,6 +158,8 @@ async def test_what_is_here_is_on_top_and_opens_without_a_question() -> None:
         assert rows.index(" On this machine") < rows.index(" To download, the best for this machine first")
         await window.press("enter")
         assert window.pairs.names("start") == [["demo"]]
+        await window.shows("looking")
+        await window.press("ctrl+x")
         window.type("32b")
         await window.until(lambda: "On this machine" not in window.text)
         assert "To download" in window.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +144,19 @@ def test_another_tandem_leaves_a_living_answer_alone_and_folds_a_dead_one(talk: 
     assert done.finish(State.COMPLETE).text == "one two three"
     other.close()
     assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
+
+
+def test_the_sign_of_one_that_was_killed_while_it_wrote_nothing_goes_after_a_day(talk: Talk, tmp_path: Path) -> None:
+    talk.answer().finish(State.COMPLETE, text="two")
+    [mine] = tmp_path.glob("*-writer-*")
+    old, new = (tmp_path / f"conversations.db-writer-{name}" for name in ("old", "new"))
+    for sign in (old, new):
+        sign.touch()
+    for sign in (old, mine):
+        os.utime(sign, (0, 0))
+    assert not talk.store.tidy()
+
+    assert set(tmp_path.glob("*-writer-*")) == {mine, new}
 
 
 def test_a_dead_answer_is_shown_as_cut_even_where_it_cannot_be_marked(talk: Talk, tmp_path: Path) -> None:

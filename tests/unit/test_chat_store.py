@@ -120,6 +120,26 @@ def test_a_long_conversation_can_be_purged(store: Store) -> None:
     assert store.purge(0) == 1
 
 
+def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, clock: Clock) -> None:
+    conversation, _, last = exchange(store, "secret", "plan")
+    for _ in range(80):
+        last = store.add(conversation, Role.USER, "secret", parent=last.id)
+    store.delete(conversation)
+    clock.now += 25 * 3600
+    other = Store.open(file)
+    left = []
+    while store.tidy():
+        # Nobody else has to wait for all of it.
+        other.create()
+        left.append(store._database.rows("SELECT count(*) FROM messages")[0][0])
+    other.close()
+
+    assert left == [50, 18]
+    assert not store.holds(conversation)
+    assert (store.deleted(), store.search("secret")) == ((), ())
+    assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
+
+
 def test_a_message_goes_under_one_of_its_own_conversation_only(store: Store) -> None:
     first, asked, _ = exchange(store, "a", "b")
     second = store.create()

@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from app.chat.message import Role
+from app.chat.rows import LAST_SECOND
 from app.chat.store import Store
 from app.cli import export as export_command
 from app.cli import import_ as import_command
@@ -109,6 +111,24 @@ def test_a_file_that_cannot_be_written_is_a_sentence(filled: Path, tmp_path: Pat
             run("--output", str(tmp_path / "absent" / "x.md"), *flags)
 
 
+def test_what_takes_the_place_of_a_file_is_a_matter_of_its_folder(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, folder, link = tmp_path / "x.md", tmp_path / "elsewhere", tmp_path / "link.md"
+    folder.mkdir()
+    link.symlink_to(folder / "x.md")
+    for file in (out, folder / "x.md"):
+        file.write_text("old")
+    locked = {out, folder}
+    monkeypatch.setattr(os, "access", lambda path, mode: path not in locked)
+
+    assert run("--output", str(out), "--force") == 0
+    assert out.read_text() != "old"
+    for file in (folder / "x.md", link):
+        with pytest.raises(UsageError, match=r"the folder .*elsewhere is not yours to write"):
+            run("--output", str(file), "--force")
+
+
 def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--list") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -117,6 +137,23 @@ def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.Cap
 
     assert run("--list", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out)[0]["title"] == "Quicksort"
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be chosen")
+@pytest.mark.parametrize("zone", ["UTC-14", "UTC+12"])
+def test_the_last_time_that_is_taken_can_be_told_everywhere(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], zone: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    store = Store.open(file, now=lambda: LAST_SECOND)
+    store.create()
+    store.close()
+    assert run("--list") == 0
+    # Windows tells no local time after that.
+    assert int(capsys.readouterr().out.split()[1][:4]) <= 3000
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_two_wishes_at_once_are_wrong_usage(filled: Path) -> None:

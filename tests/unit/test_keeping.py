@@ -243,13 +243,32 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(kept: Kept) -> None:
     assert kept.keeper._disk.store is not None
     kept.keeper._disk.store._database.connection.execute("PRAGMA query_only = ON")
     kept.exchange("c", "d")
-    assert kept.said
-    assert "conversations" in kept.said[0]
+    assert len(kept.said) == 1
+    assert kept.said[0].endswith(
+        "Check the folder and its permissions. "
+        "Until Tandem ends they are kept in memory; then they are written, if the disk takes them."
+    )
     assert not kept.keeper._disk.store.on_disk
     opened = kept.keeper.open(1)
     assert opened is not None
     assert [message.content for message in opened.said] == ["a", "b", "c", "d"]
     assert kept.texts(1) == ["a", "b"]
+
+
+def test_what_is_said_after_a_file_broke_in_use_is_written_in_its_place(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    for file in kept.file.parent.glob("conversations.db*"):
+        if "writer" not in file.name:
+            file.write_bytes(b"no database at all" * 1000)
+    kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
+    assert kept.said
+    kept.hear("d")
+    kept.end("d")
+    kept.keeper.close("typed")
+
+    assert [file.read_bytes()[:5] for file in kept.file.parent.glob("*-damaged-*.db")] == [b"no da"]
+    assert kept.texts(1) == ["a", "b", "c", "d"]
+    assert kept.other.load(1).draft == "typed"
 
 
 def test_what_another_tandem_removed_is_begun_anew_with_all_that_was_said(kept: Kept) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -70,6 +70,25 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert riders.remembered == 0
 
 
+def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
+    riders, held_up = pair(), [0]
+    measured, ticks, waited = riders.calibrate, ticking(), []
+
+    def calibrate(cancelled: Callable[[], bool]) -> Iterator[float]:
+        yield from measured(cancelled)
+        held_up[0] = 5_000_000_000
+
+    riders.calibrate = calibrate  # type: ignore[method-assign]
+    for _ in range(2):
+        seen = list(answer(riders, 1, request(AutoDraft()), never, clock=lambda: ticks() + held_up[0]))
+        stats = finished(seen).stats
+        assert {step.stats.measuring_ns for step in steps(seen)} == {stats.measuring_ns}
+        assert stats.first_token_ns < 1_000_000
+        waited.append(stats.measuring_ns)
+    assert 5_000_000_000 < waited[0] < 5_001_000_000
+    assert waited[1] == 0
+
+
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()
@@ -81,7 +100,18 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     counts = drafted(seen)
     assert counts[2] > 0
     assert set(counts[2:]) == {counts[2]}
-    assert all(step.drafting is None for step in steps(seen)[3:])
+    after = [step.drafting for step in steps(seen)[3:]]
+    if isinstance(drafting, AutoDraft):
+        assert {status.sentence for status in after if status} == {"off: you switched it off"}
+        # What was measured of the answer is still told, with the rounds since then in it.
+        told, last = after[-1], finished(seen).drafting
+        assert told is not None
+        assert last == told
+        assert told.verdict
+        assert told.speedup is not None
+        assert 0.5 < told.speedup < 2.0
+    else:
+        assert set(after) == {finished(seen).drafting} == {None}
     assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 

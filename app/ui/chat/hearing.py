@@ -19,6 +19,9 @@ from app.ui.messages.ended import in_vain
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
 
+_TIDY_S = 0.3
+"""Between two steps of tidying: keys that came meanwhile go first."""
+
 
 class Hearing:
     """The chat's ears; see `app.ui.listening.listener.Ears`.
@@ -109,12 +112,17 @@ class Hearing:
         screen.status.ready(pair.n_ctx)
         self._draft_switch.show()
         if session.waiting is None:
-            self._keeper.tidy()
+            self._tidy()
             return
         prompt, session.waiting = session.waiting, None
         if screen.messages.answer is not None:
             screen.messages.answer.note("")
         self._asking.ask(prompt)
+
+    def _tidy(self) -> None:
+        """Let go of what was deleted long ago, bit by bit while nothing is asked."""
+        if self._session.phase is Phase.READY and self._keeper.tidy():
+            self._screen.set_timer(_TIDY_S, self._tidy)
 
     async def _on_finished(self, event: Finished) -> None:
         self._keeper.finish(event, **self._models)

@@ -89,8 +89,12 @@ class Conversation(Shelf):
         if place.conversation is None:
             self._keep_unsent(text)
         elif text != place.draft:
-            self._do(lambda store: store.set_draft(place.conversation or 0, text))
+            number, bring_back = place.conversation, bool(text) and not self.is_deleted
+            self._do(lambda store: store.set_draft(number, text, bring_back=bring_back))
             place.draft = text
+            if self._place.conversation is None:
+                # Another Tandem has removed the conversation.
+                self._keep_unsent(text)
 
     def take_unsent(self) -> str:
         """What the last run left typed in a conversation where nothing was said yet; empty if nothing."""
@@ -161,7 +165,7 @@ class Conversation(Shelf):
     def _take_up(self, store: Store, prompt: str) -> bool:
         """Be where a prompt was put that nothing came of, if it is put again: the list is not to have it twice."""
         number, settings = self._unanswered, self._place.settings
-        if number is None or number in self._deleted or not store.holds(number):
+        if number is None or number in self._deleted or not store.lists(number):
             return False
         found = store.load(number)
         if [node.text for node in found.tree.nodes.values()] != [prompt]:

@@ -15,6 +15,7 @@ StoreOpener = Callable[[], "Store"]
 """Opens the store; may raise `StoreError`."""
 
 _T = TypeVar("_T")
+_IN_MEMORY = "Until Tandem ends they are kept in memory; then they are written, if the disk takes them."
 
 
 class Disk:
@@ -57,11 +58,12 @@ class Disk:
             with suppress(StoreError):
                 store.close()
 
-    def tidy(self) -> None:
-        """Remove for good what was deleted long ago."""
+    def tidy(self) -> bool:
+        """Remove for good a little of what was deleted long ago; returns whether there is more."""
         if self.store is not None:
             with suppress(StoreError):
-                self.store.purge()
+                return self.store.tidy()
+        return False
 
     def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
         """Let the store do something; what a disk refuses is said and done in memory.
@@ -79,8 +81,9 @@ class Disk:
         try:
             return action(store)
         except StoreError as error:
-            self.tell(error)
-            if _holds(store, conversation):
+            is_here = _holds(store, conversation)
+            self.tell(error, _IN_MEMORY if is_here and store.on_disk else "")
+            if is_here:
                 self._go_on_in_memory(store)
             else:
                 self._lose(conversation)
@@ -96,7 +99,7 @@ class Disk:
         try:
             store.go_on_in_memory()
         except StoreError:
-            self.store = _memory()
+            self.store = store.begin_anew()
             self._lose(None)
 
 

@@ -102,6 +102,7 @@ def numbers(event: Finished) -> dict[str, Any]:
         "predicted_n": stats.predicted_n,
         "predicted_per_second": round(stats.predicted_per_second, 2),
         "first_token_ms": round(stats.first_token_ns / 1e6, 1),
+        "measuring_ms": round(stats.measuring_ns / 1e6, 1) or None,
         "predicted_ms": round(stats.predicted_ns / 1e6, 1),
         "draft_n": stats.draft_n,
         "draft_n_accepted": stats.draft_n_accepted,

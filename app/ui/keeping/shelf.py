@@ -46,10 +46,15 @@ class Shelf:
         self._disk.open()
         self._look_for_deleted()
 
-    def tidy(self) -> None:
-        """Remove for good what was deleted long ago; for when there is nothing else to do."""
-        self._disk.tidy()
+    def tidy(self) -> bool:
+        """Remove for good a little of what was deleted long ago, when there is nothing else to do.
+
+        Returns:
+            Whether there is more.
+        """
+        more = self._disk.tidy()
         self._look_for_deleted()
+        return more
 
     def summaries(self) -> tuple[Summary, ...]:
         """All conversations, pinned ones first, then by when something was last said."""

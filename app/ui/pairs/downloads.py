@@ -22,6 +22,8 @@ _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
 _NUMBERS = 54
 """Cells beside a bar."""
+_BESIDE = _ROLE + 6
+"""Cells of a line that neither the bar nor the text behind it has: the role, what keeps them apart, and the margins."""
 _SPEED = 7
 """Cells of a speed, so that the time left stays where it is."""
 _GAP = "  "
@@ -135,15 +137,16 @@ def _pace(job: Job) -> list[str]:
 
 
 def _bar(one: Download, pace: str, width: int) -> Content:
-    room = width - _NUMBERS
-    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
-    full = int(one.share * cells)
-    style = f"${one.role}"
     if one.waiting:
         again = f", again in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
         tail = f"{printable(one.waiting).rstrip('.')}{again}"
     else:
         tail = f"{_amount(one)}{_GAP}{'✓' if one.done >= one.total else pace}"
+    # A sentence may need more than numbers do; it does not go on below the bar.
+    room = min(width - _NUMBERS, width - _BESIDE - Content(tail).cell_length)
+    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
+    full = int(one.share * cells)
+    style = f"${one.role}"
     return Content.assemble(
         (f"{one.role:{_ROLE}}{_GAP}", style),
         ("━" * full, style),

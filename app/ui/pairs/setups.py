@@ -178,11 +178,13 @@ class Choice:
         loader: Loads it, on the engine's thread.
         settings: How answers are asked for.
         note: What the user should know when it is taken, as a sentence; "" for nothing.
+        typed: What was typed for the prompt while it was set up.
     """
 
     loader: Loader
     settings: ChatSettings
     note: str = ""
+    typed: str = ""
 
 
 class PairService(Protocol):

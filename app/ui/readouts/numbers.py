@@ -26,7 +26,7 @@ class Numbers:
         per_check: Tokens per verify round.
         draft_length: Mean tokens of a draft.
         model_share: Drafted tokens that a draft model wrote over all drafted ones.
-        first_s: Seconds to the first token.
+        first_s: Seconds from the prompt to the first token, the measuring of a new pair among them.
         prompt_speed: Prompt tokens per second.
     """
 
@@ -69,7 +69,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
         per_check=stats.mean_accepted_length if drafted else None,
         draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
         model_share=stats.draft_n_model / drafted if drafted else None,
-        first_s=stats.first_token_ns / 1e9 or None,
+        first_s=(stats.measuring_ns + stats.first_token_ns) / 1e9 if stats.first_token_ns else None,
         prompt_speed=stats.prompt_per_second or None,
     )
 
@@ -99,6 +99,6 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         per_check=number("mean_accepted_length") if drafted else None,
         draft_length=number("draft_length"),
         model_share=share("model_share"),
-        first_s=first_ms / 1e3 if first_ms is not None else None,
+        first_s=(first_ms + (number("measuring_ms") or 0.0)) / 1e3 if first_ms is not None else None,
         prompt_speed=number("prompt_per_second"),
     )

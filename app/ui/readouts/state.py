@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus
+from app.engine.types import SWITCHED_OFF, DraftingStatus
 from app.events import LoadProgress, Measuring, PromptProgressed, StepCompleted
 from app.ui.listening.bridge import Paced
 from app.ui.readouts.numbers import Numbers, of_counters
@@ -15,7 +15,7 @@ from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
 from app.ui.text import percent
 
-_SWITCHED_OFF = "off: you switched it off"
+_SWITCHED_OFF = f"off: {SWITCHED_OFF}"
 _LAST = "the numbers are the last answer's"
 _UNSAID_S = 1.0
 """A look that every pair gets now and then is worth a word only where the user is kept waiting for it."""

@@ -95,7 +95,7 @@ class SettingsScreen(Overlay[bool]):
         self._changing = Changing(live, pair)
         self.settings = SettingList(self._all())
         self._field = Field(self.settings, self._changing)
-        self._waited = live.waiting
+        self._waited = self._changing.to_load
         self._asked = ""
         """What a second press of the same key confirms."""
 
@@ -182,9 +182,9 @@ class SettingsScreen(Overlay[bool]):
             await self._close_field()
         elif self._asked == "load":
             self.dismiss(False)
-        elif self._live.waiting and self._live.waiting != self._waited:
+        elif (waiting := self._changing.to_load) and waiting != self._waited:
             self._asked = "load"
-            self.hint.ask(whether_to_load(self._live.waiting))
+            self.hint.ask(whether_to_load(waiting))
         else:
             self.dismiss(False)
 
@@ -226,7 +226,7 @@ class SettingsScreen(Overlay[bool]):
         if action == "move":
             return bool(self._live.content.unreadable)
         if action == "dismiss":
-            return bool(self._live.waiting) and not editing
+            return bool(self._changing.to_load) and not editing
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":

@@ -70,6 +70,8 @@ class SetupScreen(Overlay[Choice | None]):
         self._wanted: str | None = None
         self._asked: str | None = None
         """The pair that enter was pressed on, and which the user was asked about."""
+        self._opens = False
+        """Whether the pair that is waited for is here, and the chat a moment away: what is typed is for its prompt."""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Choose a pair of models")
@@ -95,7 +97,8 @@ class SetupScreen(Overlay[Choice | None]):
 
     @on(Input.Changed)
     def _filter(self, event: Input.Changed) -> None:
-        self.pairs.filter(event.value)
+        if not self._opens:
+            self.pairs.filter(event.value)
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
@@ -118,7 +121,7 @@ class SetupScreen(Overlay[Choice | None]):
             self.hint.say(printable(f"The chat has {card.name} already; {back} goes back to it."))
         elif card.set_up:
             self._open(card.name)
-        elif job is not None and job.running:
+        elif (job is not None and job.running) or (self._opens and card.name == self._wanted):
             self.hint.say(f"It is on its way; {key('pairs.cancel', 'ctrl+x')} stops it.")
         elif self._asked != card.name and (asks := question(card, job)):
             self._asked = card.name
@@ -154,7 +157,7 @@ class SetupScreen(Overlay[Choice | None]):
     def action_cancel(self) -> None:
         card, job = self.pairs.card, self._job
         if card is not None and job is not None and job.running:
-            self._wanted = None
+            self._wanted, self._opens = None, False
             self._pairs.cancel(card.name)
             self._watch()
 
@@ -205,6 +208,10 @@ class SetupScreen(Overlay[Choice | None]):
 
     def _start(self, card: Card, *, agreed: bool) -> None:
         self._wanted, self._asked = card.name, None
+        self._opens = card.here
+        if card.here:
+            self.filter_input.value = ""
+            self.pairs.filter("")
         self.pairs.ask("")
         self._pairs.start(card.name, agreed=agreed)
         self._watch()
@@ -219,7 +226,7 @@ class SetupScreen(Overlay[Choice | None]):
 
     def _open(self, name: str, note: str = "") -> None:
         try:
-            choice = replace(self._pairs.choose(name), note=note)
+            choice = replace(self._pairs.choose(name), note=note, typed=self.filter_input.value if self._opens else "")
         except AppError as error:
             self.hint.say(printable(error.sentences))
         else:
@@ -271,3 +278,4 @@ class SetupScreen(Overlay[Choice | None]):
         waited = not self._can_leave or not job.downloads
         if job.stage is Stage.READY and waited and name is not None and self.is_current:
             self._open(name, job.note or default_text(self._state.cards, name))
+        self._opens = False

@@ -14,7 +14,7 @@ from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import Setting
 from app.ui.settings.line import Shown
-from app.ui.settings.rows import not_here
+from app.ui.settings.rows import not_here, to_load
 
 _LONGEST_NAME = 64
 
@@ -32,6 +32,11 @@ class Changing:
         self.pair = pair
         self.scope = Scope.ALL
         """What a change is for."""
+
+    @property
+    def to_load(self) -> tuple[Setting, ...]:
+        """What counts only when the models are loaded anew."""
+        return to_load(self._live, self.pair)
 
     def other_scope(self) -> None:
         """Change for this conversation instead of for all, or the other way round."""

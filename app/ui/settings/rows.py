@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from app.context_limit import here
+from app.context_limit import here, meant
 from app.engine.text import printable
 from app.events import PairInfo
 from app.settings.kinds import Choice, Name, Number, Switch, Value
@@ -27,7 +27,7 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
         themes: The names of the themes there are.
         pair: What is loaded, or None.
     """
-    now, waiting = live.resolved(), live.waiting
+    now, waiting = live.resolved(), to_load(live, pair)
     known: dict[str, Sequence[str]] = {PRESET: list(live.presets), "appearance.theme": themes}
     found = []
     for setting in SETTINGS:
@@ -48,6 +48,16 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
             )
         )
     return found
+
+
+def to_load(live: LiveSettings, pair: PairInfo | None) -> tuple[Setting, ...]:
+    """What counts only when the models are loaded anew.
+
+    A context that would be as long as it is, for the model was trained for no longer one, is nothing to load them for.
+    """
+    ctx = live.resolved()["model.ctx"]
+    stays = pair is not None and (ctx is None or isinstance(ctx, int)) and meant(pair, ctx) == pair.n_ctx
+    return tuple(setting for setting in live.waiting if not (stays and setting.name == "model.ctx"))
 
 
 def not_here(setting: Setting, scope: Scope) -> str:
