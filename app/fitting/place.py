@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.errors import AppError
 from app.fitting.speed import weights_per_second
+from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
 from app.hardware.machine import Machine, look
@@ -106,7 +107,8 @@ def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
         has = sum(card.total_bytes for card in cards)
         free = share_of(room, has) if has else f"{gigabytes(room)} free"
         return f"{_named(cards)}, {free} for models · {machine.physical_cores} cores · {total} memory"
-    parts = [_named(cards)] if cards else [f"{g.name}, which this build of llama.cpp cannot use" for g in machine.gpus]
+    used = [_named(cards)] if cards else []
+    unused = [f"{g.name}, which this build of llama.cpp cannot use" for g in missed(machine.gpus, devices)]
     return " · ".join(
-        [*parts, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
+        [*used, *unused, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
     )
