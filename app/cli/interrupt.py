@@ -10,8 +10,14 @@ from types import FrameType
 
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Turn the first Ctrl+C into a cancel; the second is Python's own again."""
+    """Turn the first Ctrl+C into a cancel; the second is Python's own again.
+
+    Whoever started the program deaf to it, as a shell does in the background of a script, meant that.
+    """
     before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
 
     def on_interrupt(_: int, __: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
