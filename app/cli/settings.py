@@ -9,10 +9,12 @@ import sys
 from app.catalog import Pair
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
+from app.cli.shell import quoted
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.paths import settings_file
 from app.registry import SetUp
+from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
@@ -97,6 +99,18 @@ def _named(name: str) -> tuple[str, Setting]:
     preset, rest = "", name
     if name.startswith(f"{PRESETS}."):
         preset, _, rest = name.removeprefix(f"{PRESETS}.").partition(".")
+        if not is_preset_name(preset):
+            raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Take letters, digits and dashes.")
+        if not rest:
+            raise UsageError(
+                f"{printable(name)} names a preset, and no setting in it.",
+                f"For example: tandem settings set {quoted(printable(name))}.temp 0.2",
+            )
+    if name.startswith(f"{KEYS}."):
+        raise UsageError(
+            "Keys are not set here.",
+            f'Write them into the file, under [{KEYS}]: "chat.again" = "f8". tandem settings path tells where it is.',
+        )
     setting = find(rest)
     if setting is None:
         raise UsageError(
