@@ -13,6 +13,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
-from app.errors import ModelLoadError, UsageError
+from app.errors import CatalogError, ModelLoadError, UsageError
 from app.source import home_expanded
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def doctor(args: argparse.Namespace) -> int:
     from app.hardware.slow.diagnosis import diagnose
     from app.hardware.slow.lines import slow_section
 
+    refuse_wrong_usage(args)
     StatusLine(sys.stderr).show(LOOKING)
     facts = gather()
     pair, situation = look_at(args, facts)
@@ -72,11 +74,27 @@ def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation
     """The pair that the flags mean; see `app.cli.doctor_pair`."""
     from app.cli.doctor_pair import look_at_pair
 
+    return look_at_pair(args, facts)
+
+
+def refuse_wrong_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that mean nothing here or contradict each other; what files say wrong is to be told.
+
+    A pair that is named without a flag is one by `--pair` from here on.
+    """
+    from app.cli.flags import read_flags
+    from app.cli.known_pairs import named_pair
+    from app.cli.process import read_process
+
     if "named" in args:
         if any(flag in args for flag in ("pair", "target", "draft")):
             raise UsageError("Name one pair: by its name, by --pair, or by its files.")
         args.pair = args.named
-    return look_at_pair(args, facts)
+    read_flags(args)
+    read_process(args)
+    if "pair" in args:
+        with suppress(CatalogError):
+            named_pair(args.pair)
 
 
 def gather() -> Facts:

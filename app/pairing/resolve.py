@@ -128,8 +128,10 @@ def _cached(source: HubModel) -> Resolved | None:
 def _local(source: ModelSource, path: Path) -> Resolved:
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-    if not path.is_file():
+    if not path.exists():
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
+    if not path.is_file():
+        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
     parts = choose.split_parts(path.name) or [path.name]
     missing = [part for part in parts if not (path.parent / part).is_file()]
     if missing:
