@@ -66,6 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.let_go_of_output()
         return 0
     except OSError as error:
+        if streams.is_nowhere(error):
+            print("tandem: The folder that you are in is gone.\n        Change into another one.", file=sys.stderr)
+            return AppError.exit_code
         if not streams.is_refusal(error):
             raise
         streams.let_go_of_output()

@@ -47,6 +47,16 @@ class SentenceParser(argparse.ArgumentParser):
             self._refuse(next(iter(flags), more[0]))
         return read, []
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End after help or the version, once it is known that they could be written."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse keeps it to itself where there is no room for it.
+        if message:
+            (file or sys.stdout).write(message)
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for what argparse found."""
         if (found := _CHOICE.match(message)) and found[1] in _KINDS:
