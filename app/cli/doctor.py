@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
@@ -23,14 +22,13 @@ from app.cli.doctor_lines import render
 from app.cli.installer import installer
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.errors import CatalogError, ModelLoadError, UsageError
-from app.source import home_expanded
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
     from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
     from app.hardware.slow.situation import Cause, Situation
-    from app.llama.devices import BuildInfo, Device
+    from app.llama.described import BuildInfo, Device
 
 _WIDEST = 120
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
@@ -143,22 +141,16 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 def _places() -> tuple[Place, ...]:
     from app import paths
     from app.hardware.disk import place
+    from app.hub.folder import folder
 
     folders = (
         ("settings", paths.config_dir()),
-        ("models", _hub_folder()),
+        ("models", folder()),
         ("cache", paths.cache_dir()),
         ("data", paths.memory_dir().parent),
         ("log", paths.log_file().parent),
     )
     return tuple(place(label, path) for label, path in folders)
-
-
-def _hub_folder() -> Path:
-    """Where downloads go, as huggingface_hub decides it; importing that for one path takes a second."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    return home_expanded(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub"))
 
 
 def as_json(

@@ -12,13 +12,13 @@ from app.chat.titles import width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.seen_pairs import seen_here
 from app.engine.text import printable
 from app.fitting.place import place
-from app.hub import store
+from app.hub.folder import folder, may_hold
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Room, propose, weigh
-from app.pairing.resolve import cached_file
 from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.registry import Registered
 from app.sizes import gigabytes
@@ -30,8 +30,6 @@ _WIDEST_NAME = 24
 
 def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
-    from app.cli.measured_pairs import seen_here
-
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
     known, here, space = catalog(), registry().read(), place().room
@@ -73,7 +71,7 @@ def list_pairs(args: argparse.Namespace) -> int:
             print(head)
             head = " " * (2 + room)
         print(f"{head}  {size_shown:>8}  {row['fit']:{fit}}  {printable(str(row['title']))}")
-    print(f"\n* default  + on this machine  in {printable(str(store.folder()))}")
+    print(f"\n* default  + on this machine  in {printable(str(folder()))}")
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         print(f"{UNKNOWN} {OVER} the catalogue lacks the size of a model, the hub has it: tandem pairs check NAME")
     if known.trouble is not None:
@@ -83,8 +81,6 @@ def list_pairs(args: argparse.Namespace) -> int:
 
 def show_pair(args: argparse.Namespace) -> int:
     """Everything about one."""
-    from app.cli.measured_pairs import seen_here
-
     pair, here = named_pair(args.pair)
     StatusLine(sys.stderr).show(LOOKING)
     space = place().room
@@ -133,5 +129,9 @@ def _exists(source: ModelSource) -> bool:
             return path.is_file()
         case DemoModel():
             return demo_is_installed()
-        case HubModel():
+        case HubModel(repo):
+            if not may_hold(repo):
+                return False
+            from app.pairing.resolve import cached_file
+
             return cached_file(source) is not None

@@ -9,8 +9,9 @@ import threading
 from collections import deque
 
 from app.errors import ModelLoadError
+from app.llama.installed import installed_libraries
 from app.llama.plain import plain
-from app.llama.unloadable import installed_libraries, way_out
+from app.llama.unloadable import way_out
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")

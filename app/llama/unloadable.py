@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection
-from pathlib import Path
 
 _REINSTALL = "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36"
 _OTHER = "or take another build: tandem doctor"
@@ -25,16 +23,6 @@ _BUILDS = (
         "This Python is made for another processor than llama.cpp: install one for this machine, and Tandem into it.",
     ),
 )
-
-
-def installed_libraries() -> tuple[str, ...]:
-    """The names of the package's own libraries; () where it is not there."""
-    spec = importlib.util.find_spec("llama_cpp")
-    folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
-    try:
-        return tuple(file.name for folder in folders for file in folder.iterdir())
-    except OSError:
-        return ()
 
 
 def way_out(reason: str, libraries: Collection[str]) -> str:

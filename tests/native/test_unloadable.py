@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from app.llama import functions, last_words
-from app.llama.unloadable import installed_libraries, way_out
+from app.llama.installed import installed_libraries
+from app.llama.unloadable import way_out
 
 WINDOWS = (
     "Failed to load shared library 'C:\\venv\\llama_cpp\\lib\\llama.dll': Could not find module "

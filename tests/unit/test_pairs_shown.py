@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,13 @@ def test_columns_stay_where_they_are_and_a_name_is_whole(
     mine = next(line for line in lines if line.endswith("Title of mine"))
     other = next(line for line in lines if "Qwen3 4B with 0.6B" in line)
     assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Qwen3 4B")])
+
+
+@pytest.mark.parametrize("command", ["list", "show demo"])
+def test_it_loads_neither_llama_cpp_nor_the_hubs_client(command: str) -> None:
+    code = (
+        f"import sys; from app.cli import main; main(['pairs', *{command!r}.split()]); "
+        "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "[]\n"

@@ -13,7 +13,7 @@ from app.fitting import place as place_module
 from app.fitting.held import held
 from app.fitting.place import place
 from app.hardware.machine import Gpu, Machine
-from app.llama.devices import BuildInfo, Device
+from app.llama.described import BuildInfo, Device
 from app.sizes import GB, gigabytes
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
@@ -28,6 +28,7 @@ class Here:
         self.gpus: tuple[Gpu, ...] = ()
         monkeypatch.setattr(place_module, "look", self._look)
         monkeypatch.setattr(place_module, "probe", self._probe)
+        monkeypatch.setattr(place_module, "computes_on_processors_only", lambda: False)
         monkeypatch.setattr(place_module, "weights_per_second", lambda *_: 40e9)
 
     def _look(self) -> Machine:
@@ -56,6 +57,17 @@ def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> N
     assert found.line == "8 cores · 18.0 GB of 32.0 GB memory free for models"
     here.devices = None
     assert place().line == found.line
+
+
+def test_a_build_that_can_use_the_processor_only_is_not_asked_for_devices(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = place()
+    monkeypatch.setattr(place_module, "computes_on_processors_only", lambda: True)
+    monkeypatch.setattr(place_module, "probe", lambda _: pytest.fail("it was asked"))
+
+    assert place() == asked
+    assert asked.room.bytes_per_s == 40e9
 
 
 def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -> None:
