@@ -83,10 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     # Here, so that ctrl+c while they are imported is an interruption like any other.
-    from pkgutil import resolve_name
+    from app.cli.interrupt import imported_whole
 
-    from app.cli.parser import build_parser
+    with imported_whole():
+        from pkgutil import resolve_name
 
-    args = build_parser().parse_args(argv)
-    command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
+        from app.cli.parser import build_parser
+
+        args = build_parser().parse_args(argv)
+        command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
     return command(args)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
+from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.errors import CatalogError, ModelLoadError, UsageError
 
@@ -41,12 +42,13 @@ def doctor(args: argparse.Namespace) -> int:
     Returns:
         1 if there is a problem, else 0.
     """
-    from app.cli.hub_section import hub_section
-    from app.cli.own_files import own_files
-    from app.hardware.checks import places, screen, versions, views, worst
-    from app.hardware.pair_view import pair_section
-    from app.hardware.slow.diagnosis import diagnose
-    from app.hardware.slow.lines import slow_section
+    with imported_whole():
+        from app.cli.hub_section import hub_section
+        from app.cli.own_files import own_files
+        from app.hardware.checks import places, screen, versions, views, worst
+        from app.hardware.pair_view import pair_section
+        from app.hardware.slow.diagnosis import diagnose
+        from app.hardware.slow.lines import slow_section
 
     refuse_wrong_usage(args)
     StatusLine(sys.stderr).show(LOOKING)
@@ -70,7 +72,8 @@ def doctor(args: argparse.Namespace) -> int:
 
 def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
     """The pair that the flags mean; see `app.cli.doctor_pair`."""
-    from app.cli.doctor_pair import look_at_pair
+    with imported_whole():
+        from app.cli.doctor_pair import look_at_pair
 
     return look_at_pair(args, facts)
 
