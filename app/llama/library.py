@@ -20,9 +20,8 @@ try:
     import llama_cpp.llama_cpp as native
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
-    raise ModelLoadError(
-        f"llama.cpp cannot be loaded: {plain(str(error))}.", way_out(str(error), installed_libraries())
-    ) from error
+    _hint = way_out(str(error), installed_libraries(), os.environ.get("LLAMA_CPP_LIB_PATH", ""))
+    raise ModelLoadError(f"llama.cpp cannot be loaded: {plain(str(error))}.", _hint) from error
 
 __all__ = ["binding_version", "last_errors", "native", "start"]
 

@@ -25,12 +25,15 @@ _BUILDS = (
 )
 
 
-def way_out(reason: str, libraries: Collection[str]) -> str:
+def way_out(reason: str, libraries: Collection[str], elsewhere: str = "") -> str:
     """What to do.
 
     Args:
         reason: As the system put it. Windows does not name the library that it misses.
         libraries: Those that came with the package; a build has one for what it computes with.
+        elsewhere: The folder in place of the package's own that LLAMA_CPP_LIB_PATH names; "" where it does not.
     """
+    if elsewhere:
+        return f"It was looked for in {elsewhere}, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
     said = reason if ".dll" not in reason.lower() else " ".join((reason, *libraries))
     return next((hint for signs, hint in _BUILDS if any(sign in said for sign in signs)), _REINSTALL)

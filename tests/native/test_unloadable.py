@@ -42,6 +42,12 @@ def test_the_way_out_is_that_of_the_build(reason: str, libraries: list[str], hin
     assert hint in way_out(reason, libraries)
 
 
+def test_a_variable_that_names_another_folder_is_told_first() -> None:
+    said = way_out("Shared library with base name 'llama' not found", ["libggml-cuda.so"], "/no/such/folder")
+
+    assert said == "It was looked for in /no/such/folder, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
+
+
 def test_the_libraries_of_the_package_are_found() -> None:
     assert any("llama" in name for name in installed_libraries())
 
