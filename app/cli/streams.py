@@ -33,7 +33,7 @@ def prepare() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    if sys.stderr is sys.__stderr__ and not sys.stderr.isatty():
+    if not sys.stderr.isatty() and sys.stderr is sys.__stderr__:
         sys.stderr = io.TextIOWrapper(io.BufferedWriter(_Forgiving(2, "w", closefd=False)), line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A console of another encoding shows a mark instead of failing.

@@ -283,7 +283,7 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert main(["pairs", "show", "mine"]) == 0
     assert "small-Q8_0.gguf" in capsys.readouterr().out
     assert main(["pairs", "default", "coder-32b"]) == 2
-    assert main(["pairs", "show", "coder-23b"]) == 1
+    assert main(["pairs", "show", "coder-23b"]) == 2
     assert 'Did you mean "coder-32b"' in capsys.readouterr().err
 
 

@@ -239,7 +239,7 @@ class TestWrongInput:
         assert "between 1 and 512" in self.fails(capsys, 2, "run", "--threads", "5000", "Hi")
 
     def test_an_unknown_pair(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert 'Did you mean "demo"' in self.fails(capsys, 1, "run", "--pair", "demmo", "Hi")
+        assert 'Did you mean "demo"' in self.fails(capsys, 2, "run", "--pair", "demmo", "Hi")
 
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
