@@ -47,6 +47,13 @@ class SentenceParser(argparse.ArgumentParser):
             self._refuse(next(iter(flags), more[0]))
         return read, []
 
+    def format_help(self) -> str:
+        """All there is to say, and what scripts find in the objects that are printed."""
+        # Whoever does not ask for help does not wait for it.
+        from app.cli.json_keys import told
+
+        return super().format_help() + told(self.prog.partition(" ")[2])
+
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """End after help or the version, once it is known that they could be written."""
         sys.stdout.flush()

@@ -13,7 +13,6 @@ from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
-from app.cli.json_keys import told
 from app.cli.process import add_process_flags
 
 _EPILOG = """examples:
@@ -88,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_process_flags(parser)
     add_setting_flags(parser, ANSWERS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG, "run"))
+    run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG))
     run.description = "Answer one prompt on standard output; numbers go to standard error."
     run.set_defaults(command="run")
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - or a pipe gives it on standard input")
@@ -105,9 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_pair_flags(run)
     add_process_flags(run)
     add_setting_flags(run, ANSWERS)
-    tune = commands.add_parser(
-        "tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG, "tune")
-    )
+    tune = commands.add_parser("tune", help="measure what drafting costs here, and show it", **_style(_TUNE_EPILOG))
     tune.description = "Measure what batches and drafted tokens cost on this machine; automatic drafting goes by it."
     tune.set_defaults(command="tune")
     tune.add_argument("--quick", action="store_true", help="costs only, without following a sample answer")
@@ -115,9 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     tune.add_argument("--save-trace", type=file_path, metavar="FILE", help="append the followed answer, for replays")
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     _add_pair_flags(tune)
-    doctor = commands.add_parser(
-        "doctor", help="what this machine has, and what is wrong", **_style(DOCTOR_EPILOG, "doctor")
-    )
+    doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(DOCTOR_EPILOG))
     doctor.description = "What this machine has, what the installed llama.cpp can use of it, and what to do about it."
     doctor.set_defaults(command="doctor")
     add_doctor_arguments(doctor)
@@ -131,7 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_setup(commands: Any) -> None:
-    setup = commands.add_parser("setup", help="download, check and remember a pair", **_style(_SETUP_EPILOG, "setup"))
+    setup = commands.add_parser("setup", help="download, check and remember a pair", **_style(_SETUP_EPILOG))
     setup.description = "Find a pair that fits this machine, download both models, check them, try them, remember them."
     setup.set_defaults(command="setup")
     setup.add_argument("pair", nargs="?", metavar="PAIR", help="a pair by name; none proposes the best that fits")
@@ -186,13 +181,11 @@ def _add_pairs(commands: Any) -> None:
 
 
 def _add_comparisons(commands: Any) -> None:
-    compare = commands.add_parser(
-        "compare", help="one prompt with and without drafts", **_style(COMPARE_EPILOG, "compare")
-    )
+    compare = commands.add_parser("compare", help="one prompt with and without drafts", **_style(COMPARE_EPILOG))
     compare.description = "Run one prompt with and without drafts on the weights loaded once, in alternating order."
     compare.set_defaults(command="compare")
     add_compare_arguments(compare)
-    bench = commands.add_parser("bench", help="a suite of prompts by kind of text", **_style(BENCH_EPILOG, "bench"))
+    bench = commands.add_parser("bench", help="a suite of prompts by kind of text", **_style(BENCH_EPILOG))
     bench.description = "Measure plain decoding, automatic drafting and fixed settings on prompts of many kinds."
     bench.set_defaults(command="bench")
     add_bench_arguments(bench)
@@ -202,9 +195,7 @@ def _add_comparisons(commands: Any) -> None:
 
 
 def _add_settings(commands: Any) -> None:
-    settings = commands.add_parser(
-        "settings", help="show and change the settings", **_style(_SETTINGS_EPILOG, "settings")
-    )
+    settings = commands.add_parser("settings", help="show and change the settings", **_style(_SETTINGS_EPILOG))
     settings.description = "Show and change the settings that hold for all commands and conversations."
     settings.set_defaults(command="settings", action="show")
     _add_shown_settings(settings)
@@ -225,7 +216,7 @@ def _add_shown_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_export(commands: Any) -> None:
-    export = commands.add_parser("export", help="conversations as Markdown or JSON", **_style(EXPORT_EPILOG, "export"))
+    export = commands.add_parser("export", help="conversations as Markdown or JSON", **_style(EXPORT_EPILOG))
     export.description = "Write conversations to a file or to standard output."
     export.set_defaults(command="export")
     add_export_arguments(export)
@@ -241,7 +232,7 @@ def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str,
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
         example = f"example:\n  tandem {command} {_ACTION_EXAMPLES[command, name]}\n"
-        style = _style(example, f"{command} {name}")
+        style = _style(example)
         made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **style)
         made.set_defaults(command=command, action=name)
         return made
@@ -249,9 +240,9 @@ def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str,
     return action
 
 
-def _style(epilog: str, command: str = "") -> dict[str, Any]:
+def _style(epilog: str) -> dict[str, Any]:
     return {
-        "epilog": epilog + told(command),
+        "epilog": epilog,
         "formatter_class": argparse.RawDescriptionHelpFormatter,
         "argument_default": argparse.SUPPRESS,
         "allow_abbrev": False,
