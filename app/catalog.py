@@ -125,14 +125,15 @@ class Catalog:
             set_up: Names that the user may mean as well, for the sentence that tells what there is.
 
         Raises:
-            CatalogError: There is none; it names the nearest. Or its entry is wrong.
+            UsageError: There is none; it names the nearest.
+            CatalogError: Its entry is wrong.
         """
         if name in self.pairs:
             return self.pairs[name]
         if name in self.problems:
             raise self.problems[name]
         known = dict.fromkeys([*set_up, *self.pairs])
-        raise CatalogError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
+        raise UsageError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
 
 
 def shipped_file() -> Path:

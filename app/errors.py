@@ -3,7 +3,7 @@
 AppError                 message for people, hint what to do, exit code
 ├── UsageError           the command line or a request is wrong (exit code 2)
 ├── SettingsError        the settings file cannot be read, or not written
-├── CatalogError         a models.toml entry is wrong, or names no known pair
+├── CatalogError         a models.toml entry is wrong, or a list of pairs cannot be read or written
 ├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
 │   ├── WaitError        it asks for patience; the same request may succeed later
 │   └── CacheError       what came from the hub cannot be written or read here
@@ -55,7 +55,7 @@ class SettingsError(AppError):
 
 
 class CatalogError(AppError):
-    """A catalogue entry is wrong, or a pair is not in any catalogue."""
+    """A catalogue entry is wrong, or a list of pairs cannot be read or written."""
 
 
 class HubError(AppError):

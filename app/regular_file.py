@@ -33,6 +33,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    """Whether there is anything, as far as can be seen."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def resolved(path: Path) -> Path:
     """The path without links; as it is written where they lead in a circle, or where no file can have that name."""
     try:

@@ -91,7 +91,7 @@ def parse_source(text: str) -> ModelSource:
         return _wanted(found["repo"], "/".join(parts[2:]), found["revision"])
     if text.lower().endswith(_GGUF) or "\\" in text:
         return LocalModel(path.absolute())
-    if is_folder(path):
+    if text and is_folder(path):
         raise UsageError(f"{text} is a folder, not a model.", "Name the .gguf file inside it.")
     raise UsageError(
         f'"{text}" names no model.',

@@ -71,6 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.let_go_of_output()
         return 0
     except OSError as error:
+        if streams.is_nowhere(error):
+            print("tandem: The folder that you are in is gone.\n        Change into another one.", file=sys.stderr)
+            return AppError.exit_code
         if not streams.is_refusal(error):
             raise
         streams.let_go_of_output()
@@ -85,10 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     # Here, so that ctrl+c while they are imported is an interruption like any other.
-    from pkgutil import resolve_name
+    from app.cli.interrupt import imported_whole
 
-    from app.cli.parser import build_parser
+    with imported_whole():
+        from pkgutil import resolve_name
 
-    args = build_parser().parse_args(argv)
-    command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
+        from app.cli.parser import build_parser
+
+        args = build_parser().parse_args(argv)
+        command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
     return command(args)

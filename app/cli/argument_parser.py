@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
-import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
+from app.cli.shell import quoted
 from app.errors import UsageError
 from app.settings.tree import nearest
 
@@ -16,9 +18,19 @@ _LONGEST_USAGE = 160
 _CHOICE = re.compile(r"argument (\S+): invalid choice: (?:'(.*?)'|\"(.*?)\") \(", re.DOTALL)
 _ENDED = re.compile(r"argument (\S+): expected .*argument")
 _NUMBER = re.compile(r"argument (\S+): invalid (?:int|float) value: '(.*)'")
+_VALUED = re.compile(r"argument (\S+): ignored explicit argument")
+_EMPTY = "is empty"
+_NO_FILE = re.compile(rf"argument (\S+): {_EMPTY}")
 _MISSING = re.compile(r"the following arguments are required: (.*)")
 _KINDS = {"COMMAND": "command", "ACTION": "action"}
 """What is chosen where there are parsers below this one."""
+
+
+def file_path(text: str) -> Path:
+    """The value of a flag that names a file. An empty one, as a script gives it, would be the folder one is in."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(_EMPTY)
+    return Path(text)
 
 
 class SentenceParser(argparse.ArgumentParser):
@@ -35,17 +47,45 @@ class SentenceParser(argparse.ArgumentParser):
             self._refuse(next(iter(flags), more[0]))
         return read, []
 
+    def format_help(self) -> str:
+        """All there is to say, and what scripts find in the objects that are printed."""
+        # Whoever does not ask for help does not wait for it.
+        from app.cli.json_keys import told
+
+        return super().format_help() + told(self.prog.partition(" ")[2])
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End after help or the version, once it is known that they could be written."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse keeps it to itself where there is no room for it.
+        if message:
+            (file or sys.stdout).write(message)
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for what argparse found."""
         if (found := _CHOICE.match(message)) and found[1] in _KINDS:
             self._refuse_choice(found[1], found[2] or found[3] or "")
+        if found := _VALUED.match(message):
+            self._refuse_value(found[1].split("/"))
         raise UsageError(self._sentence(message), self._usage)
 
     def _refuse(self, text: str) -> NoReturn:
         if not text.startswith("-") or text.partition("=")[0] in self._flags:
             raise UsageError(f'"{text}" is more than {self.prog} takes.', self._usage)
         flag = text.partition("=")[0]
-        raise UsageError(f"{self.prog} has no option {flag}.{nearest(flag, self._flags)}", self._usage)
+        raise UsageError(f"{self.prog} has no option {flag}.{_nearest_flag(flag, self._flags)}", self._way_on(text))
+
+    def _refuse_value(self, flags: Sequence[str]) -> NoReturn:
+        """Refuse what hangs on a flag that takes no value: a value, or letters behind that of a short one."""
+        typed = (text for text in self._args for flag in flags if text.startswith(flag) and text != flag)
+        text = next(typed, flags[0])
+        flag = text.partition("=")[0]
+        if flag not in flags:
+            self._refuse(text)
+        raise UsageError(f"{flag} takes no value.", self._usage)
 
     def _refuse_choice(self, where: str, given: str) -> NoReturn:
         # A flag that nobody knows lets its value look like a command.
@@ -68,9 +108,18 @@ class SentenceParser(argparse.ArgumentParser):
             return f"{found[1]} needs a value."
         if found := _NUMBER.match(message):
             return f'{found[1]} is "{found[2]}"; it must be a number.'
+        if found := _NO_FILE.match(message):
+            return f"{found[1]} is empty; it must name a file."
         if found := _MISSING.match(message):
             return f"{self.prog} needs {found[1]}."
         return f"{message[:1].upper()}{message[1:]}."
+
+    def _way_on(self, text: str) -> str:
+        """What to do about something that looks like a flag; a prompt may begin with a dash."""
+        takes_text = any(not action.option_strings and action.metavar not in _KINDS for action in self._actions)
+        if text.startswith("--") or not takes_text:
+            return self._usage
+        return f"What is no option goes behind --: {self.prog} -- {quoted(text)}\n{self.prog} --help tells more."
 
     @property
     def _flags(self) -> Sequence[str]:
@@ -86,12 +135,19 @@ class SentenceParser(argparse.ArgumentParser):
         return f"Usage: {whole if len(whole) <= _LONGEST_USAGE else brief}\n{self.prog} --help tells more."
 
 
+def _nearest_flag(given: str, flags: Sequence[str]) -> str:
+    """As `nearest`; the dashes, which all flags share, make none alike."""
+    bare = {flag.lstrip("-"): flag for flag in flags}
+    close = difflib.get_close_matches(given.lstrip("-"), list(bare), n=1)
+    return f' Did you mean "{bare[close[0]]}"?' if close else ""
+
+
 def _meant(given: str) -> str:
     """How to say what somebody may have meant who gave this as a command, before what else there is."""
     if given == "chat":
         return "The chat opens without one: tandem; "
     if given.lower().endswith(".gguf"):
-        return f"For a model file: tandem --target {shlex.quote(given)}; "
+        return f"For a model file: tandem --target {quoted(given)}; "
     return 'For a prompt: tandem run "..."; ' if " " in given else ""
 
 

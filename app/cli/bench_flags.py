@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from app.cli.argument_parser import file_path
 
 BENCH_EPILOG = """examples:
   tandem bench                                      every kind of text
@@ -19,7 +20,7 @@ REPEAT, SAMPLES = 3, 200
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of its own; those of the pair and the answer are the program's."""
-    parser.add_argument("--prompts", type=Path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
+    parser.add_argument("--prompts", type=file_path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
     parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds of text")
     parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
     parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
@@ -28,8 +29,8 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
     parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
     parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the same lines to a file")
+    parser.add_argument("--save", type=file_path, metavar="FILE", help="write the same lines to a file")
     parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")
-    parser.add_argument("--card", metavar="NAME", help="write a share card: NAME.md and NAME.svg")
+    parser.add_argument("--card", type=file_path, metavar="NAME", help="write a share card: NAME.md and NAME.svg")
     parser.add_argument("--check-lossless", action="store_true", help="compare the texts instead of the speed")
     parser.add_argument("--samples", type=int, metavar="N", help=f"sampled answers a side (default: {SAMPLES})")

@@ -75,7 +75,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     _refuse_idle(args)
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
-    card: str | None = getattr(args, "card", None)
+    card = str(args.card) if "card" in args else None
     if card is not None:
         for suffix in CARD_SUFFIXES:
             check_writable(Path(card + suffix))

@@ -131,7 +131,7 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
         return came_before(source)
 
     def seen() -> Mapping[str, Seen]:
-        from app.cli.measured_pairs import seen_here
+        from app.cli.seen_pairs import seen_here
 
         return seen_here()
 

@@ -13,23 +13,23 @@ import platform
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.cli.doctor_lines import render
 from app.cli.installer import installer
+from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
-from app.errors import ModelLoadError, UsageError
-from app.source import home_expanded
+from app.errors import CatalogError, ModelLoadError, UsageError
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
     from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
     from app.hardware.slow.situation import Cause, Situation
-    from app.llama.devices import BuildInfo, Device
+    from app.llama.described import BuildInfo, Device
 
 _WIDEST = 120
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
@@ -42,13 +42,15 @@ def doctor(args: argparse.Namespace) -> int:
     Returns:
         1 if there is a problem, else 0.
     """
-    from app.cli.hub_section import hub_section
-    from app.cli.own_files import own_files
-    from app.hardware.checks import places, screen, versions, views, worst
-    from app.hardware.pair_view import pair_section
-    from app.hardware.slow.diagnosis import diagnose
-    from app.hardware.slow.lines import slow_section
+    with imported_whole():
+        from app.cli.hub_section import hub_section
+        from app.cli.own_files import own_files
+        from app.hardware.checks import places, screen, versions, views, worst
+        from app.hardware.pair_view import pair_section
+        from app.hardware.slow.diagnosis import diagnose
+        from app.hardware.slow.lines import slow_section
 
+    refuse_wrong_usage(args)
     StatusLine(sys.stderr).show(LOOKING)
     facts = gather()
     pair, situation = look_at(args, facts)
@@ -70,13 +72,30 @@ def doctor(args: argparse.Namespace) -> int:
 
 def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
     """The pair that the flags mean; see `app.cli.doctor_pair`."""
-    from app.cli.doctor_pair import look_at_pair
+    with imported_whole():
+        from app.cli.doctor_pair import look_at_pair
+
+    return look_at_pair(args, facts)
+
+
+def refuse_wrong_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that mean nothing here or contradict each other; what files say wrong is to be told.
+
+    A pair that is named without a flag is one by `--pair` from here on.
+    """
+    from app.cli.flags import read_flags
+    from app.cli.known_pairs import named_pair
+    from app.cli.process import read_process
 
     if "named" in args:
         if any(flag in args for flag in ("pair", "target", "draft")):
             raise UsageError("Name one pair: by its name, by --pair, or by its files.")
         args.pair = args.named
-    return look_at_pair(args, facts)
+    read_flags(args)
+    read_process(args)
+    if "pair" in args:
+        with suppress(CatalogError):
+            named_pair(args.pair)
 
 
 def gather() -> Facts:
@@ -125,22 +144,16 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 def _places() -> tuple[Place, ...]:
     from app import paths
     from app.hardware.disk import place
+    from app.hub.folder import folder
 
     folders = (
         ("settings", paths.config_dir()),
-        ("models", _hub_folder()),
+        ("models", folder()),
         ("cache", paths.cache_dir()),
         ("data", paths.memory_dir().parent),
         ("log", paths.log_file().parent),
     )
     return tuple(place(label, path) for label, path in folders)
-
-
-def _hub_folder() -> Path:
-    """Where downloads go, as huggingface_hub decides it; importing that for one path takes a second."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    return home_expanded(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or f"{home}/hub"))
 
 
 def as_json(

@@ -16,7 +16,7 @@ from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import offer_line
 from app.fitting.weighing import Fitting, weighed
-from app.hardware.builds import is_usable
+from app.hardware.builds import missed
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.device_room import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
@@ -97,7 +97,8 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
 
 def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
     fast = fast_devices(found.rooms)
-    unused = [gpu for gpu in facts.machine.gpus if not is_usable(gpu, facts.devices)]
+    has_card = any(room.kind == "gpu" for room in fast)
+    unused = missed(facts.machine.gpus, facts.devices)
     urgent = facts.advice is not None and facts.advice.urgent
     return Situation(
         pair=view,
@@ -106,7 +107,7 @@ def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
         conditions=conditions(),
         card=fast[0].name if fast else "",
         software=tuple(room.name for room in found.rooms if room.kind == "software"),
-        unused_card=unused[0].name if unused and not fast else "",
+        unused_card=unused[0].name if unused and not has_card else "",
         command=facts.advice.command if facts.advice is not None and urgent else "",
         draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
         resident=resident_share(found.params.target),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from app.cli.argument_parser import file_path
 
 EXPORT_EPILOG = """examples:
   tandem export                              the last one, as Markdown
@@ -28,7 +29,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("markdown", "json"),
         help="markdown is the active branch, json is everything (default: by the name of the file, else markdown)",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead of standard output")
+    parser.add_argument("--output", type=file_path, metavar="FILE", help="write to a file instead of standard output")
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
     parser.add_argument("--all", action="store_true", help="every conversation")
     parser.add_argument("--list", action="store_true", help="show what there is; with --format json, for scripts")
@@ -37,5 +38,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `tandem import`."""
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a JSON or Markdown file; what is there already stays as it is, once"
+        "file",
+        type=file_path,
+        metavar="FILE",
+        help="a JSON or Markdown file; what is there already stays as it is, once",
     )

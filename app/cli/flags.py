@@ -96,7 +96,7 @@ def _help(setting: Setting) -> str:
     """What it does, its range and its default."""
     kind, notes = setting.kind, []
     if isinstance(kind, Number):
-        notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}")
+        notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}" + (f", or {kind.word}" if kind.word else ""))
     elif isinstance(kind, Choice) and setting.metavar:
         notes.append(", ".join(kind.options))
     elif isinstance(kind, Texts):
@@ -104,4 +104,5 @@ def _help(setting: Setting) -> str:
     elif isinstance(kind, Switch):
         notes.append(kind.allowed)
     notes.append(f"default: {setting.shown_default}")
-    return f"{setting.text} ({'; '.join(notes)})".replace("%", "%%")
+    text = ": ".join(filter(None, (setting.text, setting.besides)))
+    return f"{text} ({'; '.join(notes)})".replace("%", "%%")

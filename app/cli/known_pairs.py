@@ -46,7 +46,8 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
     """A pair by its name, and what was set up for it, if anything was; an entry of the catalogue is the newer one.
 
     Raises:
-        CatalogError: There is none; it names the nearest. Or its entry is wrong.
+        UsageError: There is none; it names the nearest.
+        CatalogError: Its entry is wrong.
     """
     set_up, known = registry().read().pairs, catalog()
     here = set_up.get(name)

@@ -1,13 +1,13 @@
-"""What answers on this machine have shown of the pairs that are set up; imports what loads models."""
+"""What answers on this machine have shown of pairs, read from memories that are kept; imports what loads models."""
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 
 from app import memory_store
 from app.cli.doctor_pair import of_memory
-from app.cli.known_pairs import registry
 from app.cli.loading import wanted_params, with_threads
 from app.cli.options import open_settings, options_of
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
@@ -31,17 +31,17 @@ _MOST = 0.99
 log = logging.getLogger("tandem.memory")
 
 
-def seen_here() -> dict[str, Seen]:
-    """What is remembered of every pair with a draft model, by its name, placed as it would be now."""
+def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
+    """What is remembered of pairs with a draft model, by their names, placed as they would be now."""
     found: dict[str, Seen] = {}
     try:
-        rooms, pairs = memory_rooms(), registry().read().pairs
+        rooms = memory_rooms()
     except AppError as error:
         log.warning("what was measured of pairs cannot be read: %s", error)
         return found
     for name, files in pairs.items():
         try:
-            memory = _memory(files, rooms) if files.draft is not None and files.is_here else None
+            memory = _memory(files, rooms)
         except (AppError, OSError) as error:
             log.warning("what was measured of %s cannot be read: %s", name, error)
             continue

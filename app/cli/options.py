@@ -78,8 +78,8 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
     Raises:
         UsageError: Flags contradict each other, or something in the settings file is wrong: whoever runs a command in a
-            script must not get an answer made with other settings than were written down.
-        CatalogError: The catalogue is wrong or does not know the pair.
+            script must not get an answer made with other settings than were written down. Or there is no such pair.
+        CatalogError: The catalogue is wrong.
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pkgutil import resolve_name
 
 from app.cli import INTERRUPTED
-from app.cli.interrupt import cancel_on_interrupt
+from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.known_pairs import named_pair, registry
 from app.cli.output import StatusLine
 from app.errors import Interrupted, UsageError
@@ -35,7 +35,8 @@ def pairs(args: argparse.Namespace) -> int:
     is_stoppable = args.action in _STOPPABLE
     try:
         with cancel_on_interrupt(stop.set) if is_stoppable else nullcontext():
-            action = resolve_name(_ACTIONS[args.action])
+            with imported_whole():
+                action = resolve_name(_ACTIONS[args.action])
             code: int = action(args, stop) if is_stoppable else action(args)
     except Interrupted:
         return INTERRUPTED

@@ -22,6 +22,7 @@ from app.pairing.order import every_pair
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
 from app.registry import SetUp
+from app.settings.tree import MAX_CONTEXT
 from app.sizes import gigabytes
 from app.source import LocalModel, ModelSource, parse_source
 
@@ -30,8 +31,8 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     """What two models are, and whether they can ride together; fails if they cannot."""
     status = StatusLine(sys.stderr)
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
-    if n_ctx < 1:
-        raise UsageError("--ctx must be at least 1.")
+    if not 1 <= n_ctx <= MAX_CONTEXT:
+        raise UsageError(f"--ctx is {n_ctx}; it must lie between 1 and {MAX_CONTEXT:,}.")
     check = _look(*_asked(args.target, getattr(args, "draft", None)), stop, status)
     if hasattr(args, "json"):
         print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))

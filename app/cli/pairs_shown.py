@@ -13,13 +13,13 @@ from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine, clear_status
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.prose import columns_of, for_reading
+from app.cli.seen_pairs import seen_here
 from app.engine.text import printable
 from app.fitting.place import place
-from app.hub import store
+from app.hub.folder import folder, may_hold
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Room, propose, weigh
-from app.pairing.resolve import cached_file
 from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.registry import Registered
 from app.regular_file import is_file
@@ -34,8 +34,6 @@ _LABEL = 12
 
 def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
-    from app.cli.measured_pairs import seen_here
-
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
     known, here, space = catalog(), registry().read(), place().room
@@ -82,7 +80,7 @@ def list_pairs(args: argparse.Namespace) -> int:
         if columns is not None:
             title = fit(in_brief(title, columns - width(head)), columns - width(head))
         print(head + title)
-    legend = [f"* default  + on this machine  in {printable(str(store.folder()))}"]
+    legend = [f"* default  + on this machine  in {printable(str(folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
     print(for_reading("\n".join(["", *legend]), sys.stdout))
@@ -93,8 +91,6 @@ def list_pairs(args: argparse.Namespace) -> int:
 
 def show_pair(args: argparse.Namespace) -> int:
     """Everything about one."""
-    from app.cli.measured_pairs import seen_here
-
     pair, here = named_pair(args.pair)
     StatusLine(sys.stderr).show(LOOKING)
     space = place().room
@@ -144,5 +140,9 @@ def _exists(source: ModelSource) -> bool:
             return is_file(path)
         case DemoModel():
             return demo_is_installed()
-        case HubModel():
+        case HubModel(repo):
+            if not may_hold(repo):
+                return False
+            from app.pairing.resolve import cached_file
+
             return cached_file(source) is not None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from app import __version__
-from app.cli.argument_parser import SentenceParser
+from app.cli.argument_parser import SentenceParser, file_path
 from app.cli.bench_flags import BENCH_EPILOG, add_bench_arguments
 from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
@@ -93,10 +92,14 @@ def build_parser() -> argparse.ArgumentParser:
     run.description = "Answer one prompt on standard output; numbers go to standard error."
     run.set_defaults(command="run")
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - or a pipe gives it on standard input")
-    run.add_argument("--prompt-file", type=Path, metavar="FILE", help="read the prompt from a file")
+    run.add_argument("--prompt-file", type=file_path, metavar="FILE", help="read the prompt from a file")
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument(
-        "--file", type=Path, action="append", metavar="FILE", help="a text file to put before the prompt (repeatable)"
+        "--file",
+        type=file_path,
+        action="append",
+        metavar="FILE",
+        help="a text file to put before the prompt (repeatable)",
     )
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)
@@ -107,7 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
     tune.set_defaults(command="tune")
     tune.add_argument("--quick", action="store_true", help="costs only, without following a sample answer")
     tune.add_argument("--heat-map", metavar="PROMPT", help="show every fixed setting on the answer to this prompt")
-    tune.add_argument("--save-trace", type=Path, metavar="FILE", help="append the followed answer, for replays")
+    tune.add_argument("--save-trace", type=file_path, metavar="FILE", help="append the followed answer, for replays")
     tune.add_argument("--json", action="store_true", help="print one JSON object")
     _add_pair_flags(tune)
     doctor = commands.add_parser("doctor", help="what this machine has, and what is wrong", **_style(DOCTOR_EPILOG))
@@ -229,7 +232,8 @@ def _actions_of(parser: argparse.ArgumentParser, command: str) -> Callable[[str,
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
-        style = _style(f"example:\n  tandem {command} {_ACTION_EXAMPLES[command, name]}\n")
+        example = f"example:\n  tandem {command} {_ACTION_EXAMPLES[command, name]}\n"
+        style = _style(example)
         made: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=help_, **style)
         made.set_defaults(command=command, action=name)
         return made

@@ -11,16 +11,19 @@ from app.cli import HANG
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.prose import for_reading
+from app.cli.shell import quoted
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.paths import settings_file
 from app.registry import SetUp
+from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN
-from app.settings.tree import SETTINGS, Setting, find, given, nearest
+from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
 
 _WIDEST = 32
+_THEME = "appearance.theme"
 _FIXED = "Drafting is fixed now, and no longer automatic; back: tandem settings set draft-mode auto"
 
 
@@ -54,6 +57,8 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
         raise UsageError(f"{setting.name} cannot be part of a preset.")
     if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
         raise UsageError(refusal)
+    if setting.name == _THEME and (unknown := _unknown_theme(str(value))) is not None:
+        raise unknown
     file.set(setting.name, value, preset)
     if setting.only_fixed and (told := _of_fixed(LiveSettings(file), setting, preset)):
         _out(told)
@@ -96,6 +101,18 @@ def _named(name: str) -> tuple[str, Setting]:
     preset, rest = "", name
     if name.startswith(f"{PRESETS}."):
         preset, _, rest = name.removeprefix(f"{PRESETS}.").partition(".")
+        if not is_preset_name(preset):
+            raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Take letters, digits and dashes.")
+        if not rest:
+            raise UsageError(
+                f"{printable(name)} names a preset, and no setting in it.",
+                f"For example: tandem settings set {quoted(printable(name))}.temp 0.2",
+            )
+    if name.startswith(f"{KEYS}."):
+        raise UsageError(
+            "Keys are not set here.",
+            f'Write them into the file, under [{KEYS}]: "chat.again" = "f8". tandem settings path tells where it is.',
+        )
     setting = find(rest)
     if setting is None:
         raise UsageError(
@@ -120,8 +137,19 @@ def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[st
 
 def _sentences(live: LiveSettings) -> list[str]:
     """What does not count, of the settings and of the model file."""
-    notice = live.model.under(live.resolved()).notice
-    return [*live.sentences(), *([printable(notice)] if notice else [])]
+    now = live.resolved()
+    notice, unknown = live.model.under(now).notice, _unknown_theme(str(now[_THEME]))
+    theme = [f"{settings_file()}: {unknown.message}"] if unknown is not None else []
+    return [*live.sentences(), *theme, *([printable(notice)] if notice else [])]
+
+
+def _unknown_theme(name: str) -> UsageError | None:
+    """As `app.ui.look.themes` has it; that takes longer to import than all else here."""
+    if name == BY_NAME[_THEME].default:
+        return None
+    from app.ui.look.themes import unknown_theme
+
+    return unknown_theme(name)
 
 
 def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:

@@ -14,6 +14,7 @@ from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pai
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
+from app.cli.seen_pairs import seen_here
 from app.cli.shell import command, quoted
 from app.cli.trial import trial
 from app.engine.text import printable
@@ -113,8 +114,6 @@ def _of_models(given: dict[str, str]) -> Pair:
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
-    from app.cli.measured_pairs import seen_here
-
     status.show(LOOKING)
     here, seen, known = place(), seen_here(), catalog()
     proposals = propose(list(known.pairs.values()), here.room)

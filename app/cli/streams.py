@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 
@@ -11,6 +12,8 @@ from app.errors import AppError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
 
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
@@ -30,10 +33,22 @@ def prepare() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    if not sys.stderr.isatty() and sys.stderr is sys.__stderr__:
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(_Forgiving(2, "w", closefd=False)), line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A console of another encoding shows a mark instead of failing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8" if not stream.isatty() else None, errors="replace")
+
+
+class _Forgiving(io.FileIO):
+    """Standard error in a file or a pipe: what it cannot take is lost, and what it is said about is not."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
 
 
 def read_input() -> str:
@@ -67,6 +82,17 @@ def read_whole(stream: BinaryIO, name: str) -> str:
         raise AppError(
             f"{name} cannot be read: {error.strerror or error}.", "Check the path and its permissions."
         ) from error
+
+
+def is_nowhere(error: OSError) -> bool:
+    """Whether an error is that the folder which the program was started in has gone since."""
+    if not isinstance(error, FileNotFoundError) or error.filename is not None:
+        return False
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib takes long to import
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def is_refusal(error: OSError) -> bool:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 from app.errors import AppError
 from app.fitting.speed import weights_per_second
+from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
 from app.hardware.machine import Machine, look
-from app.llama.devices import BuildInfo, Device
+from app.llama.described import Device
+from app.llama.installed import build_identity, computes_on_processors_only
 from app.llama.probe import probe
 from app.pairing.propose import Room
 from app.paths import memory_dir
@@ -44,13 +46,15 @@ def place(held: Mapping[str, int] | None = None) -> Place:
     held = {name.lower(): n_bytes for name, n_bytes in (held or {}).items()}
     machine = look()
     machine = replace(machine, ram_available=min(machine.ram_total, machine.ram_available + held.get(MAIN, 0)))
-    build: BuildInfo | None = None
     devices: tuple[Device, ...] = ()
-    # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
-    with suppress(AppError):
-        build, devices = probe(machine.ram_available)
+    only_processor = computes_on_processors_only()
+    if not only_processor:
+        # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
+        with suppress(AppError):
+            _, devices = probe(machine.ram_available)
     devices = tuple(_with_held(device, held.get(device.name.lower(), 0)) for device in devices)
-    return Place(_room(machine, build, devices), _line(machine, devices))
+    room = _room(machine, devices, loads=only_processor or bool(devices))
+    return Place(room, _line(machine, devices))
 
 
 def _with_held(device: Device, held: int) -> Device:
@@ -61,13 +65,13 @@ def _with_held(device: Device, held: int) -> Device:
     return replace(device, free_bytes=min(free, device.total_bytes) if device.total_bytes else free)
 
 
-def _room(machine: Machine, build: BuildInfo | None, devices: tuple[Device, ...]) -> Room:
+def _room(machine: Machine, devices: tuple[Device, ...], *, loads: bool) -> Room:
     cards = _cards(devices)
     # What a card of its own can hold it also reads fast enough.
     shared = not cards or _share_memory(cards) or all(gpu.integrated for gpu in machine.gpus)
     bytes_per_s = None
-    if shared and devices and build is not None:
-        bytes_per_s = weights_per_second(build, devices, default_threads(), memory_dir())
+    if shared and loads:
+        bytes_per_s = weights_per_second(build_identity(), machine.cpu, devices, default_threads(), memory_dir())
     return Room(_for_models(machine, cards), _named(cards), bytes_per_s)
 
 
@@ -106,7 +110,8 @@ def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
         has = sum(card.total_bytes for card in cards)
         free = share_of(room, has) if has else f"{gigabytes(room)} free"
         return f"{_named(cards)}, {free} for models · {machine.physical_cores} cores · {total} memory"
-    parts = [_named(cards)] if cards else [f"{g.name}, which this build of llama.cpp cannot use" for g in machine.gpus]
+    used = [_named(cards)] if cards else []
+    unused = [f"{g.name}, which this build of llama.cpp cannot use" for g in missed(machine.gpus, devices)]
     return " · ".join(
-        [*parts, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
+        [*used, *unused, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
     )

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app import json_file, regular_file
-from app.llama.devices import BuildInfo, Device
-from app.llama.throughput import Throughput, probe_throughput
+from app.llama.described import Device
+from app.llama.throughput_probe import Throughput, probe_throughput
 
 FORMAT = 1
 _DAY_S = 86_400.0
@@ -43,7 +43,8 @@ class Remembered:
 
 
 def weights_per_second(
-    build: BuildInfo,
+    build: str,
+    processor: str,
     devices: Sequence[Device],
     n_threads: int,
     folder: Path,
@@ -54,8 +55,9 @@ def weights_per_second(
     """Bytes of weights that are computed with per second, as it was measured for this build on this machine.
 
     Args:
-        build: The installed llama.cpp.
-        devices: Those of this machine.
+        build: The identity of the installed llama.cpp.
+        processor: Its name.
+        devices: What the build lists, where it was asked.
         n_threads: For the processor.
         folder: Where measurements are kept.
         measure: Measures with so many threads; takes seconds.
@@ -64,7 +66,7 @@ def weights_per_second(
     Returns:
         None where it cannot be measured.
     """
-    file = folder / "throughput" / f"{_name(build, devices, n_threads)}.json"
+    file = folder / "throughput" / f"{_name(build, processor, devices, n_threads)}.json"
     known = _load(file)
     if known is not None and known.holds(clock()):
         return known.found.bytes_per_s
@@ -85,8 +87,8 @@ def _settled(old: Throughput | None, new: Throughput | None) -> Throughput | Non
     return Throughput(old.bytes_per_s if keeps else new.bytes_per_s, new.alone)
 
 
-def _name(build: BuildInfo, devices: Sequence[Device], n_threads: int) -> str:
-    parts = [build.binding, build.version, build.commit, build.ggml, *build.features, str(n_threads)]
+def _name(build: str, processor: str, devices: Sequence[Device], n_threads: int) -> str:
+    parts = [build, processor, str(n_threads)]
     parts += [f"{device.backend} {device.name} {device.description}" for device in devices]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 

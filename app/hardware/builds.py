@@ -85,7 +85,7 @@ def advice(
     if machine.translated:
         return None
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
-        if build is not None and is_usable(gpu, devices):
+        if build is not None and is_usable(gpu, devices, machine.gpus):
             return None
         choices = choices_for(gpu, machine, python_version)
         if choices:
@@ -112,14 +112,34 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
     return _from_source(flags, system, install)
 
 
-def is_usable(gpu: Gpu, devices: Sequence[Usable]) -> bool:
-    """Whether one of the library's devices stands for this vendor's graphics."""
+def is_usable(gpu: Gpu, devices: Sequence[Usable], gpus: Sequence[Gpu] = ()) -> bool:
+    """Whether one of the library's devices stands for this vendor's graphics.
+
+    Args:
+        gpu: The one in question.
+        devices: What the installed build lists.
+        gpus: All of the machine. Where one of the same vendor is inside the processor, a device that shares the
+            processor's memory is that one and no card.
+    """
+    beside = not gpu.integrated and any(other.integrated and other.vendor == gpu.vendor for other in gpus)
     own = known_builds()["backends"].get(_OWN_BACKEND.get(gpu.vendor, ""), {}).get("names", ())
     return any(
-        device.kind in ("gpu", "igpu")
+        device.kind in (("gpu",) if beside else ("gpu", "igpu"))
         and (device.backend in own or any(w in device.description.lower() for w in _VULKAN_WORDS[gpu.vendor]))
         for device in devices
     )
+
+
+def missed(gpus: Sequence[Gpu], devices: Sequence[Usable]) -> list[Gpu]:
+    """The graphics that the installed build leaves unused, cards first; none where it uses a card.
+
+    Beside graphics inside the processor that it uses, only a card is missed.
+    """
+    kinds = {device.kind for device in devices}
+    if "gpu" in kinds:
+        return []
+    wanted = [gpu for gpu in gpus if not (gpu.integrated and "igpu" in kinds)]
+    return sorted((g for g in wanted if not is_usable(g, devices, gpus)), key=lambda gpu: gpu.integrated)
 
 
 def _lack(gpu: Gpu, build: Built | None, backend: str) -> str:

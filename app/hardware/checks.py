@@ -210,7 +210,7 @@ def _graphics(gpu: Gpu, facts: Facts) -> Line:
     parts.append(f"driver {gpu.driver}{takes}" if gpu.driver else "no driver")
     parts += [f"with {gpu.toolkit}"] if gpu.toolkit else []
     text = ", ".join(parts)
-    if is_usable(gpu, facts.devices):
+    if is_usable(gpu, facts.devices, facts.machine.gpus):
         return Line("ok", "graphics", text, "yes")
     if not gpu.driver or gpu.driver.startswith("nouveau"):
         hint = (f"llama.cpp needs {_MAKERS[gpu.vendor]}'s own driver for it; install that.",)

@@ -87,7 +87,7 @@ def _check_proxy(name: str, address: str) -> None:
     if scheme not in (*_SCHEMES, *_SOCKS):
         raise HubError(
             f"{name} is no address of a proxy: it begins with {printable(scheme)}://.",
-            "Write it like http://host:port, or unset it.",
+            "Write it like http://host:port or socks5://host:port, or unset it.",
         )
 
 

@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from typing import Literal
 
 import psutil
 
 from app.llama import backends, library
 from app.llama.backends import POINTER
+from app.llama.described import BuildInfo, Device, Kind
 from app.llama.device_kinds import is_software, shares_memory
 from app.llama.plain import plain
-
-Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
 
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
 _KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Something that can hold and compute layers.
-
-    Attributes:
-        name: llama.cpp's, such as "CUDA0".
-        description: Such as "NVIDIA GeForce RTX 4090".
-        kind: "gpu" has memory of its own, "igpu" shares the processor's, "accel" helps the processor, and "software"
-            is the processor, which plays a card.
-        backend: Such as "CUDA".
-        total_bytes: Its memory; 0 where the library does not know.
-        free_bytes: Of that, now; for the processor what can be had without swapping.
-    """
-
-    name: str
-    description: str
-    kind: Kind
-    backend: str
-    total_bytes: int
-    free_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class BuildInfo:
-    """The installed build.
-
-    Attributes:
-        binding: Version of llama-cpp-python.
-        version: Version of llama.cpp; empty if it does not tell.
-        commit: Commit that it was built from; empty if it does not tell.
-        ggml: Version of ggml; empty if it does not tell.
-        backends: Registered backends, in llama.cpp's order, those without a device too.
-        supports_offload: Whether layers can go to a GPU.
-        features: What the backends were compiled for, such as "AVX2".
-        errors: What llama.cpp logged as errors while it looked for devices.
-    """
-
-    binding: str
-    version: str
-    commit: str
-    ggml: str
-    backends: tuple[str, ...]
-    supports_offload: bool
-    features: tuple[str, ...]
-    errors: str
 
 
 def devices(ram_available: int | None = None) -> tuple[Device, ...]:

@@ -9,8 +9,9 @@ import threading
 from collections import deque
 
 from app.errors import ModelLoadError
+from app.llama.installed import installed_libraries
 from app.llama.plain import plain
-from app.llama.unloadable import installed_libraries, way_out
+from app.llama.unloadable import way_out
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -19,9 +20,8 @@ try:
     import llama_cpp.llama_cpp as native
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
-    raise ModelLoadError(
-        f"llama.cpp cannot be loaded: {plain(str(error))}.", way_out(str(error), installed_libraries())
-    ) from error
+    _hint = way_out(str(error), installed_libraries(), os.environ.get("LLAMA_CPP_LIB_PATH", ""))
+    raise ModelLoadError(f"llama.cpp cannot be loaded: {plain(str(error))}.", _hint) from error
 
 __all__ = ["binding_version", "last_errors", "native", "start"]
 

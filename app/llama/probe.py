@@ -10,7 +10,7 @@ from typing import Any
 
 from app.child import Ending, ask_python
 from app.errors import ModelLoadError
-from app.llama.devices import BuildInfo, Device, build, devices
+from app.llama.described import BuildInfo, Device
 from app.llama.plain import plain
 
 _PROBE_SECONDS = 60.0
@@ -48,6 +48,9 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
 def _tell(ram_available: int | None) -> None:
     """The child's side of `probe`."""
     try:
+        # Importing it loads llama.cpp, which is the child's to survive.
+        from app.llama.devices import build, devices
+
         answer: dict[str, Any] = {
             "build": asdict(build()),
             "devices": [asdict(device) for device in devices(ram_available)],

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from app.child import ask_python
 from app.errors import ModelLoadError
 from app.llama import devices, library
 from app.llama.functions import function
+from app.llama.throughput_probe import Throughput
 
 _F32, _Q4_K = 0, 12
 """ggml's numbers of these types, which stand in model files and never change."""
@@ -35,7 +33,6 @@ _LONG_ENOUGH_S = 1.5
 _ALONE = 0.85
 """Of the time of its threads, what a product has where nothing else runs; the last ones of a team wait a little."""
 _CONTEXT_BYTES = 1 << 20
-_SECONDS = 20.0
 
 _POINTER, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
 
@@ -63,43 +60,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """How fast weights are computed with.
-
-    Attributes:
-        bytes_per_s: Bytes of 4-bit weights per second, the best of many times.
-        alone: Whether nothing else took the processor meanwhile; what is not alone may be faster than it seems.
-    """
-
-    bytes_per_s: float
-    alone: bool = True
-
-
-def probe_throughput(n_threads: int) -> Throughput | None:
-    """The throughput of the device that layers go to first, measured in a child process.
-
-    Args:
-        n_threads: For the processor, where there is nothing faster.
-
-    Returns:
-        None where it cannot be measured: another release of ggml, no memory, a driver that crashes or hangs.
-    """
-    code = f"from app.llama.throughput import _tell; _tell({n_threads!r})"
-    try:
-        done = ask_python(code, _SECONDS)
-        found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return None
-    if done.returncode != 0 or not isinstance(found, list) or len(found) != 2:
-        return None
-    bytes_per_s, alone = found
-    good = isinstance(bytes_per_s, float) and math.isfinite(bytes_per_s) and bytes_per_s > 0
-    return Throughput(bytes_per_s, alone is True) if good else None
-
-
 def throughput(n_threads: int) -> Throughput | None:
-    """The same in this very process."""
+    """The throughput of the device that layers go to first; see `app.llama.throughput_probe`."""
     library.start()
     try:
         device = devices.fastest()
@@ -109,7 +71,7 @@ def throughput(n_threads: int) -> Throughput | None:
 
 
 def _tell(n_threads: int) -> None:
-    """The child's side of `probe_throughput`."""
+    """The child's side of `app.llama.throughput_probe`."""
     try:
         found = throughput(n_threads)
     except ModelLoadError:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection
-from pathlib import Path
 
 _REINSTALL = "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36"
 _OTHER = "or take another build: tandem doctor"
@@ -27,22 +25,15 @@ _BUILDS = (
 )
 
 
-def installed_libraries() -> tuple[str, ...]:
-    """The names of the package's own libraries; () where it is not there."""
-    spec = importlib.util.find_spec("llama_cpp")
-    folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
-    try:
-        return tuple(file.name for folder in folders for file in folder.iterdir())
-    except OSError:
-        return ()
-
-
-def way_out(reason: str, libraries: Collection[str]) -> str:
+def way_out(reason: str, libraries: Collection[str], elsewhere: str = "") -> str:
     """What to do.
 
     Args:
         reason: As the system put it. Windows does not name the library that it misses.
         libraries: Those that came with the package; a build has one for what it computes with.
+        elsewhere: The folder in place of the package's own that LLAMA_CPP_LIB_PATH names; "" where it does not.
     """
+    if elsewhere:
+        return f"It was looked for in {elsewhere}, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
     said = reason if ".dll" not in reason.lower() else " ".join((reason, *libraries))
     return next((hint for signs, hint in _BUILDS if any(sign in said for sign in signs)), _REINSTALL)

@@ -13,7 +13,7 @@ from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
-from app.regular_file import is_file, is_folder
+from app.regular_file import exists, is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 DemoFile = Callable[[str], Path]
@@ -130,8 +130,10 @@ def _cached(source: HubModel) -> Resolved | None:
 def _local(source: ModelSource, path: Path) -> Resolved:
     if is_folder(path):
         raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-    if not is_file(path):
+    if not exists(path):
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
+    if not is_file(path):
+        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
     parts = choose.split_parts(path.name) or [path.name]
     missing = [part for part in parts if not is_file(path.parent / part)]
     if missing:

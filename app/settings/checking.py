@@ -58,12 +58,17 @@ def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Proble
     presets: dict[str, dict[str, Value]] = {}
     problems: list[Problem] = []
     for name, table in list(raw.items())[:_MOST_PRESETS]:
-        if not isinstance(table, Mapping) or not name.isprintable() or name.lower() in ("", "none"):
+        if not isinstance(table, Mapping) or not is_preset_name(name):
             problems.append(_problem(f"presets.{name}", f"presets.{name} must be a table with a name of its own."))
             continue
         presets[name], wrong = check(table, lambda setting: setting.in_preset)
         problems += [Problem(f"presets.{name}.{one.name}", f"presets.{printable(name)}: {one.text}") for one in wrong]
     return presets, problems
+
+
+def is_preset_name(name: str) -> bool:
+    """Whether a preset may be called so; the word none means that there is none."""
+    return name.isprintable() and name.strip().lower() not in ("", "none")
 
 
 def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:

@@ -41,6 +41,7 @@ class Setting:
         kind: What it takes.
         default: What counts if nobody says otherwise.
         text: What it does, in one line.
+        besides: What the help of its flag says as well, where the panel has no room for it.
         unset: What its default means where it is no value.
         metavar: Stands for the value in the help.
         flags: Its flags, the first one named after it; empty if the command line does not know it.
@@ -53,6 +54,7 @@ class Setting:
     default: Value
     text: str
     unset: str = ""
+    besides: str = ""
     metavar: str = ""
     flags: tuple[str, ...] = ()
     needs_reload: bool = False
@@ -124,8 +126,10 @@ def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, wo
     return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, **what)
 
 
-def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "") -> Setting:
-    return _setting(name, kind, default, text, metavar=metavar, unset=unset, needs_reload=True)
+def _placed(
+    name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "", besides: str = ""
+) -> Setting:
+    return _setting(name, kind, default, text, metavar=metavar, unset=unset, besides=besides, needs_reload=True)
 
 
 _LAYERS = Number(0, _MAX_LAYERS, whole=True, word="auto", also=("all",))
@@ -204,6 +208,7 @@ SETTINGS: tuple[Setting, ...] = (
         "tokens of a conversation that the models see at once, in steps of 256; more take memory",
         "N",
         "8,192 at most",
+        "a whole conversation and its next answer must fit, in no more than the target was trained for",
     ),
     _placed(
         "model.threads",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,12 @@ def test_a_socks_proxy_wants_its_package(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(HubError, match="ALL_PROXY names a SOCKS proxy, which needs the package socksio") as caught:
         check_way()
     assert caught.value.hint == "Run: pip install socksio"
+
+
+def test_the_package_of_socks_proxies_comes_with_tandem() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert any(wanted.startswith("httpx2[socks]") for wanted in project["dependencies"])
 
 
 def test_a_hint_names_the_variables_that_are_set_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

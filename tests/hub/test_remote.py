@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,8 @@ def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -
         resolve(LocalModel(tmp_path / "none.gguf"), no_demo)
     with pytest.raises(ModelFileError, match="is a folder"):
         resolve(LocalModel(tmp_path), no_demo)
+    with pytest.raises(ModelFileError, match="is not a regular file"):
+        resolve(LocalModel(Path(os.devnull)), no_demo)
     (tmp_path / "m-00001-of-00002.gguf").touch()
     with pytest.raises(ModelFileError, match="is not beside it"):
         resolve(LocalModel(tmp_path / "m-00001-of-00002.gguf"), no_demo)

@@ -13,6 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import main
+from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.errors import AppError, CatalogError, PairError
 from app.hub import store
@@ -129,8 +130,8 @@ def test_what_the_makers_recommend_is_known_before_anything_moves(
 
 
 def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
-    capsys.readouterr()
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--json"]) == 0
+    assert tuple(json.loads(capsys.readouterr().out)) == JSON_KEYS["setup"]
 
     assert main(["pairs", "check", "mine", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -282,7 +283,7 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert main(["pairs", "show", "mine"]) == 0
     assert "small-Q8_0.gguf" in capsys.readouterr().out
     assert main(["pairs", "default", "coder-32b"]) == 2
-    assert main(["pairs", "show", "coder-23b"]) == 1
+    assert main(["pairs", "show", "coder-23b"]) == 2
     assert 'Did you mean "coder-32b"' in capsys.readouterr().err
 
 

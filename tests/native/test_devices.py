@@ -15,10 +15,11 @@ from app.child import python_command
 from app.errors import ModelLoadError
 from app.llama import backends, library, throughput
 from app.llama import devices as module
+from app.llama.described import Device
 from app.llama.device_kinds import is_software
-from app.llama.devices import Device, build, devices, parse_features
+from app.llama.devices import build, devices, parse_features
 from app.llama.probe import probe
-from app.llama.throughput import Throughput, probe_throughput
+from app.llama.throughput_probe import Throughput, probe_throughput
 
 
 def test_the_processor_is_a_device_of_every_build() -> None:

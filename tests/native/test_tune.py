@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.json_keys import JSON_KEYS
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.trace import load_traces
 
@@ -39,6 +40,7 @@ def test_the_heat_map_follows_one_answer(tmp_path: Path) -> None:
     done = tune(tmp_path, "--json", "--heat-map", "Name a colour.", "--save-trace", str(trace))
 
     answer = json.loads(done.stdout)
+    assert set(answer) >= set(JSON_KEYS["tune"])
     heat = answer["heat_map"]
     assert len(heat["speedups"]) == len(heat["n_max"])
     assert {len(row) for row in heat["speedups"]} == {len(heat["p_min"])}

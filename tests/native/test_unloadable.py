@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from app.llama import functions, last_words
-from app.llama.unloadable import installed_libraries, way_out
+from app.llama.installed import installed_libraries
+from app.llama.unloadable import way_out
 
 WINDOWS = (
     "Failed to load shared library 'C:\\venv\\llama_cpp\\lib\\llama.dll': Could not find module "
@@ -39,6 +40,12 @@ LINUX = "Failed to load shared library '/venv/llama_cpp/lib/libllama.so': {}: ca
 )
 def test_the_way_out_is_that_of_the_build(reason: str, libraries: list[str], hint: str) -> None:
     assert hint in way_out(reason, libraries)
+
+
+def test_a_variable_that_names_another_folder_is_told_first() -> None:
+    said = way_out("Shared library with base name 'llama' not found", ["libggml-cuda.so"], "/no/such/folder")
+
+    assert said == "It was looked for in /no/such/folder, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
 
 
 def test_the_libraries_of_the_package_are_found() -> None:

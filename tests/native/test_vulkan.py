@@ -28,7 +28,7 @@ import pytest
 
 from app.child import python_command, python_environment
 from app.hardware.fit import KV_BYTES
-from app.llama.devices import Device
+from app.llama.described import Device
 from app.llama.probe import probe
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]

@@ -14,6 +14,7 @@ from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
+from app.ui.commands import table
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import as_said, as_typed, is_command
 from app.ui.commands.table import COMMANDS
@@ -146,6 +147,17 @@ async def test_help_lists_every_command() -> None:
         await chat.shows("/quit")
         for command in COMMANDS.known.values():
             assert command.usage in chat.text
+
+
+@pytest.mark.parametrize("can_suspend", [True, False])
+async def test_help_names_the_key_that_suspends_where_there_is_one(
+    can_suspend: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "CAN_SUSPEND", can_suspend)
+    async with open_chat(size=(100, 40)) as chat:
+        await chat.pilot.press(*"/help", "enter")
+        await chat.shows("every key")
+        assert ("ctrl+z" in chat.text) is can_suspend
 
 
 async def test_title_and_system_stay_with_the_conversation() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.build_choices import driver_cuda, known_builds
-from app.hardware.builds import Advice, advice
+from app.hardware.builds import Advice, advice, missed
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
 
@@ -211,6 +211,18 @@ def test_a_translated_python_gets_no_build() -> None:
 
 
 # Where nothing is to be done, and where the build is broken
+
+
+def test_a_card_is_missed_beside_graphics_inside_the_processor_that_are_used() -> None:
+    inside, processor = Device("igpu", "Vulkan", "Intel(R) Iris(R) Xe"), Device("cpu", "CPU", "cpu")
+
+    assert missed((IRIS, ARC, RTX), (processor,)) == [ARC, RTX, IRIS]
+    assert missed((IRIS, ARC, RTX), (inside, processor)) == [ARC, RTX]
+    assert missed((ARC,), (inside, processor)) == [], "what is not known to be two may be one"
+    assert missed((IRIS, ARC, RTX), (inside, Device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090"))) == []
+    given = advice(machine(IRIS, ARC), Build(("Vulkan", "CPU")), (inside, processor), "3.11")
+    assert given is not None
+    assert given.urgent
 
 
 @pytest.mark.parametrize(

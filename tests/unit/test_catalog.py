@@ -8,7 +8,7 @@ import pytest
 
 from app.catalog import Catalog, read_pair, shipped_file, write_pair
 from app.engine.types import DraftParams
-from app.errors import CatalogError
+from app.errors import CatalogError, UsageError
 from app.pairing.weight import NO_FILE, size_text
 from app.source import DemoModel, LocalModel
 
@@ -135,12 +135,12 @@ def test_one_wrong_entry_takes_no_other_with_it_and_nothing_stands_in_for_it(tmp
 
 
 def test_an_unknown_pair_names_the_nearest() -> None:
-    with pytest.raises(CatalogError, match='Did you mean "demo"'):
+    with pytest.raises(UsageError, match='Did you mean "demo"'):
         Catalog([shipped_file()]).get("demmo")
 
 
 def test_an_unknown_pair_names_the_nearest_of_those_set_up_too() -> None:
-    with pytest.raises(CatalogError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
+    with pytest.raises(UsageError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
         Catalog([shipped_file()]).get("my-pear", ["my-pair"])
 
     assert caught.value.hint == "All there are: tandem pairs list"

@@ -19,6 +19,7 @@ import pytest
 from app.cli import bench, bench_task, compare, loading, race_session
 from app.cli.bench_flags import add_bench_arguments
 from app.cli.compare_flags import add_compare_arguments
+from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare.measure import Spread
@@ -98,6 +99,7 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
     assert tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)) == 0
     told = json.loads(capsys.readouterr().out)
 
+    assert tuple(told) == JSON_KEYS["compare"]
     assert told == json.loads(file.read_text())
     assert list(told["contenders"]) == ["plain", "automatic"]
     assert told["contenders"]["automatic"]["same_tokens"] is True
@@ -221,6 +223,7 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 130
     *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert tuple(last) == JSON_KEYS["bench"]
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["notes"] == ["stopped early: 1 of 3 prompts"]

@@ -385,19 +385,6 @@ def test_an_environment_without_pip_is_one_of_uv(monkeypatch: pytest.MonkeyPatch
     assert installer("linux") == "uv pip install --python /v/python"
 
 
-def test_the_folder_of_downloads_follows_the_hubs_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    monkeypatch.setenv("HF_HOME", "/hf")
-    assert command._hub_folder() == Path("/hf/hub")
-
-    monkeypatch.setenv("HF_HUB_CACHE", "~/x")
-    assert command._hub_folder() == Path.home() / "x"
-
-    # As the hub's client takes it: the name of a folder.
-    monkeypatch.setenv("HF_HUB_CACHE", "~no-such-user/x")
-    assert command._hub_folder() == Path("~no-such-user/x")
-
-
 def test_what_is_gathered_here_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
 

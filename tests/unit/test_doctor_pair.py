@@ -246,6 +246,7 @@ def test_good_files_are_counted(folders: Path, demo_target: Path) -> None:
 
 
 def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    written(config_dir() / "models.toml", '[pairs.big]\ntarget = "x.gguf"\n')
     monkeypatch.setattr(command, "gather", lambda: FACTS)
     seen: list[str] = []
 

@@ -21,6 +21,7 @@ from app.cli import main
 from app.cli.export import export
 from app.cli.export_flags import add_export_arguments, add_import_arguments
 from app.cli.import_ import import_
+from app.cli.json_keys import JSON_KEYS
 from app.errors import AppError, UsageError
 
 
@@ -136,7 +137,8 @@ def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.Cap
     assert [line.split()[0] for line in lines] == ["3", "2", "1"]
 
     assert run("--list", "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)[0]["title"] == "Quicksort"
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (tuple(first), first["title"]) == (JSON_KEYS["export"], "Quicksort")
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be chosen")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,13 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
     assert [line for line in lines if len(line) > 80] == []
     assert any(line.endswith(" Qwen3 4B with 0.6B") for line in lines), "and not that it thinks first"
     assert any(line.endswith(", answers at once") for line in lines), "where there is room for it"
+
+
+@pytest.mark.parametrize("command", ["list", "show demo"])
+def test_it_loads_neither_llama_cpp_nor_the_hubs_client(command: str) -> None:
+    code = (
+        f"import sys; from app.cli import main; main(['pairs', *{command!r}.split()]); "
+        "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "[]\n"

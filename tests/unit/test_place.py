@@ -12,8 +12,9 @@ from app.fitting import held as held_module
 from app.fitting import place as place_module
 from app.fitting.held import held
 from app.fitting.place import place
+from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
-from app.llama.devices import BuildInfo, Device
+from app.llama.described import BuildInfo, Device
 from app.sizes import GB, gigabytes
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
@@ -25,12 +26,14 @@ class Here:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.available = 20 * GB
         self.devices: tuple[Device, ...] | None = ()
+        self.gpus: tuple[Gpu, ...] = ()
         monkeypatch.setattr(place_module, "look", self._look)
         monkeypatch.setattr(place_module, "probe", self._probe)
+        monkeypatch.setattr(place_module, "computes_on_processors_only", lambda: False)
         monkeypatch.setattr(place_module, "weights_per_second", lambda *_: 40e9)
 
     def _look(self) -> Machine:
-        return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, ())
+        return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, self.gpus)
 
     def _probe(self, available: int) -> tuple[BuildInfo, tuple[Device, ...]]:
         if self.devices is None:
@@ -55,6 +58,17 @@ def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> N
     assert found.line == "8 cores · 18.0 GB of 32.0 GB memory free for models"
     here.devices = None
     assert place().line == found.line
+
+
+def test_a_build_that_can_use_the_processor_only_is_not_asked_for_devices(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = place()
+    monkeypatch.setattr(place_module, "computes_on_processors_only", lambda: True)
+    monkeypatch.setattr(place_module, "probe", lambda _: pytest.fail("it was asked"))
+
+    assert place() == asked
+    assert asked.room.bytes_per_s == 40e9
 
 
 def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -> None:
@@ -111,3 +125,19 @@ def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(h
     assert place().room.free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
     here.devices = (metal, card("CUDA0", 10))
     assert place().room.device == "RTX 3090", "a card of its own comes first"
+
+
+@pytest.mark.parametrize("name", ["NVIDIA RTX 4090", "AMD Radeon RX 7900 XTX"])
+def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here, name: str) -> None:
+    dear = Gpu(name.split()[0].lower(), name, 24 * GB, 23 * GB, "driver", "")
+    here.gpus = (Gpu("amd", "AMD Radeon 780M", None, None, "amdgpu", "", integrated=True), dear)
+    inside = Device("Vulkan0", "AMD Radeon 780M (RADV)", "igpu", "Vulkan", 16 * GB, 16 * GB)
+    here.devices = (inside,)
+
+    assert place().line.startswith(
+        f"AMD Radeon 780M (RADV) · {name}, which this build of llama.cpp cannot use · 8 cores"
+    )
+    here.devices = (inside, card("Vulkan1", 23, description=name, backend="Vulkan"))
+    assert "cannot use" not in place().line
+    here.gpus, here.devices = (dear,), (inside,)
+    assert ("cannot use" in place().line) == name.startswith("NVIDIA"), "what is not known to be two may be one"

@@ -189,6 +189,11 @@ def test_settings_are_shown_also_where_the_pair_cannot_be_used(
         ("temp", "warm", 'temp is "warm"; it must be a number between 0 and 100.'),
         ("preset", "codr", 'There is no preset "codr"'),
         ("draft.n_min", "9", "n_min is 9; it must lie between 0 and n_max (7)."),
+        ("theme", "tandem-dak", 'There is no theme "tandem-dak". Did you mean "tandem-dark"?'),
+        ("presets.None.temp", "1", '"None" is no name for a preset.'),
+        ("presets..temp", "1", '"" is no name for a preset.'),
+        ("presets.x", "1", "presets.x names a preset, and no setting in it."),
+        ("keys.chat.again", "f8", "Keys are not set here."),
         ("presets.x.appearance.theme", "nord", "cannot be part of a preset"),
         ("presets.x.nothing", "1", 'There is no setting "nothing"'),
     ],
@@ -211,6 +216,28 @@ def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.Captur
     assert main(["settings", "set", "temp", "0.2"]) == 1
     assert "cannot be read" in capsys.readouterr().err
     assert file.read_text() == "[broken"
+
+
+def test_a_theme_that_is_none_is_told_where_the_settings_are_shown(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["settings", "set", "theme", "nord"]) == 0
+    assert main(["settings"]) == 0
+    assert capsys.readouterr().err == ""
+    file.write_text('[appearance]\ntheme = "nrd"')
+    assert main(["settings", "--json"]) == 0
+    told = capsys.readouterr()
+    problem = f'{file}: There is no theme "nrd". Did you mean "nord"?'
+    assert json.loads(told.out)["problems"] == [problem]
+    assert problem in told.err
+
+
+def test_help_tells_what_may_be_given_besides_numbers_and_what_else_there_is_to_know() -> None:
+    helps = {setting.name: _help(setting) for setting in SETTINGS}
+
+    assert "memory for all of it (8 to 1,048,576, or auto; default: 8192 at most)" in helps["model.ctx"]
+    assert "fewer while other programs need the processor (1 to 512, or auto; " in helps["model.threads"]
+    assert helps["sampling.top_k"].endswith("keep the K most probable; 0 keeps all (0 to 1,000,000; default: 40)")
 
 
 def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_meant(file: Path) -> None:

@@ -69,6 +69,15 @@ def test_a_good_pair_has_no_cause(situation: Situation) -> None:
 # What is known by rule
 
 
+def test_what_an_unused_card_is_faster_than_is_what_is_used() -> None:
+    unused = replace(ON_CPU, unused_card="RTX 4090", command="pip install x")
+
+    assert only(unused).text.endswith("faster than the processor.")
+    assert only(replace(unused, pair=GOOD.pair, card="Vulkan0")).text.endswith(
+        "faster than the graphics inside the processor."
+    )
+
+
 @pytest.mark.parametrize(
     ("situation", "label", "command"),
     [

@@ -53,6 +53,38 @@ def test_a_full_disk_behind_standard_output_is_a_sentence(buffered: bool) -> Non
 
 
 @posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("line", ["--help", "--version", "pairs list --help"])
+def test_help_that_finds_no_room_is_a_failure(line: str, buffered: bool) -> None:
+    ended = in_shell(f"$TANDEM {line} >/dev/full", buffered)
+    assert ended.returncode == 1
+    assert ended.stderr == "tandem: The output cannot be written: No space left on device.\n"
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("way", ["2>/dev/full", "2>&-"])
+def test_what_standard_error_cannot_take_changes_nothing_else(way: str, tmp_path: Path) -> None:
+    (tmp_path / "tandem").mkdir()
+    (tmp_path / "tandem" / "settings.toml").write_text("odd = 1")
+    told = in_shell(f"XDG_CONFIG_HOME={tmp_path} $TANDEM settings --json")
+    assert "odd is no setting" in told.stderr
+
+    ended = in_shell(f"XDG_CONFIG_HOME={tmp_path} $TANDEM settings --json {way}")
+    assert (ended.returncode, ended.stdout) == (0, told.stdout)
+    assert in_shell(f"$TANDEM pairs show nope {way}").returncode == 2
+
+
+@posix
+@pytest.mark.parametrize("line", ["run --target x.gguf hi", "settings path", "pairs list"])
+def test_a_folder_that_is_gone_is_a_sentence(line: str, tmp_path: Path) -> None:
+    ended = in_shell(f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir ../gone && $TANDEM {line}")
+    assert "Traceback" not in ended.stderr
+    assert (ended.returncode, "is gone" in ended.stderr) in ((0, False), (1, True))
+
+
+@posix
 @pytest.mark.parametrize("line", ["run --prompt-file /dev/zero", "run - </dev/zero", "compare - </dev/zero"])
 def test_a_prompt_without_an_end_is_refused(line: str) -> None:
     ended = in_shell(f"$TANDEM {line}")

@@ -35,10 +35,11 @@ def _paged(s: Situation) -> Cause | None:
 def _no_gpu(s: Situation) -> Cause | None:
     if not s.unused_card or not s.command:
         return None
+    slower = "the graphics inside the processor" if s.card else "the processor"
     text = f"The {s.unused_card} is not used: this llama.cpp is built without support for it. As a rule, a card is "
     return Cause(
         "build",
-        text + "several times faster than the processor.",
+        text + f"several times faster than {slower}.",
         _WEIGHT_NO_GPU,
         measured=False,
         hint=(f"  {s.command}",),

@@ -20,7 +20,7 @@ class Situation:
         conditions: Of the processor at the moment.
         card: A graphics processor that this build can use; "" if there is none.
         software: Names of devices that the processor plays.
-        unused_card: One that it cannot use; "" if there is none.
+        unused_card: One that it cannot use, where it uses none; "" if there is none.
         command: Installs a build that could; "" where there is none.
         draft_n_ctx_train: Tokens that the draft was trained for; 0 where not known.
         resident: Share of the target's file that is in memory; None where not known.

@@ -16,6 +16,7 @@ from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.saving import save
 from app.ui.key_names import key
+from app.ui.keys.program_keys import CAN_SUSPEND
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -88,7 +89,7 @@ def _some_keys(room: int) -> Iterator[str]:
         (
             (key("prompt.break_line", "ctrl+j"), "new line"),
             (key("chat.copy", "f8"), "copy answer"),
-            (key("app.suspend", "ctrl+z"), "suspend"),
+            (key("app.suspend", "ctrl+z"), "suspend") if CAN_SUSPEND else (key("app.quit", "ctrl+q"), "quit"),
         ),
         (
             (key("prompt.search", "ctrl+s"), "search past prompts"),

@@ -11,8 +11,9 @@ PROGRAM_KEYS: list[BindingType] = [
     Binding("ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True),
     Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
 ]
+CAN_SUSPEND = sys.platform != "win32"
 # What a shell's user expects of it, wherever the cursor is: nothing else is on this key. Windows has no suspending.
-if sys.platform != "win32":
+if CAN_SUSPEND:
     PROGRAM_KEYS.append(
         Binding(
             "ctrl+z",

@@ -8,7 +8,7 @@ from textual.app import App
 
 from app.errors import SettingsError
 from app.settings.live import LiveSettings
-from app.settings.tree import nearest
+from app.ui.look.themes import unknown_theme
 
 
 def wear(app: App[Any], live: LiveSettings) -> list[str]:
@@ -18,10 +18,10 @@ def wear(app: App[Any], live: LiveSettings) -> list[str]:
     app.animation_level = "none" if now["appearance.reduced_motion"] else "full"
     theme = str(now["appearance.theme"])
     told = list(live.sentences())
-    if theme in app.available_themes:
+    if (unknown := unknown_theme(theme, app.available_themes)) is None:
         app.theme = theme
     else:
-        told.append(f'There is no theme "{theme}".{nearest(theme, app.available_themes)}')
+        told.append(unknown.message)
     return told
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
+from app.engine.text import printable
+from app.errors import UsageError
+from app.settings.tree import nearest
 from app.ui.look.contrast import adapted, surfaces
 
 
@@ -70,6 +74,14 @@ def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
 
 DARK = _theme("tandem-dark", _DARK, dark=True)
 LIGHT = _theme("tandem-light", _LIGHT, dark=False)
+NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
+
+
+def unknown_theme(name: str, known: Collection[str] = NAMES) -> UsageError | None:
+    """There is no theme of that name, and the sentence names the nearest; None if there is."""
+    if name in known:
+        return None
+    return UsageError(f'There is no theme "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(known)}.")
 
 
 def _above(theme: Theme) -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""What scripts find in the objects that `--json` prints; a key that is named here stays."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+_WIDTH = 80
+
+JSON_KEYS: Mapping[str, tuple[str, ...]] = {
+    "run": (
+        *("text", "reasoning", "finish_reason", "seed", "notices", "device"),
+        *("timings", "speculation", "models"),
+    ),
+    "compare": (
+        *("target", "draft", "device", "prompt", "sampling", "max_tokens", "rounds_asked", "rounds_done"),
+        *("notices", "facts", "notes", "contenders"),
+    ),
+    "bench": ("type", "pair", "facts", "notes", "rows"),
+    "tune": ("measured_at", "target", "draft", "device", "rows_ms", "draft_ms", "switch_ms", "context_ns"),
+    "doctor": (
+        *("version", "state", "machine", "llama", "advice", "pair", "causes", "terminal"),
+        "sections",
+    ),
+    "setup": ("name", "target", "draft", "size", "default"),
+    "pairs list": (
+        *("name", "title", "here", "default", "disk", "download", "size", "fit", "reason"),
+        *("expected_tokens_per_second", "drafting"),
+    ),
+    "pairs show": (
+        *("name", "title", "target", "draft", "family", "good_at", "licence", "context", "tested_with"),
+        *("fit", "drafting", "download", "files", "on_disk"),
+    ),
+    "pairs check": ("target", "draft", "memory", "context", "compatible", "problems", "warnings"),
+    "pairs find": ("model", "parameters", "size", "from"),
+    "pairs add": ("name", "target", "draft", "size", "default"),
+    "settings": ("file", "pair", "settings", "presets", "keys", "problems"),
+    "settings show": ("file", "pair", "settings", "presets", "keys", "problems"),
+    "export": ("id", "title", "pinned", "updated"),
+}
+_OF_WHAT = {
+    "bench": "Without --check-lossless the last object of --json has",
+    "export": "Each object of --list --format json has",
+    "pairs list": "Each object of --json has",
+    "pairs find": "Each object of --json has",
+}
+
+
+def told(command: str) -> str:
+    """The keys of a command's objects, as the help of it ends; "" for one that prints none."""
+    if command not in JSON_KEYS:
+        return ""
+    *most, last = JSON_KEYS[command]
+    sentence = f"{_OF_WHAT.get(command, 'The object of --json has')} {', '.join(most)} and {last}."
+    return "\n" + textwrap.fill(sentence, _WIDTH) + "\n"

@@ -1,0 +1,27 @@
+"""What answers here have shown of the pairs that are set up; nothing heavy is imported where there is none."""
+
+from __future__ import annotations
+
+import logging
+
+from app.cli.known_pairs import registry
+from app.errors import AppError
+from app.pairing.gain import Seen
+
+log = logging.getLogger("tandem.memory")
+
+
+def seen_here() -> dict[str, Seen]:
+    """What is remembered of every pair with a draft model, by its name, placed as it would be now."""
+    try:
+        known = registry().read().pairs
+    except AppError as error:
+        log.warning("what was measured of pairs cannot be read: %s", error)
+        return {}
+    pairs = {name: files for name, files in known.items() if files.draft is not None and files.is_here}
+    if not pairs:
+        return {}
+    # It imports what loads models.
+    from app.cli.measured_pairs import seen
+
+    return seen(pairs)

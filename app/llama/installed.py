@@ -1,0 +1,47 @@
+"""The files of the installed llama.cpp, without loading it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+_OF_PROCESSORS = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
+"""Libraries of a build that computes on processors; every other backend is a library of its own beside them."""
+_PROCESSOR = re.compile(r"(?:lib)?ggml-cpu")
+_ELSEWHERE = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
+"""Variables that have other libraries loaded."""
+
+
+def installed_libraries() -> tuple[str, ...]:
+    """The names of the package's own libraries; () where it is not there."""
+    return tuple(file.name for file in _files())
+
+
+def computes_on_processors_only() -> bool:
+    """Whether no driver of a card needs to be asked what there is, because nothing installed could use one.
+
+    Where that cannot be told by the names of the libraries it is not so.
+    """
+    names = installed_libraries()
+    apart = any(map(_PROCESSOR.match, names))
+    return apart and all(map(_OF_PROCESSORS.fullmatch, names)) and not any(map(os.environ.get, _ELSEWHERE))
+
+
+def build_identity() -> str:
+    """A name for the installed build, which is another one after every installation."""
+    states = [(file.name, file.stat()) for file in sorted(_files())]
+    lines = [f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states]
+    elsewhere = [os.environ.get(name, "") for name in _ELSEWHERE]
+    return hashlib.sha256("\n".join([*lines, *elsewhere]).encode(errors="replace")).hexdigest()[:32]
+
+
+def _files() -> list[Path]:
+    spec = importlib.util.find_spec("llama_cpp")
+    folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
+    try:
+        return [file for folder in folders for file in folder.iterdir()]
+    except OSError:
+        return []

@@ -1,0 +1,47 @@
+"""The hub's folder, as its client has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from huggingface_hub.file_download import repo_folder_name
+
+from app.hub.folder import folder, may_hold
+
+BARE = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "XDG_", "HUGGINGFACE_"))}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"XDG_CACHE_HOME": "/c"},
+        {"HF_HOME": "/hf", "XDG_CACHE_HOME": "/c"},
+        {"HF_HUB_CACHE": "~/x", "HF_HOME": "/hf"},
+        {"HF_HUB_CACHE": "$HOME/y"},
+        # The name of a folder.
+        {"HF_HUB_CACHE": "~no-such-user/x"},
+    ],
+)
+def test_it_follows_the_hubs_variables(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"
+    asked = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**BARE, **given}
+    )
+    for name in os.environ.keys() - BARE.keys():
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+
+    assert folder() == Path(asked.stdout.strip())
+
+
+def test_a_repository_has_the_folder_that_the_client_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert not may_hold("owner/small-GGUF")
+    (tmp_path / repo_folder_name(repo_id="owner/small-GGUF", repo_type="model")).mkdir()
+    assert may_hold("owner/small-GGUF")

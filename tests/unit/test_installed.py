@@ -1,0 +1,60 @@
+"""What the files of the installed llama.cpp tell, without loading it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.llama import installed
+
+LINUX = ["libggml-base.so", "libggml-base.so.0.25.3", "libggml-cpu.so", "libggml.so", "libllama.so.0", "libmtmd.so"]
+WINDOWS = ["ggml-base.dll", "ggml-cpu.dll", "ggml.dll", "llama.dll", "mtmd.dll"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("LLAMA_CPP_LIB_PATH", raising=False)
+    monkeypatch.delenv("GGML_BACKEND_PATH", raising=False)
+    monkeypatch.setattr(installed, "_files", lambda: sorted(tmp_path.iterdir()))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("names", "only"),
+    [
+        (LINUX, True),
+        (WINDOWS, True),
+        ([*LINUX, "libggml-cpu-haswell.so"], True),
+        ([*LINUX, "libggml-cuda.so"], False),
+        ([*LINUX, "libggml-vulkan.so.0"], False),
+        ([*LINUX, "libggml-rpc.so"], False),
+        ([*WINDOWS, "ggml-hip.dll"], False),
+        ([*LINUX, "libsomething.so"], False),
+        (["libllama.so"], False),
+        ([], False),
+    ],
+)
+def test_a_build_for_processors_has_no_other_library(folder: Path, names: list[str], only: bool) -> None:
+    for name in names:
+        (folder / name).touch()
+
+    assert installed.computes_on_processors_only() is only
+
+
+@pytest.mark.parametrize("variable", ["LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH"])
+def test_libraries_from_elsewhere_tell_nothing(folder: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LINUX:
+        (folder / name).touch()
+    monkeypatch.setenv(variable, "/elsewhere")
+
+    assert not installed.computes_on_processors_only()
+
+
+def test_another_installation_is_another_build(folder: Path) -> None:
+    (folder / "libllama.so").write_text("a")
+    first = installed.build_identity()
+    assert installed.build_identity() == first
+
+    (folder / "libllama.so").write_text("ab")
+    assert installed.build_identity() != first
