@@ -235,8 +235,8 @@ def test_a_theme_that_is_none_is_told_where_the_settings_are_shown(
 def test_help_tells_what_may_be_given_besides_numbers_and_what_else_there_is_to_know() -> None:
     helps = {setting.name: _help(setting) for setting in SETTINGS}
 
-    assert "memory for all of it (8 to 1,048,576, or auto; default: 8192 at most)" in helps["model.ctx"]
-    assert "fewer while other programs need the processor (1 to 512, or auto; " in helps["model.threads"]
+    assert "the target was trained for (8 to 1,048,576, or auto; default: 8,192 at most)" in helps["model.ctx"]
+    assert "while other programs need the processor (1 to 512, or auto; " in helps["model.threads"]
     assert helps["sampling.top_k"].endswith("keep the K most probable; 0 keeps all (0 to 1,000,000; default: 40)")
 
 
