@@ -43,6 +43,7 @@ def save(path: Path, memory: Memory) -> OSError | None:
         "trial": {"on": memory.trial.on},
         "idle_answers": memory.idle_answers,
         "least_ns": memory.least_ns,
+        "measured_ns": memory.measured_ns,
     }
     try:
         json_file.write(path, raw)
@@ -83,6 +84,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         gain=min(1.0, _number(raw["gain"])),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
         least_ns=_number(raw.get("least_ns", 0)),
+        measured_ns=_number(raw.get("measured_ns", 0)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from app.chat.message import Message, Role
@@ -62,6 +64,47 @@ def test_other_costs_keep_what_was_learned_besides() -> None:
     assert again.model is known.model
     assert again.costs.profile.cells == {1: 1.0, 8: 1.5, 64: 2.0}
     assert with_context.costs.profile.cells[1] == 7.0
+
+
+class TestAMeasurementThatWasHeldUp:
+    """Three seconds a row, because another program had the machine, and ratios of nothing."""
+
+    ODD: ClassVar = {1: 3e9, 2: 8e9, 4: 3e9, 8: 30e9}
+
+    def slow(self) -> Memory:
+        known = memory(self.ODD)
+        assert not known.wants_second_look
+        known.costs.scale = 0.01
+        return known
+
+    def test_is_repeated_once_the_machine_turns_out_to_be_faster(self) -> None:
+        assert self.slow().wants_second_look
+
+    def test_is_forgotten_also_where_it_was_lower(self) -> None:
+        known = self.slow()
+        known.model.observe([(0.9, 0, False)])
+        learned = known.model.counts
+
+        known.remeasure(CostProfile({1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}))
+
+        assert known.costs.profile.rows == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
+        assert known.model.counts is learned
+        assert not known.wants_second_look
+
+    def test_is_not_repeated_for_ever(self) -> None:
+        known = self.slow()
+        for _ in range(Memory.MOST_ANEW):
+            assert known.wants_second_look
+            known.remeasure(CostProfile(dict(self.ODD)))
+            known.costs.scale = 0.01
+
+        assert not known.wants_second_look
+
+    def test_a_machine_that_only_changes_its_clock_is_not_measured_anew(self) -> None:
+        known = memory(HOPELESS)
+        for scale in (0.6, 1.0, 5.0):
+            known.costs.scale = scale
+            assert not known.wants_second_look
 
 
 def begin_answer(known: Memory, pair: FakePair) -> None:

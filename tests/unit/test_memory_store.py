@@ -35,6 +35,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert back.model.probability(0.5, 1) == memory.model.probability(0.5, 1)
     assert not back.trial.on
     assert back.least_ns == memory.least_ns == 20e6
+    assert back.measured_ns == memory.measured_ns == 10e6
     assert list(file.parent.iterdir()) == [file]
 
 
@@ -70,6 +71,7 @@ def test_a_first_run_has_none(tmp_path: Path) -> None:
         (("rows", "8"), 1e308),
         (("rows", "8"), 5e-324),
         (("least_ns",), 1e308),
+        (("measured_ns",), -1),
         (("switch_ns",), 1e308),
         (("cells",), {"1": 1.0}),
         (("cells",), {"1": 1.0, "8": 2.0, "64": -1.0}),

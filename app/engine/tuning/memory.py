@@ -25,6 +25,8 @@ class Memory:
         gain: Share of plain decoding's time that rounds with the draft model have saved.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
         least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
+        measured_ns: What a plain step took while the costs were measured, nanoseconds; what it takes now, unless told.
+        n_measured_anew: How often they were measured anew because that one was held up.
     """
 
     costs: CostModel
@@ -36,26 +38,45 @@ class Memory:
     gain: float = 0.2
     idle_answers: int = 0
     least_ns: float = 0.0
+    measured_ns: float = 0.0
+    n_measured_anew: int = 0
 
     SECOND_LOOKS: ClassVar[tuple[int, ...]] = (1, 4, 16)
     """After so many answers in a row without the draft model its costs are measured again."""
 
+    HELD_UP: ClassVar[float] = 2.0
+    """A plain step that took so many times what it takes now was held up; ratios of such times are none."""
+    MOST_ANEW: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        self.measured_ns = self.measured_ns or self.costs.target_ns(1, 0)
+
+    @property
+    def was_held_up(self) -> bool:
+        """Whether something else had the machine while the costs were measured."""
+        held_up = self.measured_ns > self.HELD_UP * self.costs.target_ns(1, 0)
+        return held_up and self.n_measured_anew < self.MOST_ANEW
+
     @property
     def wants_second_look(self) -> bool:
-        """Whether the verdict that drafting cannot pay should be checked.
+        """Whether what was measured should be checked.
 
-        It rests on one measurement, and whatever else the machine did meanwhile only ever made drafting look dearer;
-        what is never tried is never corrected.
+        It was measured while the machine was held up, or it says that drafting cannot pay: that rests on one
+        measurement, and whatever else the machine did meanwhile mostly made drafting look dearer; what is never tried
+        is never corrected.
         """
-        return self.idle_answers in self.SECOND_LOOKS
+        return self.was_held_up or self.idle_answers in self.SECOND_LOOKS
 
     def measured_anew(self, costs: CostModel) -> Memory:
         """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
+        return Memory(self._with_context(costs), self.model, self.lookup, least_ns=self.least_ns)
+
+    def _with_context(self, costs: CostModel) -> CostModel:
         profile, old = costs.profile, self.costs.snapshot()
-        if not profile.cells:
-            faster = profile.rows[1] / old.rows[1]
-            costs = CostModel(replace(profile, cells={width: faster * ns for width, ns in old.cells.items()}))
-        return Memory(costs, self.model, self.lookup, least_ns=self.least_ns)
+        if profile.cells:
+            return costs
+        faster = profile.rows[1] / old.rows[1]
+        return CostModel(replace(profile, cells={width: faster * ns for width, ns in old.cells.items()}))
 
     def keep_least(self) -> None:
         """Note what a plain step takes now, if that is less than ever before."""
@@ -63,8 +84,13 @@ class Memory:
         self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Take the costs of a second measurement where they are lower: other work only ever adds."""
-        # Single rows were seen in every plain step since; the rest counts in terms of them, as it was measured.
+        """Take the costs of a second measurement: all of them after a held up one, else where they are lower."""
+        if self.was_held_up:
+            self.costs = self._with_context(CostModel(profile))
+            self.measured_ns = profile.rows[1]
+            self.n_measured_anew += 1
+            return
+        # Other work mostly adds. Single rows were seen in every plain step since; the rest counts in terms of them.
         old = self.costs.snapshot()
         plain = old.rows[1]
         now = plain / profile.rows[1]
