@@ -17,6 +17,8 @@ CHATML = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """For models without a template; llama.cpp assumes the same."""
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
+"""What ends a turn in it, or begins another one."""
 
 
 class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_exception, told apart from ours
