@@ -332,6 +332,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         "places",
         "terminal",
     ]
+    assert [line["state"] for line in said["sections"][3]["lines"]] == ["untried"]
 
 
 def test_json_of_a_library_that_does_not_load(
