@@ -272,6 +272,14 @@ class PromptInput(TextArea):
         else:
             super().action_delete_left()
 
+    def action_delete_to_start_of_line(self) -> None:
+        """Delete the line up to the cursor; where nothing is before it, all that is written. Undo brings it back."""
+        if self.cursor_location[1] or not self.selection.is_empty or not self.text:
+            super().action_delete_to_start_of_line()
+            return
+        self.replace_typed("", 0, len(self.text))
+        self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back what was written."))
+
     @property
     def lines(self) -> Document:
         """What is written, line by line."""
