@@ -201,7 +201,7 @@ SETTINGS: tuple[Setting, ...] = (
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
         None,
-        "context length in tokens, in steps of 256",
+        "context length in tokens, rounded up to a multiple of 256",
         "N",
         "8192 at most",
     ),
