@@ -51,6 +51,10 @@ class BuiltPrompt(Protocol):
     def reasoning_opened(self) -> bool:
         """Whether it ends inside the model's thinking."""
 
+    @property
+    def stops(self) -> Sequence[str]:
+        """Texts that end the answer, whatever was asked for: markup that is not the model's own."""
+
 
 class SeededSampler(Sampler, Protocol):
     """A sampler that owns native state and knows its seed."""

@@ -130,7 +130,8 @@ class _Answering:
         clock: Clock,
         drafts: Callable[[], bool],
     ) -> None:
-        stream = TextStream(request.stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
+        stops = (*request.stops, *prompt.stops)
+        stream = TextStream(stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
         self._pair = pair
         self._id = request_id
         self._request = request

@@ -20,6 +20,7 @@ from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 class FakePrompt:
     tokens: tuple[int, ...]
     reasoning_opened: bool = False
+    stops: tuple[str, ...] = ()
 
 
 class FakePair:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.chat.attached import question_of
-from app.chat.message import Role
 from app.chat.titles import WHOLE, make_title
 from app.chat.tree import Node, State, Transcript, Tree
 
@@ -64,7 +63,7 @@ def cut_again(title: str, tree: Tree) -> str:
 
 def _made(tree: Tree) -> tuple[str, str]:
     """The title that the first prompt gives, whole and cut."""
-    first = next((question_of(node.text) for node in tree.nodes.values() if node.role is Role.USER), "")
+    first = question_of(tree.opening)
     return make_title(first, WHOLE), make_title(first)
 
 

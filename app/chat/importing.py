@@ -140,12 +140,9 @@ def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
     title = one_line(_text(raw.get("title", ""), "a title"))
     tree = Tree(nodes, active)
     title = cut_again(title, tree)
-    first = next((node.text for node in nodes.values() if node.role is Role.USER), "")
     named = bool(title) and raw.get("named", True) is True
-    created = _time(raw.get("created"), now)
-    summary = Summary(
-        0, title or make_title(first), named, raw.get("pinned") is True, created, _time(raw.get("updated"), created)
-    )
+    made, created = make_title(tree.opening), _time(raw.get("created"), now)
+    summary = Summary(0, title or made, named, raw.get("pinned") is True, created, _time(raw.get("updated"), created))
     settings = _document(raw.get("settings"), "settings")
     draft = _text(raw.get("draft", ""), "a draft")
     return Transcript(Conversation(summary, tree, settings, draft), stats)

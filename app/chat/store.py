@@ -175,15 +175,15 @@ class Store:
     def rename(self, conversation: int, title: str) -> str:
         """Give it a title, or with an empty one the title that is made from what was said; returns it."""
         chosen = one_line(storable(title))
-        made = ""
-        if not chosen:
-            first = self._rows(
-                "SELECT text FROM messages WHERE conversation = ? AND role = 'user' ORDER BY id LIMIT 1",
-                (conversation,),
-            )
-            made = make_title(question_of(first[0][0])) if first else ""
+        made = "" if chosen else make_title(question_of(self.load(conversation).tree.opening))
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
+
+    def call_after(self, conversation: int, prompt: str) -> None:
+        """Make the title from another prompt, unless somebody chose one."""
+        title = make_title(question_of(prompt))
+        with self._database.write() as db:
+            db.execute("UPDATE conversations SET title = ? WHERE id = ? AND NOT named", (title, conversation))
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self._change(conversation, "pinned = ?", pinned)

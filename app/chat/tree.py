@@ -96,6 +96,22 @@ class Tree:
         """Whether anything was said after a message."""
         return node_id in self._children
 
+    @property
+    def opening(self) -> str:
+        """The prompt that a conversation is called after, "" without any.
+
+        That is the first one; where it was never answered, the newest of those that were put in its place.
+        """
+        first = next((node for node in self.nodes.values() if node.role is Role.USER), None)
+        if first is None:
+            return ""
+        beside = self.siblings(first.id)
+        return next((node for node in beside if self._is_answered(node.id)), beside[-1]).text
+
+    def _is_answered(self, node_id: int) -> bool:
+        replies = self._children.get(node_id, ())
+        return any(reply.text.strip() and reply.state is not State.FAILED for reply in replies)
+
     def newest_leaf(self, node_id: int) -> int:
         """The end of the branch through a message, always taking the newest turn."""
         while children := self._children.get(node_id):

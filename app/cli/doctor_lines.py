@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LEAST_FOR_TWO = 88
 _STATE, _LABEL = 9, 12
-_COLOURS = {"ok": "\x1b[32m", "warning": "\x1b[33m", "problem": "\x1b[31m"}
+_COLOURS = {"ok": "\x1b[32m", "untried": "", "warning": "\x1b[33m", "problem": "\x1b[31m"}
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
 _COMMAND = "  "
 

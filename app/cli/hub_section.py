@@ -14,4 +14,5 @@ def hub_section() -> Section:
     except HubError as error:
         return Section("downloads", (Line("warning", "hub", error.message, hint=(error.hint,)),))
     named = named_by()
-    return Section("downloads", (Line("ok", "hub", hub_address() + (f", by {named}" if named else "")),))
+    address = hub_address() + (f", by {named}" if named else "")
+    return Section("downloads", (Line("untried", "hub", address),))

@@ -7,7 +7,8 @@ from pathlib import Path
 from app.catalog import Catalog, Pair, shipped_file
 from app.errors import ModelFileError
 from app.paths import cache_dir, config_dir, pairs_file
-from app.registry import Registry, SetUp
+from app.registry import ModelOnDisk, Registry, SetUp
+from app.source import DemoModel
 
 
 def catalog() -> Catalog:
@@ -40,6 +41,19 @@ def demo_is_installed() -> bool:
         return demo.target_file().is_file()
     except ModelFileError:
         return False
+
+
+def used_demo(pair: Pair) -> SetUp | None:
+    """The demo's files, if it was used without being set up, so that its draft lies here; None for any other pair."""
+    from app.llama import demo
+
+    if not isinstance(pair.target, DemoModel):
+        return None
+    try:
+        target, draft = demo.target_file(), demo.draft_place(cache_dir())
+        return SetUp(pair, *(ModelOnDisk(file, file.stat().st_size) for file in (target, draft)))
+    except (ModelFileError, OSError):
+        return None
 
 
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:

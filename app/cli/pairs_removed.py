@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from app.cli.known_pairs import named_pair, registry
+from app.cli.known_pairs import named_pair, registry, used_demo
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.errors import UsageError
@@ -19,13 +19,15 @@ def remove_pair(args: argparse.Namespace) -> int:
     here = registry().read()
     one = here.pairs.get(args.pair)
     status = StatusLine(sys.stderr)
+    keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     if one is None:
         pair, _files = named_pair(args.pair)
+        one = used_demo(pair) if not keep else None
+    if one is None:
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",
             "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
-    keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     for removal in doomed:

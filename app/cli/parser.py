@@ -91,7 +91,12 @@ def build_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="answer one prompt on standard output", **_style(_RUN_EPILOG))
     run.description = "Answer one prompt on standard output; numbers go to standard error."
     run.set_defaults(command="run")
-    run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - or a pipe gives it on standard input")
+    run.add_argument(
+        "prompt",
+        nargs="?",
+        metavar="PROMPT",
+        help="the prompt; - or a pipe gives it on standard input, and what a pipe gives besides stands before it",
+    )
     run.add_argument("--prompt-file", type=file_path, metavar="FILE", help="read the prompt from a file")
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument(

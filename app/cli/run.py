@@ -19,7 +19,7 @@ from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
-from app.cli.streams import read_input, read_whole
+from app.cli.streams import input_beside_a_prompt, read_input, read_whole
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
 from app.errors import AppError, StoppedError, UsageError
@@ -143,7 +143,7 @@ def _with_files(prompt: str, files: Sequence[Path]) -> str:
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
-    """The prompt from the argument, a file, or standard input.
+    """The prompt from the argument, a file, or standard input; behind what a pipe gives besides.
 
     Raises:
         UsageError: None was given, two were, or it is empty.
@@ -167,9 +167,12 @@ def _read_prompt(args: argparse.Namespace) -> str:
             ) from error
         with stream:
             text = read_whole(stream, str(file))
-    elif text == "-":
-        text = read_input()
     assert text is not None
+    beside = ""
+    if text == "-" and file is None:
+        text = read_input()
+    elif text.strip():
+        beside = input_beside_a_prompt(StatusLine(sys.stderr).say).strip("\n")
     if not text.strip():
         raise UsageError("The prompt is empty.")
-    return text
+    return f"{beside}\n\n{text}" if beside.strip() else text

@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
+import stat
 import sys
 
 from app.errors import AppError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
 
+_BEGINS_WITHIN_S = 2.0
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
@@ -54,6 +58,38 @@ class _Forgiving(io.FileIO):
 def read_input() -> str:
     """All of standard input as text; raises as `read_whole`."""
     return read_whole(sys.stdin.buffer, "Standard input")
+
+
+def input_beside_a_prompt(say: Callable[[str], object]) -> str:
+    """What a file or a pipe gives on standard input where a prompt is given too; "" if there is nothing.
+
+    Whoever starts a command hands down its own standard input: in a service or over ssh that can be a pipe that nobody
+    writes to and nobody closes. So a pipe must have begun, or ended, within `_BEGINS_WITHIN_S`.
+
+    Args:
+        say: Told, as a sentence, if a pipe is left alone.
+
+    Raises:
+        UsageError: It is not text, or more of it than any context holds.
+        AppError: It cannot be read.
+    """
+    try:
+        number = sys.stdin.fileno()
+        kind = os.fstat(number).st_mode
+    except (OSError, ValueError):
+        return ""
+    is_pipe = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+    if not (stat.S_ISREG(kind) or is_pipe):
+        return ""
+    # Windows cannot wait for a pipe in this way.
+    if is_pipe and (sys.platform == "win32" or not select.select([number], [], [], _BEGINS_WITHIN_S)[0]):
+        say("Nothing has come through standard input, which is not waited for; with - as the prompt it is.")
+        return ""
+    text = read_input()
+    if text.strip() and sys.stderr.isatty():
+        # In a loop over lines it would be the lines that are left.
+        say(f"(Standard input, {len(text):,} characters, stands before the prompt; </dev/null leaves it out.)")
+    return text
 
 
 def read_whole(stream: BinaryIO, name: str) -> str:

@@ -14,7 +14,8 @@ from app.hardware.machine import Machine
 from app.hardware.terminal import Terminal
 from app.sizes import GB, gigabytes, share_of
 
-State = Literal["ok", "warning", "problem"]
+State = Literal["ok", "untried", "warning", "problem"]
+"""How a thing is, in the word of its line; what was only read somewhere is not called good."""
 
 _SCARCE_RAM = 2 * GB
 _SCARCE_DISK, _NO_DISK = 5 * GB, GB // 2

@@ -29,6 +29,16 @@ def target_file() -> Path:
     )
 
 
+def draft_place(cache: Path) -> Path:
+    """Where the demo's draft is kept in the cache folder, made or not.
+
+    Raises:
+        ModelFileError: The package is not installed.
+    """
+    source = target_file()
+    return cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
+
+
 def draft_file(cache: Path) -> Path:
     """The demo's draft: the same model, quantised further once and kept in the cache folder.
 
@@ -39,8 +49,7 @@ def draft_file(cache: Path) -> Path:
     # Who asks for the target alone, such as the screen before its first frame, does not wait for llama.cpp.
     from app.llama.quantise import quantise
 
-    source = target_file()
-    result = cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
+    source, result = target_file(), draft_place(cache)
     if not result.exists():
         quantise(source, result, DRAFT_TYPE)
     return result

@@ -83,6 +83,11 @@ class NativePair:
             self._contexts = [self._context]
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
+            if self._model.chat_template is None:
+                self.notices.append(
+                    f"{self._model.name} has no chat template, so prompts are written as ChatML, which it may not "
+                    "know: it may be a base model, which does not chat."
+                )
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
             self.info = PairInfo(
                 target=_info(self._model),

@@ -11,7 +11,7 @@ from app.engine.text import ReasoningSplitter
 from app.errors import TemplateError
 from app.llama.continuation import spelled
 from app.llama.model import Model
-from app.llama.template import ChatTemplate
+from app.llama.template import CHATML_MARKS, ChatTemplate
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
@@ -27,10 +27,13 @@ class Prompt:
     Attributes:
         tokens: Token ids, ready for the target.
         reasoning_opened: Whether it ends inside the model's thinking.
+        stops: Texts that end the answer. Markup that a model was not trained on has no end token in its vocabulary,
+            and what it writes of it is text.
     """
 
     tokens: tuple[int, ...]
     reasoning_opened: bool
+    stops: tuple[str, ...] = ()
 
 
 class PromptBuilder:
@@ -44,6 +47,7 @@ class PromptBuilder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._template = ChatTemplate(model.chat_template, self._text(model.bos), self._text(model.eos))
+        self._stops = () if model.chat_template is not None else CHATML_MARKS
         # A message's own marks would be read as ours, so they are taken out as well.
         self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
         self._control = frozenset(model.control_tokens.values())
@@ -94,7 +98,7 @@ class PromptBuilder:
                 "The model file may be faulty; try another.",
             )
         opened = text.rstrip().endswith(ReasoningSplitter.OPEN)
-        return Prompt(tuple(tokens), opened)
+        return Prompt(tuple(tokens), opened, self._stops)
 
     def _go_on(self, prompt: Prompt, begun: Begun, known: Sequence[int]) -> Prompt:
         tokens, thinking = list(prompt.tokens), prompt.reasoning_opened
@@ -111,7 +115,7 @@ class PromptBuilder:
             thinking = False
             tokens += self._model.tokenize(f"\n{ReasoningSplitter.CLOSE}\n\n", parse_special=True)
         tokens += self._behind(tokens, rest.text)
-        return Prompt(tuple(tokens), thinking)
+        return replace(prompt, tokens=tuple(tokens), reasoning_opened=thinking)
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
         """The ids of a text that follows tokens, as ordinary characters."""

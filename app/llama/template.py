@@ -17,6 +17,8 @@ CHATML = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """For models without a template; llama.cpp assumes the same."""
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
+"""What ends a turn in it, or begins another one."""
 
 _LONGEST_LAYOUT = 200
 """Python gives what a date becomes 256 times as much room, and a layout can fill it."""

@@ -205,7 +205,7 @@ SETTINGS: tuple[Setting, ...] = (
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
         None,
-        "tokens of a conversation that the models see at once, in steps of 256; more take memory",
+        "tokens of a conversation that the models see at once, rounded up to a multiple of 256; more take memory",
         "N",
         "8,192 at most",
         "a whole conversation and its next answer must fit, in no more than the target was trained for",

@@ -232,13 +232,14 @@ class TandemApp(OrderlyApp):
         self._leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl+C, when nothing is selected: the second one in a row quits."""
+        """Ctrl+C, when nothing is selected: the first one stops an answer that runs, the second one in a row quits."""
         now = time.monotonic()
         if now - self._interrupted_at < _QUIT_AGAIN_S:
             self._leave()
         self._interrupted_at = now
+        stops = self._chat.asking.stop()
         for hint in self.screen.query(Hint):
-            hint.say("ctrl+c again quits")
+            hint.say(f"{'The answer stops; ' if stops else ''}ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text, as far as the terminal lets us; see `app.ui.terminal.copying`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.chat.message import Message, Role
 from app.errors import Interrupted, ModelFileError, ModelLoadError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
@@ -163,6 +164,19 @@ def test_a_draft_that_gets_no_context_is_told(
     assert pair.drafter is None
     assert "could not make a context" in pair.notices[0]
     assert counted == {"models": 1, "contexts": 1}
+    pair.close()
+
+
+def test_without_a_chat_template_it_is_said_what_is_used_and_its_marks_end_the_answer(
+    tiny: Callable[..., Path],
+) -> None:
+    pair = load(tiny(tokenizer__chat_template=None), None)
+    (notice,) = pair.notices
+    assert notice.startswith("0 has no chat template, so prompts are written as ChatML")
+    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ("<|im_end|>", "<|im_start|>")
+    pair.close()
+    pair = load(tiny(), None)
+    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ()
     pair.close()
 
 

@@ -141,6 +141,17 @@ async def test_stop_works_while_an_answer_is_written() -> None:
         await chat.until(lambda: chat.engine.cancelled)
 
 
+async def test_help_breaks_within_its_columns() -> None:
+    async with open_chat(size=(120, 60)) as chat:
+        await chat.pilot.press(*"/help", "enter")
+        await chat.shows("/quit")
+        region = chat.screen.query_one("#told").region
+        told = [row[region.x : region.right] for row in chat.rows[region.y : region.bottom]]
+        commands = told[: next(i for i, row in enumerate(told) if not row.strip())]
+        assert len(commands) > len(COMMANDS.known), "too wide a window to break anything"
+        assert [row for row in commands if row[0] == "/"] == [row for row in commands if row[:14].strip()]
+
+
 async def test_help_lists_every_command() -> None:
     async with open_chat(size=(100, 40)) as chat:
         await chat.pilot.press(*"/help", "enter")
@@ -195,12 +206,13 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.shows("nothing to save")
         await chat.pilot.press("ctrl+u")
         await chat.exchange("hello", "good day")
-        for name in ("it", "it.json"):
+        for name in ("it", "it.json", "it.txt"):
             await chat.type(f"/save {name}")
             await chat.pilot.press("enter")
             await chat.shows("Saved as")
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
+        assert "good day" in (tmp_path / "it.txt").read_text()
         await chat.type("/save it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")

@@ -96,6 +96,10 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
         await chat.shows("53.3 t/s")
         assert chat.text.count("Qwen2.5-Coder-32B-Instruct") == 2
         assert "106.7 t/s" not in chat.text
+        await chat.click("second")
+        await chat.shows("the last answer")
+        await chat.shows("106.7 t/s")
+        await chat.click("first")
         await chat.click("earlier")
         await chat.shows("106.7 t/s")
 
@@ -114,10 +118,10 @@ async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: 
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)
         await chat.click("one")
-        await chat.shows("an earlier answer")
+        await chat.shows("the last answer")
         assert "106.7 t/s" in chat.text
         await chat.send("two")
-        await chat.until(lambda: "an earlier answer" not in chat.text)
+        await chat.until(lambda: "the last answer" not in chat.text)
 
 
 # The keys

@@ -37,6 +37,20 @@ async def test_what_the_engine_says_after_quit_finds_nobody() -> None:
         assert chat.pilot.app.return_code == 0
 
 
+async def test_ctrl_c_stops_an_answer_first() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("half")
+        await chat.shows("half")
+        await chat.pilot.press("ctrl+c")
+        await chat.shows("The answer stops; ctrl+c again quits")
+        assert chat.engine.cancelled == 1
+        assert chat.pilot.app.is_running
+        await chat.pilot.press("ctrl+c")
+        await chat.pilot.pause()
+        assert not chat.pilot.app.is_running
+
+
 async def test_ctrl_c_asks_first() -> None:
     async with open_chat() as chat:
         await chat.type("kept")

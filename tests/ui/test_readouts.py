@@ -306,7 +306,9 @@ def test_what_takes_its_time_shows_how_far_it_is() -> None:
 
 def test_what_a_model_file_says_does_not_steer_the_terminal() -> None:
     text = "".join(
-        line.plain for group in earlier_groups(Numbers(), ("\x1b[2Ja\x07", "b\x9b31m"), 30) for line in group
+        line.plain
+        for group in earlier_groups(Numbers(), ("\x1b[2Ja\x07", "b\x9b31m"), 30, is_last=True)
+        for line in group
     )
     assert "a" in text
     assert not {"\x1b", "\x07", "\x9b"} & set(text)

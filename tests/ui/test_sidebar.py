@@ -44,6 +44,19 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
+@pytest.mark.parametrize("leaves", ["ctrl+n", "enter"])
+async def test_what_goes_on_is_not_hidden_by_a_filter_that_has_found_something(file: Path, leaves: str) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        await filled(chat)
+        await chat.pilot.press("ctrl+o", *"rivers")
+        await chat.until(lambda: "mountains" not in chat.text)
+        await chat.pilot.press(leaves)
+        await chat.until(lambda: chat.screen.prompt.has_focus and "mountains" in chat.text)
+        await chat.send("lakes")
+        await chat.shows(" ● lakes" if leaves == "ctrl+n" else " ● rivers")
+
+
 async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)

@@ -21,6 +21,12 @@ FULL = ContextOverflowError("With this prompt the conversation has 272 tokens an
 BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 
 
+BESIDE = [
+    "The prompt before this one has no answer, so the model does not read it. It is kept as",
+    "the branch beside this one: choose this one with ctrl+up, then left.",
+]
+
+
 @asynccontextmanager
 async def kept_chat(file: Path, *, loaded: bool = True, columns: int = 90) -> AsyncIterator[Chat]:
     async with open_chat(store=lambda: Store.open(file), size=(columns, 40), loaded=loaded) as chat:
@@ -154,15 +160,15 @@ async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_bran
         await refused(chat)
         chat.screen.prompt.clear()
         await chat.send("And now?")
-        await chat.until(lambda: said(chat)[4:] == ["You", "And now?", "Answer"])
+        await chat.until(lambda: said(chat)[4:] == [*BESIDE, "You", "And now?", "Answer"])
         await refused(chat)
         await chat.shows("You   ◂ 2 / 2 ▸")
         assert "And then?" not in chat.text
-        before = said(chat)
+        before = [row for row in said(chat) if row not in BESIDE]
         await chat.pilot.press("ctrl+up", "left", "escape")
-        await chat.until(lambda: said(chat)[4:] == ["You   ◂ 1 / 2 ▸", "And then?", *REFUSAL, *WAYS_OUT])
+        await chat.until(lambda: said(chat)[6:] == ["You   ◂ 1 / 2 ▸", "And then?", *REFUSAL, *WAYS_OUT])
         await chat.pilot.press("ctrl+up", "right", "escape")
-        await chat.until(lambda: said(chat) == before)
+        await chat.until(lambda: said(chat) == [*before[:4], *BESIDE, *before[4:]])
     await is_shown_again(file, before)
 
 
@@ -249,8 +255,8 @@ async def test_an_answer_that_failed_on_its_way_gives_way_to_the_answer_to_anoth
         await chat.send("two")
         assert asked(chat) == ["two"]
         await answered(chat, "second")
-        assert said(chat) == ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"]
-        before = said(chat)
+        before = ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"]
+        assert said(chat) == [*BESIDE, *before]
     await is_shown_again(file, before)
 
 
@@ -341,7 +347,7 @@ async def test_a_refused_prompt_is_sent_again_before_the_models_are_loaded(file:
         await chat.until(lambda: chat.engine.requests)
         assert asked(chat) == ["two"]
         await answered(chat, "second")
-        await chat.until(lambda: said(chat) == ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"])
+        await chat.until(lambda: said(chat) == [*BESIDE, "You   ◂ 2 / 2 ▸", "two", "Answer", "second"])
 
 
 @pytest.mark.parametrize("leave", [["ctrl+n"], ["ctrl+q"]])
@@ -362,6 +368,34 @@ async def test_a_prompt_that_was_left_before_its_first_word_says_so(file: Path, 
     await is_shown_again(file, before)
 
 
+async def test_another_prompt_after_one_that_was_left_says_where_that_is_and_gives_the_title(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        chat.engine.reads(100, 10_000)
+        await chat.pilot.press("ctrl+q")
+        await chat.pilot.pause()
+    async with kept_chat(file) as chat:
+        await chat.screen.open_conversation(1)
+        await chat.shows("Tandem ended before the answer began.")
+        await chat.send("two")
+        await chat.until(lambda: said(chat) == [*BESIDE, "You", "two", "Answer"])
+        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["two"]
+        await answered(chat, "second")
+        await chat.pilot.press("ctrl+up", "up", "left")
+        await chat.until(lambda: said(chat)[2:4] == ["┃You   ◂ 1 / 2 ▸", "┃one"])
+
+
+async def test_another_prompt_in_the_place_of_an_answered_one_leaves_the_title(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "first")
+        await chat.pilot.press("ctrl+up", "up", "e")
+        await chat.type(" more")
+        await next_request(chat, "enter")
+        assert said(chat)[:2] == ["You", "one more"]
+        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one"]
+
+
 async def test_an_answer_of_thoughts_alone_is_told_of_again(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
@@ -378,7 +412,7 @@ async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
         await refused(chat)
         chat.screen.prompt.clear()
         await chat.send("another one")
-        await chat.until(lambda: said(chat) == ["You", "another one", "Answer"])
+        await chat.until(lambda: said(chat) == [*BESIDE, "You", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
         await chat.screen.whereabouts.open_found(found)
         await chat.shows("esc stops what is being asked here")

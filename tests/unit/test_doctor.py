@@ -342,6 +342,7 @@ def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsy
         "places",
         "terminal",
     ]
+    assert [line["state"] for line in said["sections"][3]["lines"]] == ["untried"]
 
 
 def test_json_of_a_library_that_does_not_load(

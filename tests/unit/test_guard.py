@@ -40,6 +40,13 @@ class TestCeiling:
             "win only if hardly a token were wrong"
         )
 
+    def test_no_gain_is_called_so(self) -> None:
+        model = CostModel(CostProfile({1: 1e6, 65: 65e6}, draft_ns=0.0))
+
+        assert impossibility(model, 0, 64).endswith(
+            " tokens takes as long here as writing them one by one, so the draft model cannot win"
+        )
+
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
         model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
 

@@ -9,6 +9,7 @@ import pytest
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
+from app.llama.demo import draft_place
 from app.registry import ModelOnDisk, SetUp
 from app.source import DemoModel, LocalModel
 
@@ -33,6 +34,24 @@ def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_targe
     assert f"{target.path}  (it belongs to the demo's Python package)" in said
     assert "your own file" not in said
     assert (target.path.exists(), draft.path.exists()) == (True, False)
+
+
+def test_the_draft_of_a_demo_that_was_never_set_up_is_deleted_too(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = written(folders / "t.gguf").path
+    monkeypatch.setattr("app.llama.demo.target_file", lambda: target)
+    monkeypatch.setattr("app.cli.known_pairs.cache_dir", lambda: folders)
+    assert main(["pairs", "remove", "demo", "--yes"]) == 2
+    assert "nothing to remove" in capsys.readouterr().err
+    draft = draft_place(folders)
+    draft.parent.mkdir()
+    written(draft)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert f"{draft}  (Tandem made it" in capsys.readouterr().err
+    assert (target.exists(), draft.exists()) == (True, False)
 
 
 def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(

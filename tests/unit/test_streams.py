@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from app.chat.textfile import MAX_BYTES
 from app.cli import main
-from app.cli.streams import read_whole
+from app.cli.run import _read_prompt
+from app.cli.streams import input_beside_a_prompt, read_whole
 from app.errors import UsageError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
@@ -101,6 +105,40 @@ def test_a_prompt_is_read_up_to_the_limit() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_prompt_of_windows_is_the_same_prompt(encoding: str) -> None:
     assert read_whole(BytesIO("Grüße\r\nan alle\r\n".encode(encoding)), "it") == "Grüße\nan alle\n"
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """The writing end of a pipe on standard input."""
+    reading, writes = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writes, "wb") as writing:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield writing
+
+
+@posix
+def test_what_a_pipe_gives_stands_before_the_prompt(pipe: BinaryIO) -> None:
+    pipe.write(b"what is 2+2\n")
+    pipe.close()
+    assert _read_prompt(Namespace(prompt="answer in German")) == "what is 2+2\n\nanswer in German"
+
+
+@posix
+def test_a_pipe_that_says_nothing_is_not_waited_for(pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.streams._BEGINS_WITHIN_S", 0.0)
+    told: list[str] = []
+    assert input_beside_a_prompt(told.append) == ""
+    assert told == ["Nothing has come through standard input, which is not waited for; with - as the prompt it is."]
+
+
+def test_a_file_on_standard_input_stands_before_the_prompt_and_nothing_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "it").write_text("a\n")
+    for name, expected in ((tmp_path / "it", "a\n\nb"), (Path(os.devnull), "b")):
+        with name.open() as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert _read_prompt(Namespace(prompt="b")) == expected
 
 
 def test_a_setting_that_is_nowhere_is_not_taken_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -224,6 +224,15 @@ class TestAnswers:
 
         assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
 
+    def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
+        built = pair.build_prompt(QUESTION.messages)
+        pair.build_prompt = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
+
+        finished = self.finish(harness, QUESTION, pair)
+
+        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+
     def test_an_answer_goes_on_where_it_ended(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, begun=Begun("hi, ", "hm"))
         pair = FakePair(FakeModel(script([9, 10], 7)))

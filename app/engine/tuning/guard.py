@@ -53,6 +53,10 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
     if best > _LITTLE:
         right = f"drafts that are right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
         end = f"{right} would gain {best - 1:.0%}, too little to be worth trying"
+    elif f"{takes:.1f}" == f"{n + 1:.1f}":
+        # A difference that is not shown is no reason.
+        same = f"drafting and checking {n + 1} tokens takes as long here as writing them one by one"
+        return f"{same}, so the draft model cannot win"
     elif takes < n + 1:
         end = "the draft model could win only if hardly a token were wrong"
     else:

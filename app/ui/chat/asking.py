@@ -11,6 +11,7 @@ from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said
 from app.ui.keeping.keeper import Keeper
+from app.ui.key_names import key
 from app.ui.listening.engine import Engine
 
 
@@ -33,9 +34,17 @@ class Asking:
 
     def ask(self, prompt: str) -> None:
         """Put a prompt to the engine."""
+        unanswered = self._session.unanswered
         request = self._session.ask(prompt)
         self._keeper.ask(prompt, self._session.said)
         self.start(request)
+        if unanswered not in (None, prompt) and self._keeper.is_beside_another:
+            choose, earlier = key("chat.choose", "ctrl+up"), key("message.earlier", "left")
+            self._screen.call_later(
+                self._screen.messages.notice,
+                f"The prompt before this one has no answer, so the model does not read it. It is kept as the branch "
+                f"beside this one: choose this one with {choose}, then {earlier}.",
+            )
 
     async def again(self) -> None:
         """Ask for another answer to the last prompt, if that can be."""
@@ -69,10 +78,13 @@ class Asking:
         screen.sidebar.look_again()
         screen.refresh_bindings()
 
-    def stop(self) -> None:
-        """Stop the running answer, for its text to stay, and say so."""
-        self._screen.status.stopping()
-        self.cancel()
+    def stop(self) -> bool:
+        """Stop the running answer, for its text to stay, and say so; returns whether there is one."""
+        runs = self._session.phase is Phase.ANSWERING
+        if runs:
+            self._screen.status.stopping()
+            self.cancel()
+        return runs
 
     def cancel(self) -> None:
         """Stop the running answer, if there is one; what came of it stays."""

@@ -56,6 +56,7 @@ class Whereabouts:
         """Begin an empty conversation, and write in it."""
         self._screen.prompt.focus()
         self._screen.hint.forget()
+        self._screen.sidebar.end_search()
         await self._leave()
 
     async def _leave(self) -> None:
@@ -73,6 +74,8 @@ class Whereabouts:
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
         """Go on with the conversation that was found, and show the message; None stays."""
+        if found is not None:
+            self._screen.sidebar.end_search()
         await self.open(found.conversation if found is not None else None)
         if found is not None and found.message is not None:
             await self._reveal(found.message)

@@ -79,7 +79,7 @@ class Workspace(Horizontal, Even):
         """
         document = self._keeper.stats(message)
         if self.panel.display:
-            self.panel.show_earlier(document)
+            self.panel.show_earlier(document, is_last=message == self._keeper.tree.leaf)
         else:
             self.post_message(Hint.Wanted(in_a_line(of_document(document))))
 

@@ -14,7 +14,7 @@ from app.ui.keeping.keeper import Keeper
 
 
 def save(keeper: Keeper, name: str) -> Path:
-    """Write the conversation to a new file: JSON if its name says so, else Markdown.
+    """Write the conversation to a new file: JSON if its name says so, else Markdown. A name without an ending gets one.
 
     Raises:
         AppError: There is nothing to save, or the file cannot be written.
@@ -28,7 +28,7 @@ def save(keeper: Keeper, name: str) -> Path:
         file = Path(name)
     if not file.name:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
-    if file.suffix.lower() not in (".md", ".markdown", ".json"):
+    if not file.suffix:
         file = file.with_name(file.name + ".md")
     _write(file, _render(found, as_json=file.suffix.lower() == ".json"))
     return file

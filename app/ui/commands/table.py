@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 from app.chat.message import Role
 from app.chat.textfile import text_size
@@ -78,12 +82,23 @@ def _system(chat: Chat, text: str) -> None:
 
 
 async def _help(chat: Chat, _: str) -> None:
-    wide = max(len(command.usage) for command in COMMANDS.known.values())
-    lines = [f"{command.usage:{wide}}  {command.help}" for command in COMMANDS.known.values()]
-    await chat.messages.tell("\n".join([*lines, "", *_some_keys(chat.messages.size.width - _MARGIN)]))
+    commands = _columns([(command.usage, command.help) for command in COMMANDS.known.values()])
+    keys = _columns(_some_keys(chat.messages.size.width - _MARGIN))
+    await chat.messages.tell(Group(commands, "", keys))
 
 
-def _some_keys(room: int) -> Iterator[str]:
+def _columns(rows: Iterable[Sequence[str]]) -> Table:
+    """Rows of cells, each broken within its own column where there is little room."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    for column in table.columns[::2]:
+        # What is typed is looked for whole.
+        column.no_wrap = True
+    return table
+
+
+def _some_keys(room: int) -> Iterator[Sequence[str]]:
     """Those that the last line seldom has room for, in three columns, or in one where there are fewer cells."""
     columns = (
         (
@@ -102,16 +117,12 @@ def _some_keys(room: int) -> Iterator[str]:
             (key("app.keys", "f1"), "every key"),
         ),
     )
-    rows = ["  ".join(cells).rstrip() for cells in zip(*map(_aligned, columns), strict=True)]
-    if max(map(len, rows)) > room:
-        rows = [row.rstrip() for row in _aligned([*chain(*columns)])]
-    yield from rows
-
-
-def _aligned(column: Sequence[tuple[str, str]]) -> list[str]:
-    """Keys and what they do, all as wide as the widest."""
-    keys, words = (max(map(len, texts)) for texts in zip(*column, strict=True))
-    return [f"{named:{keys}}  {does:{words}}" for named, does in column]
+    widths = [max(map(len, texts)) for column in columns for texts in zip(*column, strict=True)]
+    if sum(widths) + 2 * len(widths) > room:
+        yield from chain(*columns)
+    else:
+        for cells in zip(*columns, strict=True):
+            yield tuple(chain(*cells))
 
 
 COMMANDS = Commands(

@@ -62,13 +62,17 @@ class Sidebar(Vertical, Even):
             self._picker.search_input.focus()
         return self._filled and self.display
 
+    def end_search(self) -> None:
+        """Show all again: what was looked for is found, and the filter may hide what goes on."""
+        if self._filled:
+            self._picker.search_input.clear()
+
     async def on_show(self) -> None:
         await self.fill()
         self.look_again()
 
     def action_leave(self) -> None:
-        if self._picker.search_input.value:
-            self._picker.search_input.clear()
+        self.end_search()
         self.post_message(self.Left())
 
     def _on_bindings(self, screen: Screen[object]) -> None:

@@ -48,6 +48,12 @@ class Conversation(Shelf):
         return place.asked.id if place.asked is not None else None, place.answered
 
     @property
+    def is_beside_another(self) -> bool:
+        """Whether the prompt that was put last is a branch beside earlier ones."""
+        asked = self._place.asked
+        return asked is not None and len(self.tree.siblings(asked.id)) > 1
+
+    @property
     def is_deleted(self) -> bool:
         """Whether the conversation that is going on was deleted."""
         return self._place.conversation in self._deleted

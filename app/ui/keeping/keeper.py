@@ -171,6 +171,8 @@ class Keeper(Conversation):
         if is_new:
             place.asked = store.add(number, Role.USER, prompt, parent=place.replied_to)
             place.tree = place.tree.with_node(place.asked)
+            if self.is_beside_another:
+                store.call_after(number, place.tree.opening)
         if place.draft:
             store.set_draft(number, "")
             place.draft = ""

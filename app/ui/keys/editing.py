@@ -28,7 +28,7 @@ _DOES = {
     "delete_right": "Delete the character under the cursor",
     "delete_word_left": "Delete to the beginning of the word",
     "delete_word_right": "Delete to the end of the word",
-    "delete_to_start_of_line": "Delete to the beginning of the line",
+    "delete_to_start_of_line": "Delete to the beginning of the line; there, everything",
     "delete_to_end_of_line_or_delete_line": "Delete to the end of the line",
     "delete_line": "Delete the line",
     "cut": "Cut what is selected",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual.visual import VisualType
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -37,12 +38,12 @@ class MessageList(Exchange, can_focus=False):
         async with self._changing():
             await self._put(Static(printable(text), classes="notice", markup=False), before=self._expecting)
 
-    async def tell(self, text: str) -> None:
-        """Say something below everything else, in place of what was told before."""
+    async def tell(self, what: VisualType) -> None:
+        """Show words of the program's own below everything else, in place of what was told before."""
         async with self._changing():
             told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
             await self._take_out(told)
-            await self._put(Static(printable(text), classes="notice", id="told", markup=False))
+            await self._put(Static(what, classes="notice", id="told", markup=False))
             self.anchor()
 
     async def fail(self, error: AppError) -> None:

@@ -52,16 +52,17 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
         yield list(_memory(pair))
 
 
-def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int) -> Iterator[Group]:
+def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int, *, is_last: bool) -> Iterator[Group]:
     """An answer that was given before.
 
     Args:
         numbers: What the store has of it.
         models: Names of the target and the draft that gave it, "" where they are not known.
         width: Cells.
+        is_last: Whether no other was given since.
     """
     target, draft = (printable(name) for name in models)
-    yield [Content.styled("an earlier answer", "$quiet")]
+    yield [Content.styled("the last answer" if is_last else "an earlier answer", "$quiet")]
     names = [Content.styled(target, "$target"), Content.styled(draft, "$draft")]
     # Whole, for the end may be all that tells the draft from its target.
     yield [line for name in names if name for line in name.wrap(width)]

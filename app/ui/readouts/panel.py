@@ -29,6 +29,7 @@ class ReadoutPanel(LinesView):
         self._readouts = readouts
         self._pair: PairInfo | None = None
         self._earlier: Mapping[str, Any] | None = None
+        self._is_last = False
         self._lines: list[Content] = []
         self._reason_rows = 0
 
@@ -40,9 +41,14 @@ class ReadoutPanel(LinesView):
         self._pair = pair
         self._draw()
 
-    def show_earlier(self, document: Mapping[str, Any]) -> None:
-        """Show what was kept of an answer, until there is something new or the panel is clicked."""
-        self._earlier = document
+    def show_earlier(self, document: Mapping[str, Any], *, is_last: bool) -> None:
+        """Show what was kept of an answer, until there is something new or the panel is clicked.
+
+        Args:
+            document: Its numbers.
+            is_last: Whether the conversation ends with it.
+        """
+        self._earlier, self._is_last = document, is_last
         self._draw()
 
     def on_click(self) -> None:
@@ -78,7 +84,7 @@ class ReadoutPanel(LinesView):
         else:
             names = [self._earlier.get(role) for role in ("target", "draft")]
             target, draft = (name if isinstance(name, str) else "" for name in names)
-            groups = earlier_groups(of_document(self._earlier), (target, draft), width)
+            groups = earlier_groups(of_document(self._earlier), (target, draft), width, is_last=self._is_last)
         before, self._lines = self._lines, _wrapped(_fit(groups, height), width)
         # Most of them are as they were.
         pairs = zip_longest(before, self._lines)

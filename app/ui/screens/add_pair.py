@@ -63,7 +63,7 @@ class AddPairScreen(Overlay[str | None]):
         """Whether the user was asked for a draft; the focus itself moves a moment later."""
 
     def compose(self) -> ComposeResult:
-        yield HeaderLine("Another repository")
+        yield HeaderLine("Another repository, or your own files")
         yield Static(Content(_EXAMPLES), id="examples")
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):

@@ -133,9 +133,7 @@ class ChatScreen(SturdyScreen[None], Stage, Even):
         await self.sending.send(event.text)
 
     def action_stop(self) -> None:
-        if self.session.phase is Phase.ANSWERING:
-            self.asking.stop()
-        else:
+        if not self.asking.stop():
             self.call_later(self.asking.take_back)
 
     # Keys arrive beside the screen's own messages; what they change must wait its turn behind an answer's text.
