@@ -23,7 +23,7 @@ BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 
 BESIDE = [
     "The prompt before this one has no answer, so the model does not read it. It is kept as",
-    "the branch beside this one: choose this one with ctrl+up, then left.",
+    "the branch beside this one: choose this one with ctrl+up, then left/right.",
 ]
 
 

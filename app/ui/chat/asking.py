@@ -39,7 +39,7 @@ class Asking:
         self._keeper.ask(prompt, self._session.said)
         self.start(request)
         if unanswered not in (None, prompt) and self._keeper.is_beside_another:
-            choose, earlier = key("chat.choose", "ctrl+up"), key("message.earlier", "left")
+            choose, earlier = key("chat.choose", "ctrl+up"), key("message.earlier", "left/right")
             self._screen.call_later(
                 self._screen.messages.notice,
                 f"The prompt before this one has no answer, so the model does not read it. It is kept as the branch "
