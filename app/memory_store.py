@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app import json_file, regular_file
-from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
+from app.engine.tuning.acceptance import SUPPORT_PRIOR, AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import Trial
@@ -79,7 +79,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
     return Memory(
         costs=CostModel(profile),
         model=_table(model_table, raw["model"]),
-        lookup=_table(lookup_table, raw["lookup"]),
+        lookup=_lookup(raw["lookup"]),
         trial=Trial(on=bool(raw["trial"]["on"])),
         gain=min(1.0, _number(raw["gain"])),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
@@ -95,6 +95,11 @@ def _cells(raw: dict[str, Any], plain_ns: float) -> dict[int, float]:
     if any(ns > width * plain_ns for width, ns in cells.items()):
         raise ValueError("no cached token costs as much as a row")
     return cells
+
+
+def _lookup(counts: Any) -> AcceptanceTable:
+    """What was learned of look-ups; nothing where another version counted it in other classes."""
+    return _table(lookup_table, counts) if all(len(p) == len(SUPPORT_PRIOR) for p in counts) else lookup_table()
 
 
 def _table(make: Callable[[list[list[list[float]]]], AcceptanceTable], counts: Any) -> AcceptanceTable:

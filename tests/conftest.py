@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# No assertion is timed, and an example that a busy machine holds up is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a script starts what runs in its background; the programs that are tested would be deaf to it as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning, in several processes at once, are many times slower than one each.
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")

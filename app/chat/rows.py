@@ -22,6 +22,8 @@ NODE = (
     f"CASE WHEN role = 'user' OR state IN {tuple(state.value for state in TELLING)} THEN stats ELSE '{{}}' END"
 )
 """The columns that `to_node` takes."""
+UNDO_S = 24 * 3600.0
+"""How long a deleted conversation can be brought back; after that its messages go a few at a time."""
 LAST_SECOND = 32_503_679_999.0
 """The end of the year 2999: a little later Windows tells no local time, and much later Python tells none."""
 _NUMBERS = int | float
@@ -107,8 +109,8 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     changed = db.execute(
         # What another Tandem has deleted, and somebody goes on with here, is not to vanish with what is said in it.
         "UPDATE conversations SET updated = ?, deleted = NULL, title = CASE title WHEN '' THEN ? ELSE title END "
-        "WHERE id = ?",
-        (node.created, title, conversation),
+        "WHERE id = ? AND (deleted IS NULL OR deleted > ?)",
+        (node.created, title, conversation, node.created - UNDO_S),
     )
     if not changed.rowcount:
         raise gone()

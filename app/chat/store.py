@@ -27,6 +27,7 @@ from app.chat.reading import Reading
 from app.chat.recovery import Writers
 from app.chat.rows import (
     SUMMARY,
+    UNDO_S,
     dump,
     gone,
     insert_node,
@@ -41,8 +42,6 @@ from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript
 from app.errors import StoreError
 
-UNDO_S = 24 * 3600.0
-"""How long a deleted conversation can be brought back."""
 _PURGED_AT_ONCE = 32
 """Messages; taking one out of the index takes as long as putting it in."""
 
@@ -193,7 +192,7 @@ class Store:
         self._change(conversation, "deleted = ?", self._now())
 
     def undelete(self, conversation: int) -> None:
-        self._change(conversation, "deleted = NULL")
+        self._bring_back(conversation)
 
     def deleted(self) -> tuple[int, ...]:
         """The conversations that `undelete` still brings back, the one that was deleted last at the end."""
@@ -245,8 +244,10 @@ class Store:
             bring_back: Whether a deleted conversation is to be in the list again: what is typed in one that another
                 Tandem has deleted is not to vanish with it.
         """
-        change = "draft = ?, deleted = NULL" if bring_back else "draft = ?"
-        self._change(conversation, change, storable(text))
+        if bring_back:
+            self._bring_back(conversation, ", draft = ?", storable(text))
+        else:
+            self._change(conversation, "draft = ?", storable(text))
 
     def keep_unsent(self, text: str) -> None:
         """Keep what was typed and not sent where nothing was said yet; an empty one is forgotten."""
@@ -326,6 +327,13 @@ class Store:
     def recover(self) -> int:
         """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
         return self._writers.recover(self._database)
+
+    def _bring_back(self, conversation: int, what: str = "", *values: object) -> None:
+        """Have it in the list again, unless some of its messages may be gone already."""
+        with self._database.write() as db:
+            change = f"UPDATE conversations SET deleted = NULL{what} WHERE id = ? AND (deleted IS NULL OR deleted > ?)"
+            if not db.execute(change, (*values, conversation, self._now() - UNDO_S)).rowcount:
+                raise gone()
 
     def _change(self, conversation: int, what: str, *values: object) -> None:
         with self._database.write() as db:

@@ -47,7 +47,7 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
 
 def fit(text: str, columns: int) -> str:
     """The text, cut between words and with an ellipsis if it is wider than so many terminal columns."""
-    if width(text) <= columns:
+    if not text or width(text) <= columns:
         return text
     used, end = 0, 0
     for end, character in enumerate(text):  # noqa: B007 - where the loop stops is the result

@@ -95,7 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
         "prompt",
         nargs="?",
         metavar="PROMPT",
-        help="the prompt; - or a pipe gives it on standard input, and what a pipe gives besides stands before it",
+        help="the prompt; - or a pipe gives it on standard input",
     )
     run.add_argument("--prompt-file", type=file_path, metavar="FILE", help="read the prompt from a file")
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
@@ -104,7 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
         type=file_path,
         action="append",
         metavar="FILE",
-        help="a text file to put before the prompt (repeatable)",
+        help="a text file to put before the prompt, - for standard input (repeatable)",
     )
     run.add_argument("--json", action="store_true", help="print one JSON object with the answer and all numbers")
     _add_pair_flags(run)

@@ -10,8 +10,10 @@ from typing import TextIO
 _FEWEST = 20
 """Columns of text at least, however far it is indented."""
 _BOUND = "\N{NO-BREAK SPACE}"
-_COMMAND = re.compile(r"(?<=: )tandem (?!.*\. ).*[^.]$")
-"""At the end of a line: what somebody may copy and run."""
+_COMMAND = re.compile(
+    r"(?:^ *|(?<=: ))(?![^\"']*\. [A-Z])(?:[A-Z_]+=\S.*|(?:\S*(?:tandem|pip|python3?|uv|cmake|export)(?:\.exe)?) .*)$"
+)
+"""A line, or its end, that somebody may copy and run."""
 
 
 def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:

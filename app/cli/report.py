@@ -66,6 +66,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "predicted_per_second": stats.predicted_per_second,
             "draft_n": stats.draft_n,
             "draft_n_accepted": stats.draft_n_accepted,
+            "measuring_ms": stats.measuring_ns * _MS,
             "first_token_ms": stats.first_token_ns * _MS,
         },
         "speculation": {

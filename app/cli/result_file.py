@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 from app import file_name
+from app.engine.text import printable
 from app.errors import AppError, UsageError
+from app.regular_file import is_folder
 
 
 def check_writable(file: Path) -> None:
@@ -35,12 +37,19 @@ def check_replaceable(file: Path) -> None:
 
 def _check_place(file: Path) -> None:
     folder = file.parent
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UsageError(f"{file} cannot be written: there is no folder {folder}.", "Make it, or choose another file.")
-    if file.is_dir():
+    if is_folder(file):
         raise UsageError(f"{file} cannot be written: it is a folder.", "Choose another file.")
     if reason := file_name.refusal(file.name):
         raise UsageError(f"{file} cannot be written: {reason}.", "Choose another name.")
+    try:
+        os.lstat(file)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"{printable(str(file))} cannot be written: {why}.", "Choose another.") from error
 
 
 class LineFile:

@@ -19,7 +19,7 @@ from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine
 from app.cli.report import as_json, summary
-from app.cli.streams import input_beside_a_prompt, read_input, read_whole
+from app.cli.streams import has_unread_input, read_input, read_whole
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
 from app.errors import AppError, StoppedError, UsageError
@@ -37,6 +37,7 @@ from app.events import (
 )
 from app.request import AnswerRequest
 
+_STDIN = Path("-")
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""
 
@@ -44,7 +45,10 @@ _POLL_S = 0.2
 def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
     options = read_options(args)
-    prompt = _with_files(_read_prompt(args), getattr(args, "file", ()))
+    files: Sequence[Path] = getattr(args, "file", ())
+    if _STDIN in files and getattr(args, "prompt", "-") == "-" and "prompt_file" not in args:
+        raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
+    prompt = _with_files(_read_prompt(args), files)
     prefill: str = getattr(args, "prefill", "")
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = make_engine(options.process, events.put)
@@ -138,12 +142,23 @@ class _Listener:
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
-    """The prompt with the text of files in front. Raises AppError where one is not to be read as text."""
-    return compose(prompt, [Attachment(str(file), read_text(file, str(file)).text) for file in files])
+    """The prompt with the text of files in front, `-` for standard input.
+
+    Raises:
+        AppError: One is not to be read as text.
+    """
+    if _STDIN not in files and has_unread_input():
+        hint = "--file - puts it before the prompt."
+        StatusLine(sys.stderr).say(f"(What a pipe gives on standard input is not read beside a prompt; {hint})")
+    return compose(prompt, [Attachment(*_attached(file)) for file in files])
+
+
+def _attached(file: Path) -> tuple[str, str]:
+    return ("standard input", read_input()) if file == _STDIN else (str(file), read_text(file, str(file)).text)
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
-    """The prompt from the argument, a file, or standard input; behind what a pipe gives besides.
+    """The prompt from the argument, a file, or standard input.
 
     Raises:
         UsageError: None was given, two were, or it is empty.
@@ -168,11 +183,8 @@ def _read_prompt(args: argparse.Namespace) -> str:
         with stream:
             text = read_whole(stream, str(file))
     assert text is not None
-    beside = ""
     if text == "-" and file is None:
         text = read_input()
-    elif text.strip():
-        beside = input_beside_a_prompt(StatusLine(sys.stderr).say).strip("\n")
     if not text.strip():
         raise UsageError("The prompt is empty.")
-    return f"{beside}\n\n{text}" if beside.strip() else text
+    return text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import select
 import stat
 import sys
 
@@ -13,12 +12,10 @@ from app.errors import AppError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
 
-_BEGINS_WITHIN_S = 2.0
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
@@ -60,36 +57,28 @@ def read_input() -> str:
     return read_whole(sys.stdin.buffer, "Standard input")
 
 
-def input_beside_a_prompt(say: Callable[[str], object]) -> str:
-    """What a file or a pipe gives on standard input where a prompt is given too; "" if there is nothing.
+def has_unread_input() -> bool:
+    """Whether a pipe on standard input has something to say, which nobody has asked for; nothing of it is read.
 
-    Whoever starts a command hands down its own standard input: in a service or over ssh that can be a pipe that nobody
-    writes to and nobody closes. So a pipe must have begun, or ended, within `_BEGINS_WITHIN_S`.
-
-    Args:
-        say: Told, as a sentence, if a pipe is left alone.
-
-    Raises:
-        UsageError: It is not text, or more of it than any context holds.
-        AppError: It cannot be read.
+    It may belong to whoever started the command, as the rest of a script does, or the other lines of a loop. Windows
+    does not tell.
     """
     try:
         number = sys.stdin.fileno()
         kind = os.fstat(number).st_mode
     except (OSError, ValueError):
-        return ""
-    is_pipe = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
-    if not (stat.S_ISREG(kind) or is_pipe):
-        return ""
-    # Windows cannot wait for a pipe in this way.
-    if is_pipe and (sys.platform == "win32" or not select.select([number], [], [], _BEGINS_WITHIN_S)[0]):
-        say("Nothing has come through standard input, which is not waited for; with - as the prompt it is.")
-        return ""
-    text = read_input()
-    if text.strip() and sys.stderr.isatty():
-        # In a loop over lines it would be the lines that are left.
-        say(f"(Standard input, {len(text):,} characters, stands before the prompt; </dev/null leaves it out.)")
-    return text
+        return False
+    if sys.platform == "win32" or not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        return False
+    import fcntl
+    import struct
+    import termios
+
+    try:
+        # One that has ended is ready as well; only this tells how much there is.
+        return bool(struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0])
+    except OSError:
+        return False
 
 
 def read_whole(stream: BinaryIO, name: str) -> str:

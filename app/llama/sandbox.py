@@ -49,7 +49,7 @@ from app.llama.template_limits import (
 MAX_STEPS = 1_000_000
 """A conversation of 1,000 messages needs some ten thousand."""
 MAX_SECONDS = 5.0
-MAX_MADE = 32 * MAX_CHARACTERS
+MAX_MADE = 128 * MAX_CHARACTERS
 """Characters of all values that one rendering makes: a template may keep every one of them."""
 MAX_SOURCE = 100_000
 """Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""

@@ -237,8 +237,13 @@ class TandemApp(OrderlyApp):
         if now - self._interrupted_at < _QUIT_AGAIN_S:
             self._leave()
         self._interrupted_at = now
+        hints = self.screen.query(Hint)
+        if not hints:
+            # Where nothing could be said of the answer it goes on.
+            self.notify("ctrl+c again quits")
+            return
         stops = self._chat.asking.stop()
-        for hint in self.screen.query(Hint):
+        for hint in hints:
             hint.say(f"{'The answer stops; ' if stops else ''}ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:

@@ -145,11 +145,11 @@ def test_a_hint_names_the_variables_that_are_set_and_no_other(monkeypatch: pytes
 
 def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
     (usual,) = hub_section().lines
-    assert (usual.state, usual.text) == ("ok", USUAL)
+    assert (usual.state, usual.text) == ("untried", USUAL)
     monkeypatch.setenv(ADDRESS, "https://me:secret@mirror.example/")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     (mirror,) = hub_section().lines
-    assert (mirror.state, mirror.text) == ("ok", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
+    assert (mirror.state, mirror.text) == ("untried", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
     take_address({ADDRESS: "notaurl"})
     (wrong,) = hub_section().lines
     assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')

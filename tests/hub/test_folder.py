@@ -23,6 +23,8 @@ BARE = {name: value for name, value in os.environ.items() if not name.startswith
         {"HF_HOME": "/hf", "XDG_CACHE_HOME": "/c"},
         {"HF_HUB_CACHE": "~/x", "HF_HOME": "/hf"},
         {"HF_HUB_CACHE": "$HOME/y"},
+        {"HUGGINGFACE_HUB_CACHE": "/old", "HF_HOME": "/hf"},
+        {"HF_HUB_CACHE": "/new", "HUGGINGFACE_HUB_CACHE": "/old"},
         # The name of a folder.
         {"HF_HUB_CACHE": "~no-such-user/x"},
     ],

@@ -58,4 +58,7 @@ def context(new_context: NewContext) -> Context:
 def tiny(tmp_path: Path) -> Callable[..., Path]:
     """A function that writes models of a few kilobytes, each with changes of its own."""
     numbers = iter(range(100))
-    return lambda **changes: write_model(tmp_path / f"{next(numbers)}.gguf", **changes)
+    template = "<|start|>{{ messages[-1].content }}<|end|>"
+    return lambda **changes: write_model(
+        tmp_path / f"{next(numbers)}.gguf", **{"tokenizer__chat_template": template, **changes}
+    )

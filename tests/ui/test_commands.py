@@ -206,13 +206,14 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         await chat.shows("nothing to save")
         await chat.pilot.press("ctrl+u")
         await chat.exchange("hello", "good day")
-        for name in ("it", "it.json", "it.txt"):
+        for name in ("it", "it.json", "it.txt", "Talk v1.2"):
             await chat.type(f"/save {name}")
             await chat.pilot.press("enter")
             await chat.shows("Saved as")
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
         assert "good day" in (tmp_path / "it.txt").read_text()
+        assert "good day" in (tmp_path / "Talk v1.2.md").read_text()
         await chat.type("/save it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")

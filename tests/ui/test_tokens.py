@@ -122,7 +122,7 @@ async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that
         await chat.ready()
         await chat.pilot.press("f3")
         await chat.shows("round 2")
-        await chat.shows("target p  not reckoned: this was closed then")
+        await chat.shows("target p  not computed while this was closed")
         await chat.shows("f3 leaves")
         await chat.pilot.press("ctrl+u", "left")
         await chat.shows("round 1")
@@ -187,7 +187,7 @@ def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
 def test_a_round_that_nobody_looked_at_is_told_without_what_the_target_thought() -> None:
     assert lines(replace(ROUND, chosen=(), declined=None))[3:] == [
         "target    [·pivot] [·=] [·items] [0]",
-        "target p  not reckoned: this was closed then",
+        "target p  not computed while this was closed",
         "the target wrote 0; the draft said ·len (draft p .61)",
     ]
 

@@ -120,6 +120,23 @@ def test_a_long_conversation_can_be_purged(store: Store) -> None:
     assert store.purge(0) == 1
 
 
+def test_half_a_conversation_does_not_come_back(store: Store, clock: Clock) -> None:
+    conversation, _, last = exchange(store, "secret", "plan")
+    for _ in range(80):
+        last = store.add(conversation, Role.USER, "secret", parent=last.id)
+    store.delete(conversation)
+    clock.now += 25 * 3600
+    assert store.tidy()
+
+    with pytest.raises(StoreError, match="no longer there"):
+        store.set_draft(conversation, "typed", bring_back=True)
+    with pytest.raises(StoreError, match="no longer there"):
+        store.add(conversation, Role.USER, "said", parent=last.id)
+    with pytest.raises(StoreError, match="no longer there"):
+        store.undelete(conversation)
+    assert store.summaries() == ()
+
+
 def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, clock: Clock) -> None:
     conversation, _, last = exchange(store, "secret", "plan")
     for _ in range(80):

@@ -96,6 +96,20 @@ def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[
     assert memory_store.load(file) is None
 
 
+def test_look_ups_that_were_counted_otherwise_are_forgotten_alone(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory_store.save(file, memory)
+    raw = json.loads(file.read_text())
+    raw["lookup"] = [[[1.0, 2.0]] * 9] * 2
+    file.write_text(json.dumps(raw))
+
+    back = memory_store.load(file)
+    assert back is not None
+    assert back.model.counts == memory.model.counts
+    assert back.lookup.counts == Memory(memory.costs).lookup.counts
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"format": 1}'])
 def test_damage_is_survived(tmp_path: Path, content: str) -> None:
     file = tmp_path / "memory.json"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app.cli.result_file import LineFile, append, check_writable
+from app.cli.result_file import LineFile, append, check_replaceable, check_writable
 from app.errors import AppError, UsageError
 
 
@@ -58,3 +59,10 @@ def test_a_line_goes_behind_what_is_there(tmp_path: Path) -> None:
     assert file.read_text() == "a\nb\n"
     with pytest.raises(AppError, match="cannot be written"):
         append(tmp_path, "c")
+
+
+@pytest.mark.parametrize("check", [check_writable, check_replaceable])
+@pytest.mark.parametrize("name", ["n" * 300, "nul\0byte"])
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path, check: Callable[[Path], None], name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        check(tmp_path / name)

@@ -17,6 +17,7 @@ from app.errors import SettingsError
 from app.settings.checking import check, check_keys, check_presets
 from app.settings.file import Content, SettingsFile
 from app.settings.tree import SETTINGS
+from app.toml_error import read_toml
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -233,3 +234,12 @@ def test_tables_too_deep_to_walk_are_a_sentence(file: SettingsFile) -> None:
     with pytest.raises(SettingsError, match="too deep") as caught:
         file.set("sampling.temp", 0.5)
     assert caught.value.hint
+
+
+def test_a_long_text_is_no_key_of_many_parts() -> None:
+    text = "A sentence. " * 1100
+    written = tomli_w.dumps({"answer": {"system": text}})
+
+    assert read_toml(written) == {"answer": {"system": text}}
+    with pytest.raises(ValueError, match="parts"):
+        read_toml(f"{'a.' * 1100}a = 1")

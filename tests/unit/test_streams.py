@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import BinaryIO
 
 import pytest
 
+from app.chat.attached import Attachment, compose
 from app.chat.textfile import MAX_BYTES
 from app.cli import main
-from app.cli.run import _read_prompt
-from app.cli.streams import input_beside_a_prompt, read_whole
+from app.cli.run import _with_files
+from app.cli.streams import read_whole
 from app.errors import UsageError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
@@ -117,28 +117,46 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 @posix
-def test_what_a_pipe_gives_stands_before_the_prompt(pipe: BinaryIO) -> None:
-    pipe.write(b"what is 2+2\n")
+def test_a_pipe_that_nobody_asked_for_is_told_and_left_alone(
+    pipe: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be the rest of a script, or the other lines of a loop."""
+    pipe.write(b"echo second")
     pipe.close()
-    assert _read_prompt(Namespace(prompt="answer in German")) == "what is 2+2\n\nanswer in German"
+
+    assert _with_files("first", ()) == "first"
+    assert "--file - puts it before the prompt" in capsys.readouterr().err
+    assert sys.stdin.read() == "echo second"
 
 
 @posix
-def test_a_pipe_that_says_nothing_is_not_waited_for(pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.streams._BEGINS_WITHIN_S", 0.0)
-    told: list[str] = []
-    assert input_beside_a_prompt(told.append) == ""
-    assert told == ["Nothing has come through standard input, which is not waited for; with - as the prompt it is."]
-
-
-def test_a_file_on_standard_input_stands_before_the_prompt_and_nothing_is_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_pipe_that_says_nothing_is_neither_waited_for_nor_told(
+    pipe: BinaryIO, capsys: pytest.CaptureFixture[str], ended: bool
 ) -> None:
-    (tmp_path / "it").write_text("a\n")
-    for name, expected in ((tmp_path / "it", "a\n\nb"), (Path(os.devnull), "b")):
-        with name.open() as stdin:
-            monkeypatch.setattr(sys, "stdin", stdin)
-            assert _read_prompt(Namespace(prompt="b")) == expected
+    if ended:
+        pipe.close()
+
+    assert _with_files("first", ()) == "first"
+    assert capsys.readouterr().err == ""
+
+
+@posix
+def test_a_pipe_goes_before_the_prompt_where_that_is_asked_for(
+    pipe: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe.write(b"what is 2+2\n")
+    pipe.close()
+
+    assert _with_files("answer in German", [Path("-")]) == compose(
+        "answer in German", [Attachment("standard input", "what is 2+2\n")]
+    )
+    assert capsys.readouterr().err == ""
+
+
+def test_standard_input_is_not_the_prompt_and_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--file", "-", "-"]) == main(["run", "--file", "-"]) == 2
+    assert "not both" in capsys.readouterr().err
 
 
 def test_a_setting_that_is_nowhere_is_not_taken_out(capsys: pytest.CaptureFixture[str]) -> None:

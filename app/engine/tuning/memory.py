@@ -18,7 +18,7 @@ class Memory:
     Attributes:
         costs: The cost of batches and of drafted tokens.
         model: Acceptance by the draft model's probability.
-        lookup: Acceptance by the length of a look-up's common past.
+        lookup: Acceptance by the votes for a look-up's tokens.
         trial: Whether the draft model is on.
         ledger: What may still be lost.
         curiosity: When to try what is thought too dear.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from app import atomic
@@ -11,6 +12,9 @@ from app.chat.tree import Transcript
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.keeping.keeper import Keeper
+
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
+"""Of a file's name; what follows a dot in a title is none."""
 
 
 def save(keeper: Keeper, name: str) -> Path:
@@ -28,7 +32,7 @@ def save(keeper: Keeper, name: str) -> Path:
         file = Path(name)
     if not file.name:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
-    if not file.suffix:
+    if not _ENDING.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
     _write(file, _render(found, as_json=file.suffix.lower() == ".json"))
     return file

@@ -253,9 +253,7 @@ class PromptInput(PromptEditor):
         event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
 
     def action_delete_to_start_of_line(self) -> None:
-        """Delete the line up to the cursor; where nothing is before it, all that is written. Undo brings it back."""
-        if self.cursor_location[1] or not self.selection.is_empty or not self.text:
-            super().action_delete_to_start_of_line()
-            return
-        self.type_over("", 0, len(self.text))
-        self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back what was written."))
+        was_written = bool(self.text)
+        super().action_delete_to_start_of_line()
+        if was_written and not self.text:
+            self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back what was written."))

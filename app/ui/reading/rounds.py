@@ -15,7 +15,7 @@ _LABELS = ("drafted", "draft p", "target", "target p")
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _GAP = "   "
-_UNSEEN = "not reckoned: this was closed then"
+_UNSEEN = "not computed while this was closed"
 
 
 def probability(p: float | None) -> str:

@@ -157,7 +157,8 @@ class SetupScreen(Overlay[Choice | None]):
     def action_cancel(self) -> None:
         card, job = self.pairs.card, self._job
         if card is not None and job is not None and job.running:
-            self._wanted, self._opens = None, False
+            self._wanted = None
+            self._stay()
             self._pairs.cancel(card.name)
             self._watch()
 
@@ -278,4 +279,10 @@ class SetupScreen(Overlay[Choice | None]):
         waited = not self._can_leave or not job.downloads
         if job.stage is Stage.READY and waited and name is not None and self.is_current:
             self._open(name, job.note or default_text(self._state.cards, name))
+        self._stay()
+
+    def _stay(self) -> None:
+        """Let the field be a filter again, without what was typed for a prompt that does not come."""
+        if self._opens:
+            self.filter_input.value = ""
         self._opens = False

@@ -29,6 +29,13 @@ class TextEditor(TextArea):
         start, end = self.selection
         self._replace_via_keyboard(text, start, end)
 
+    def action_delete_to_start_of_line(self) -> None:
+        """Delete the line up to the cursor; where nothing is before it, all that is written. Undo brings it back."""
+        if self.cursor_location[1] or not self.selection.is_empty or not self.text:
+            super().action_delete_to_start_of_line()
+        else:
+            self._replace_via_keyboard("", (0, 0), self.document.end)
+
     def break_line(self) -> None:
         """Begin a new line."""
         self.type_in("\n")
