@@ -12,9 +12,9 @@ from app.pairing.texts import quantisation
 
 _NOTICEABLE = 1.05
 _KIND = re.compile(r"(?:UD-)?(I?Q\d(?:_[01K])?|B?F16|F32)(?![0-9])")
-_BY_LOOKUP = {"Q4_0": "1.11x", "Q4_K": "1.02x to 1.08x"}
+_BY_LOOKUP = {"Q4_0": "1.04x", "Q4_K": "1.00x"}
 """What look-up alone gained over nine kinds of text with these weights, on two cores of an AMD EPYC with Qwen2.5-Coder
-1.5B, where checking two tokens took 1.7 to 2 times as long as one and drafts of a model lost; the README has it too."""
+1.5B, where checking two tokens took 1.6 to 2 times as long as one and drafts of a model lost; the README has it too."""
 _BY_MODEL = {"BF16": "1.49x to 1.75x"}
 """The same with the draft model, in five runs."""
 
@@ -72,7 +72,7 @@ def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> st
         if other.brings and other.is_typical and weights_kind(other.quant) == kind:
             return f"Measured here with {name}, whose target is {kind} too: {other.brings}."
     if kind in _BY_LOOKUP:
-        return f"With {kind} weights on two processor cores look-up gained {_BY_LOOKUP[kind]}; a draft model lost."
+        return f"With {kind} weights on two processor cores look-up gave {_BY_LOOKUP[kind]}; a draft model lost."
     if kind in _BY_MODEL:
         return f"With {kind} weights on two processor cores a draft model gained {_BY_MODEL[kind]}."
     return ""

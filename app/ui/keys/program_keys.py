@@ -11,9 +11,7 @@ PROGRAM_KEYS: list[BindingType] = [
     Binding("ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True),
     Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
     # Where nothing is selected: what edits text has it for copying.
-    Binding(
-        "ctrl+c", "help_quit", "stop", id="app.interrupt", tooltip="Stop the answer; once more, leave", show=False
-    ),
+    Binding("ctrl+c", "help_quit", "stop", id="app.interrupt", tooltip="Stop the answer; once more, leave", show=False),
 ]
 CAN_SUSPEND = sys.platform != "win32"
 # What a shell's user expects of it, wherever the cursor is: nothing else is on this key. Windows has no suspending.
