@@ -49,9 +49,7 @@ def test_the_quantisation_is_found_in_the_files_name_and_of_other_weights_a_publ
     assert "a draft model gained 1.49x to 1.75x" in expected_gain(pair("BF16"), PROCESSOR, {})
 
 
-@pytest.mark.parametrize(
-    ("quant", "named"), [("Q4_0", "(Q4_0)"), ("Q4_K_M", "(Q4_K_M)"), ("BF16", "over all")]
-)
+@pytest.mark.parametrize(("quant", "named"), [("Q4_0", "(Q4_0)"), ("Q4_K_M", "(Q4_K_M)"), ("BF16", "over all")])
 def test_what_was_measured_elsewhere_is_what_the_readme_says_of_it(quant: str, named: str) -> None:
     told = expected_gain(pair(quant), PROCESSOR, {})
     found = re.search(r"\d\.\d+x(?: to \d\.\d+x)?", told)
