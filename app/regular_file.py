@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -19,24 +20,22 @@ class PipeOrDeviceError(OSError):
 
 def is_file(path: Path) -> bool:
     """Whether there is a file, as far as can be seen: a name that none can have, and a disk that is gone, have none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return _seen(path.is_file)
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder, as far as can be seen."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+    return _seen(path.is_dir)
 
 
 def exists(path: Path) -> bool:
     """Whether there is anything, as far as can be seen."""
+    return _seen(path.exists)
+
+
+def _seen(look: Callable[[], bool]) -> bool:
     try:
-        return path.exists()
+        return look()
     except (OSError, ValueError):
         return False
 

@@ -135,13 +135,7 @@ COMMANDS = Commands(
             "draft", "draft the next answers, or not", _draft, Takes.TEXT, "on|off|auto", choices=("on", "off", "auto")
         ),
         Command("copy", "copy the answer, or a block of its code", _copy, Takes.TEXT, "[code [N]]"),
-        Command(
-            "save",
-            "write this conversation to a file, as JSON if so named",
-            _save,
-            Takes.PATH,
-            "FILE",
-        ),
+        Command("save", "write this conversation to a file, as JSON if so named", _save, Takes.PATH, "FILE"),
         Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
         Command("title", "name this conversation", _title, Takes.TEXT, "[TEXT]"),
