@@ -8,7 +8,8 @@ as a process while it is not its turn. A ratio is the time of plain decoding ove
 after the first, what its draft model's reading of the prompt took included. With --oracle, every answer is also
 followed by the draft model, and the least time in which these drafts could have served is reckoned from that trace and
 the costs as they were measured: once with a draft model that knows the prompt already, and once with one that reads it
-like everybody's here, or leaves all to the look-up.
+like everybody's here, or leaves all to the look-up. A second table tells what the decisions alone were worth: see
+`tests.bench.steady`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.bench.lanes import Lane, OwnLane, ServerLane, race
 from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
 from tests.bench.record import record_all
+from tests.bench.steady import Race, steady
 
 SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
 SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
@@ -61,6 +63,7 @@ def main() -> None:
     first.pair.close()
     memory = calibrated
     results: dict[str, dict[str, float]] = {}
+    races: list[Race] = []
     for kind in args.kinds:
         for number, prompt in list(enumerate(PROMPTS[kind], start=1))[: args.each]:
             ratios: dict[str, list[float]] = {}
@@ -68,7 +71,9 @@ def main() -> None:
                 with ExitStack() as stack:
                     ours, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
                     memory = ours.pair.memory = copy.deepcopy(calibrated if args.cold else memory)
-                    for name, ratio in _race(contenders, prompt).items():
+                    raced = _race(contenders, prompt)
+                    races.append(_steps(f"{kind} {number}", raced))
+                    for name, ratio in _ratios(raced).items():
                         ratios.setdefault(name, []).append(ratio)
                     if args.oracle:
                         for name, ratio in zip(_ORACLES, _oracles(ours, prompt, args.tokens), strict=True):
@@ -78,6 +83,11 @@ def main() -> None:
             if args.json:
                 args.json.write_text(json.dumps(results), encoding="utf-8")
     _summary(results)
+    print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
+    steadily = steady(races)
+    for name, of in steadily.items():
+        print(f"{name:<8}", _line(of))
+    _summary(steadily)
 
 
 def _own(args: argparse.Namespace, drafting: Drafting) -> Ours:
@@ -146,16 +156,29 @@ def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int) -> Lane
     return ServerLane(server, ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens, n_tokens)
 
 
-def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, float]:
-    """Time of plain decoding over each one's."""
+def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, Lane]:
     running: dict[str, Lane] = {}
     for name, begin in contenders.items():
         running[name] = lane = begin(prompt)
         while not lane.n_tokens:
             lane.step()
     race(running, Random(prompt))
-    spent = {name: (lane.ns + lane.draft_prompt_ns) / (lane.n_tokens - 1) for name, lane in running.items()}
+    return running
+
+
+def _ratios(raced: dict[str, Lane]) -> dict[str, float]:
+    """Time of plain decoding over each one's."""
+    spent = {name: (lane.ns + lane.draft_prompt_ns) / (lane.n_tokens - 1) for name, lane in raced.items()}
     return {name: spent["plain"] / ns for name, ns in spent.items()}
+
+
+def _steps(prompt: str, raced: dict[str, Lane]) -> Race:
+    own = {name: lane for name, lane in sorted(raced.items()) if isinstance(lane, OwnLane)}
+    return Race(
+        prompt,
+        {name: lane.steps for name, lane in own.items()},
+        {name: lane.draft_prompt_ns for name, lane in own.items()},
+    )
 
 
 def _oracles(ours: Ours, prompt: str, n_tokens: int) -> tuple[float, float]:

@@ -10,12 +10,14 @@ from random import Random
 from typing import Any, Protocol
 
 from app.chat.message import Message, Role
+from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
 from app.events import Event, Finished, PromptProgressed, StepCompleted
 from app.request import AnswerRequest
 from app.responder import answer
 from tests.bench.fixed import Ours
 from tests.bench.peer import LlamaServer
+from tests.bench.steady import StepTime
 
 _REST_S = 0.004
 """Threads of the process that had the last turn go on waiting for work, at full speed, for about this long."""
@@ -61,11 +63,16 @@ class OwnLane:
         prompt: What is asked, greedily and from an empty cache.
         drafting: How.
         n_tokens: Most tokens.
+
+    Attributes:
+        steps: What every round after the first token took.
     """
 
     def __init__(self, ours: Ours, prompt: str, drafting: Drafting, n_tokens: int) -> None:
         self.ns = self.draft_prompt_ns = self.n_tokens = 0
         self.done = False
+        self.steps: list[StepTime] = []
+        self._told = GenerationStats()
         self._spent_ns = self._began_ns = 0
         ours.pair.target.rollback(0)
         request = AnswerRequest(
@@ -84,8 +91,12 @@ class OwnLane:
         self._spent_ns += spent
         match event:
             case StepCompleted(stats=stats):
-                self.ns += spent if self.n_tokens else 0
-                self.n_tokens = stats.predicted_n
+                if self.n_tokens:
+                    self.ns += spent
+                    n_tokens, rows = stats.predicted_n - self.n_tokens, stats.draft_n - self._told.draft_n + 1
+                    draft_ns = stats.draft_ns - self._told.draft_ns
+                    self.steps.append(StepTime(n_tokens, rows, spent - draft_ns, draft_ns))
+                self.n_tokens, self._told = stats.predicted_n, stats
             case PromptProgressed(drafting=True):
                 self.draft_prompt_ns += spent
             case Finished():
