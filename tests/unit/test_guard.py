@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,34 @@ class TestTrial:
 
         assert trial.on
 
+    def test_looks_that_cost_little_are_the_price_of_seeing_the_text_become_easy(self) -> None:
+        trial = Trial()
+        looks = 0
+        while trial.on:
+            trial.observe_round(-0.05)
+            looks += 1
+
+        assert looks == math.ceil(Trial.STAKE / 0.05)
+
+    def test_what_was_won_long_ago_is_no_stake(self) -> None:
+        trial = Trial()
+        trial.observe_round(20.0)
+        for _ in range(40):
+            trial.observe_round(-0.2)
+
+        assert not trial.on
+
+    def test_a_probe_lasts_until_it_has_told_something(self) -> None:
+        trial = self.off()
+        trial.observe_plain(Trial.FIRST_GAP)
+        looks = 0
+        while trial.wants_round():
+            trial.observe_round(-0.1)
+            looks += 1
+
+        assert looks == 3
+        assert not trial.on
+
     def test_it_waits_probes_and_doubles_the_wait(self) -> None:
         trial = self.off()
         gaps = []
@@ -88,9 +118,9 @@ class TestTrial:
     def test_a_probe_that_gains_turns_it_on(self) -> None:
         trial = self.off()
         trial.observe_plain(Trial.FIRST_GAP)
-        for _ in range(Trial.PROBE_ROUNDS):
-            assert trial.wants_round()
-            trial.observe_round(2.0)
+        assert trial.wants_round()
+        trial.observe_round(-0.1)
+        trial.observe_round(2.0)
 
         assert trial.on
 

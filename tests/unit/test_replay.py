@@ -91,6 +91,15 @@ class TestWherePays:
         assert plain_cost(edit, curves()[name]) / cost >= 2.4
 
 
+def test_a_draft_model_that_recovers_is_seen_to_be_right_before_anything_is_submitted() -> None:
+    curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
+    # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are foretold.
+    played = replay(trace, curve, automatic(memory_for(curve), lookup=False))
+
+    assert [round_.n_accepted < len(round_.draft) for round_ in played.rounds[:2]] == [True, True]
+    assert plain_cost(trace, curve) / played.cost > 1.2
+
+
 @pytest.mark.parametrize("name", HOPELESS)
 @pytest.mark.parametrize("order", [0, 3, 6])
 def test_where_drafting_cannot_pay_it_costs_next_to_nothing(name: str, order: int) -> None:

@@ -58,6 +58,7 @@ class AutomaticDrafting:
         self._stalls = Stalls()
         self._clock = clock
         self._holding = Holding()
+        self._all_foretold = False
         self._attempt = Attempt()
         self._reasons = Reasons(memory, self._holding, self._lookup, self._backlog, drafter is not None)
         self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
@@ -191,7 +192,6 @@ class AutomaticDrafting:
         self._label(round_)
         if self._drafter is not None and attempt.used_model:
             self._drafter.accept(round_.n_accepted)
-            self._holding.observe_draft(attempt.n_drafted, round_.n_accepted)
         n = len(round_.tokens)
         if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * plain_ns))
@@ -210,19 +210,23 @@ class AutomaticDrafting:
     def _label(self, round_: Round) -> None:
         """Turn what the target chose into labels: accepted, rejected, and silence about what came after."""
         proposal = self._attempt.proposal
-        model: list[tuple[float, int, bool]] = []
+        labels: list[tuple[float, int, bool]] = []
+        # Where all of the round before was foretold, the next token stands behind a right one like any other.
+        behind_right, self._all_foretold = self._all_foretold, False
         for depth, (by_model, confidence) in enumerate(proposal.features):
             # Behind the submitted tokens the target's own one still judges the first that was held back.
             if depth >= len(round_.tokens):
                 break
             accepted = proposal.tokens[depth] == round_.tokens[depth]
             if by_model:
-                model.append((confidence, depth, accepted))
-                if depth > 0:
+                labels.append((confidence, depth, accepted))
+                if depth > 0 or behind_right:
                     self._holding.observe_token(accepted=accepted)
             if not accepted:
                 break
-        self.memory.model.observe(model)
+            self._all_foretold = by_model and depth == len(round_.tokens) - 1
+        self.memory.model.observe(labels)
+        self._holding.observe_draft(self._attempt.n_drafted, [accepted for *_, accepted in labels])
 
     # What to say about it
 

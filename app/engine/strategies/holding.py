@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.engine.types import MAX_DRAFT
 
 _FIRST_STRETCH = 8
@@ -40,8 +42,14 @@ class Holding:
         self._survived = _FORGETTING * self._survived + accepted
         self._judged = _FORGETTING * self._judged + 1.0
 
-    def observe_draft(self, n_drafted: int, n_accepted: int) -> None:
-        """Learn from a whole draft."""
-        longer = min(MAX_DRAFT, max(self.stretch, 2 * n_drafted))
-        shorter = max(_FIRST_STRETCH, n_accepted, round(_SHORTER * self.stretch))
-        self.stretch = longer if n_accepted >= n_drafted else shorter
+    def observe_draft(self, n_drafted: int, judged: Sequence[bool]) -> None:
+        """Learn from a whole draft.
+
+        Args:
+            n_drafted: Its tokens.
+            judged: Whether each of the first was right, as far as the target's own tokens tell.
+        """
+        if len(judged) == n_drafted and all(judged):
+            self.stretch = min(MAX_DRAFT, max(self.stretch, 2 * n_drafted))
+        elif not all(judged):
+            self.stretch = max(_FIRST_STRETCH, sum(judged), round(_SHORTER * self.stretch))

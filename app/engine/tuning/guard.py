@@ -70,14 +70,16 @@ class Trial:
 
     The advantage of a round is (tokens - rate * cost) - (1 - rate * plain cost): what it brought beyond a plain step,
     in tokens. Mean and variance forget with `FORGETTING`. The source goes off when the mean is below zero by `Z`
-    standard errors after at least `PATIENCE` rounds; it comes back for a probe of `PROBE_ROUNDS` rounds after
-    `FIRST_GAP` plain tokens, and the gap doubles up to `LONGEST_GAP` with every probe that loses.
+    standard errors after at least `PATIENCE` rounds that lost `STAKE` tokens together: where one drafted token is
+    cheap, some that were not worth submitting are the price of seeing when the text becomes easy. It comes back for a
+    probe after `FIRST_GAP` plain tokens, which lasts until it has gained or lost `STAKE`; the gap doubles up to
+    `LONGEST_GAP` with every probe that loses.
     """
 
     FORGETTING = 0.8
     Z = 1.0
     PATIENCE = 3
-    PROBE_ROUNDS = 1
+    STAKE = 0.3
     FIRST_GAP = 16
     LONGEST_GAP = 256
 
@@ -85,19 +87,18 @@ class Trial:
     rounds: int = 0
     mean: float = 0.0
     variance: float = 0.0
+    balance: float = 0.0
     gap: int = FIRST_GAP
     waited: int = 0
-    probing: int = 0
-    probe_sum: float = 0.0
 
     def begin(self) -> None:
         """Start an answer: what led to the last verdict was another text's, so a probe comes at once."""
-        self.rounds, self.mean, self.variance = 0, 0.0, 0.0
+        self._forget()
         self.gap, self.waited = self.FIRST_GAP, self.FIRST_GAP
 
     def wants_round(self) -> bool:
         """Whether the source may be used in the next round."""
-        return self.on or self.probing > 0 or self.waited >= self.gap
+        return self.on or self.waited >= self.gap
 
     def observe_plain(self, n_tokens: int) -> None:
         """Count tokens that were emitted without the source."""
@@ -106,37 +107,35 @@ class Trial:
 
     def observe_round(self, advantage: float) -> None:
         """Learn from a round that used the source."""
+        self.balance += advantage
         if not self.on:
-            self._observe_probe(advantage)
+            self._judge_probe()
             return
+        self.balance = min(0.0, self.balance)
         self.rounds += 1
         forgetting = self.FORGETTING if self.rounds > 1 else 0.0
         delta = advantage - self.mean
         self.mean += (1 - forgetting) * delta if self.rounds > 1 else delta
         self.variance = forgetting * (self.variance + (1 - forgetting) * delta * delta)
-        if self.rounds >= self.PATIENCE:
+        if self.rounds >= self.PATIENCE and self.balance <= -self.STAKE:
             effective = (1 - self.FORGETTING**self.rounds) / (1 - self.FORGETTING)
             if self.mean + self.Z * math.sqrt(self.variance / effective) < 0:
-                self._turn_off()
+                self.on = False
+                self._wait()
 
-    def _observe_probe(self, advantage: float) -> None:
-        if self.probing == 0:
-            self.probing, self.probe_sum = self.PROBE_ROUNDS, 0.0
-        self.probing -= 1
-        self.probe_sum += advantage
-        if self.probing:
-            return
-        self.waited = 0
-        if self.probe_sum > 0:
-            self.on, self.rounds, self.mean, self.variance = True, 0, 0.0, 0.0
-            self.gap = self.FIRST_GAP
-        else:
+    def _judge_probe(self) -> None:
+        if self.balance > 0:
+            self.on, self.gap = True, self.FIRST_GAP
+            self._forget()
+        elif self.balance <= -self.STAKE:
             self.gap = min(2 * self.gap, self.LONGEST_GAP)
+            self._wait()
 
-    def _turn_off(self) -> None:
-        self.on = False
-        self.waited = 0
-        self.probing = 0
+    def _wait(self) -> None:
+        self.waited, self.balance = 0, 0.0
+
+    def _forget(self) -> None:
+        self.rounds, self.mean, self.variance, self.balance = 0, 0.0, 0.0, 0.0
 
 
 @dataclass(slots=True)
