@@ -49,4 +49,4 @@ def _curve(entry: dict[str, Any]) -> Curve:
         rows = {n: n * cost * 100 * _NS for n, cost in enumerate(entry["cost_per_token"], start=1)}
         return Curve(entry["title"], rows, entry["draft"] * 100 * _NS)
     rows = {int(n): ms * _NS for n, ms in entry["milliseconds"].items()}
-    return Curve(entry["title"], rows, entry["draft"] * _NS)
+    return Curve(entry["title"], rows, entry["draft"] * _NS, reading=entry.get("reading", 0.0) * _NS)

@@ -12,11 +12,13 @@ from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.replay import PlayedDraft
+from app.engine.tuning.trace import Trace
 from app.engine.types import NO_DRAFT, Draft, Round
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 PROMPT = list(range(1, 200))
 ROOM = 32
+NO_TRACE = Trace("none", "none", (), (), (), ())
 
 
 class Ahead(PlayedDraft):
@@ -28,6 +30,7 @@ class Ahead(PlayedDraft):
     """
 
     def __init__(self, confidence: float = 0.99, unread: int = 0) -> None:
+        super().__init__(NO_TRACE, 0.0, lambda cost: None)
         self._confidence = confidence
         self._unread = unread
 

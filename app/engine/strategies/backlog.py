@@ -11,9 +11,9 @@ from app.engine.types import Round
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have when a prompt must be read for it."""
 _ALWAYS_READ = 64
-_WAIT_SHARE = 0.25
+_WAIT_SHARE = 0.1
 """A long prompt is read by the draft model after plain tokens that took this share of what reading takes: text that a
-look-up finishes never needs it, and other text waits a little."""
+look-up finishes never needs it, and most other text does, so it waits but a little."""
 _CHUNK_STEPS = 4.0
 """Plain steps that the answer may be held up by one piece of that reading."""
 _SMALLEST_CHUNK = 32

@@ -31,12 +31,14 @@ class Curve:
         rows: Cost of a target batch by width, any unit.
         draft: Cost of one drafted token.
         cells: Cost that a token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; none if empty.
+        reading: Cost of a prompt token for the draft model; 0 for one that has read the prompt.
     """
 
     name: str
     rows: dict[int, float]
     draft: float
     cells: dict[int, float] = field(default_factory=dict)
+    reading: float = 0.0
 
     @classmethod
     def of(cls, profile: CostProfile) -> Curve:
@@ -45,7 +47,7 @@ class Curve:
 
     def profile(self) -> CostProfile:
         """What a first calibration of the machine would find; a copy, which may be learned into."""
-        return CostProfile(dict(self.rows), self.draft, cells=dict(self.cells))
+        return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=dict(self.cells))
 
     def costs(self) -> list[float]:
         """Cost of every width up to `MAX_ROWS`; index 0 is unused."""
@@ -72,28 +74,44 @@ class Replay:
 
 
 class PlayedDraft:
-    """Answers like a draft model that has just read the trace; implements `ModelDrafting`."""
+    """Answers like a draft model that reads along with the trace; implements `ModelDrafting`.
+
+    Args:
+        trace: The answer.
+        cost: Of a drafted token.
+        advance: Takes what was spent.
+        reading: Cost of a token that was not drafted. Nothing: then it has always read everything.
+    """
 
     native_ns = 0
 
-    def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None]) -> None:
+    def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0) -> None:
         self._trace = trace
         self._cost = cost
         self._advance = advance
+        self._reading = reading
+        self._n_read = 0
+        self._n_before = 0
 
     def unread(self, tokens: Sequence[int]) -> int:
-        return 0
+        return max(0, len(tokens) - 1 - self._n_read) if self._reading else 0
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
-        pass
+        n = min(limit, self.unread(tokens))
+        self._n_read += n
+        self._advance(n * self._reading)
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        return iter(())
+        self.read(tokens, len(tokens))
+        yield len(tokens)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        pass
+        # The last one or two are evaluated with the first drafted token.
+        if self.unread(tokens) > 1:
+            self.read(tokens, len(tokens))
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        self.catch_up(tokens)
         trace = self._trace
         place = len(tokens) - len(trace.prompt)
         matches, confidences = trace.matches[place - 1], trace.confidences[place - 1]
@@ -106,10 +124,13 @@ class PlayedDraft:
             drafted.append(trace.text[place + depth] if depth < matches else _WRONG)
             if verdict is Verdict.LAST:
                 break
+        self._n_before = len(tokens)
+        # The last one drafted was not evaluated.
+        self._n_read = len(tokens) + max(0, len(drafted) - 1)
         return Draft(tuple(drafted), confidences[: len(drafted)], len(drafted))
 
     def accept(self, n_accepted: int) -> None:
-        pass
+        self._n_read = min(self._n_read, self._n_before + n_accepted)
 
 
 StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
@@ -133,7 +154,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         now += cost * disturb()
 
     costs, cells = curve.costs(), curve.cell_costs()
-    strategy = make(PlayedDraft(trace, curve.draft, advance), lambda: round(now))
+    strategy = make(PlayedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
     for _ in strategy.begin(sequence, len(trace.text), lambda: False):
