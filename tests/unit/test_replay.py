@@ -49,6 +49,13 @@ class TestReplayer:
         assert [(r.draft.tokens, r.n_accepted) for r in played.rounds] == [((5, 6), 2), ((), 0)]
         assert played.cost == 24.0
 
+    def test_a_prompt_is_read_once_and_so_is_what_was_not_drafted(self) -> None:
+        reader = replace(LINE, reading=0.5)
+        played = replay(TINY, reader, fixed(DraftParams(2, 0, 0.0)))
+
+        # Three prompt tokens besides; after two of two the last drafted one is read with the next draft.
+        assert played.cost == 24.0 + 3 * 0.5
+
     def test_the_oracle_knows_what_will_be_accepted(self) -> None:
         # Three drafted and right, one batch of four rows.
         assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
@@ -280,6 +287,16 @@ class TestLongPrompts:
             # A tenth of a step a token: 40 tokens a piece, after a tenth of the time that all of it takes.
             assert pieces == [40] * math.ceil(len(trace.prompt) / 40)
             assert first >= len(trace.prompt) * 0.1 / 10
+
+    def test_a_copy_is_never_read_and_other_text_is_at_once(self) -> None:
+        curve = curves()["cpu_bf16"]
+        by_model = {
+            trace.name: [round_.draft.n_model for round_ in replay(trace, curve, automatic(memory_for(curve))).rounds]
+            for trace in traces()
+        }
+
+        assert not any(by_model["edit 1"])
+        assert all(any(n_model[:2]) for name, n_model in by_model.items() if name != "edit 1")
 
     @pytest.mark.parametrize(("a_token", "tried"), [(0.001, True), (0.5, False)])
     def test_one_that_is_off_is_tried_again_only_where_reading_what_it_missed_is_cheap(
