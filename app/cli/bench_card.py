@@ -11,7 +11,7 @@ from app.cli.race_session import Session
 from app.cli.result_file import write
 from app.compare.card import Card, markdown, svg
 from app.engine.interfaces import Cancelled
-from app.gguf import split_parts
+from app.split_model import parts_here
 
 _CHUNK_BYTES = 1 << 24
 
@@ -43,7 +43,7 @@ def write_card(session: Session, name: str, card: Card) -> None:
 def _hashes(session: Session, what: str, file: Path) -> dict[str, str]:
     """The digests of a model's parts; those that can no longer be read are said and left out."""
     hashes: dict[str, str] = {}
-    for part in (parts := split_parts(file)) or [file]:
+    for part in (parts := parts_here(file)) or [file]:
         which = f" of {part.name}" if len(parts) > 1 else ""
         try:
             digest = _sha256(part, session.cancel)
