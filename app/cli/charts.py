@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.engine.tuning.advice import HeatMap, break_even
+from app.engine.replays.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling, impossibility
 from app.engine.tuning.threads import ThreadTimes

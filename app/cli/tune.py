@@ -20,10 +20,10 @@ from app.cli.process import refuse_process
 from app.cli.prose import for_reading
 from app.cli.result_file import append, check_writable
 from app.compare.steps import Steps
-from app.engine.tuning.advice import HeatMap, heat_map
+from app.engine.replays.advice import HeatMap, heat_map
+from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
-from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft
 from app.errors import Interrupted, UsageError
 from app.hardware.cpu import thread_candidates

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from app.engine.cache import common_prefix
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
+from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import MAX_ROWS, CostProfile, envelope, expand
-from app.engine.tuning.trace import Trace
 from app.engine.types import Draft, DraftParams, Round
 
 _WRONG = -1

@@ -1,7 +1,7 @@
 """Traces: an answer together with what the draft model would have said at every place of it.
 
 A trace holds all that a drafting policy can learn or gain from a text, so any policy can be tried on it without a
-model; `app.engine.tuning.replay` does. Confidences are those of `app.engine.probability`.
+model; `app.engine.replays.replay` does. Confidences are those of `app.engine.probability`.
 """
 
 from __future__ import annotations

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.memory import Memory
-from app.engine.tuning.replay import (
+from app.engine.replays.replay import (
     GRID_N_MAX,
     GRID_P_MIN,
     Curve,
@@ -19,7 +16,10 @@ from app.engine.tuning.replay import (
     plain_cost,
     replay,
 )
-from app.engine.tuning.trace import Trace
+from app.engine.replays.trace import Trace
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.engine.types import DraftParams
 
 _STEPS = 40
