@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.cli import doctor as command
-from app.cli.doctor_flags import add_doctor_arguments
-from app.cli.doctor_lines import render
+from app.cli.doctor import command
+from app.cli.doctor.flags import add_doctor_arguments
+from app.cli.doctor.lines import render
 from app.cli.installer import installer
 from app.errors import ModelLoadError
 from app.hardware.builds import Advice

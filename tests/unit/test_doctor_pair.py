@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.cli import doctor as command
-from app.cli import doctor_pair
-from app.cli.doctor_pair import look_at_pair
-from app.cli.own_files import own_files
+from app.cli.doctor import command
+from app.cli.doctor import pair as doctor_pair
+from app.cli.doctor.own_files import own_files
+from app.cli.doctor.pair import look_at_pair
 from app.cli.parser import build_parser
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst

@@ -8,17 +8,16 @@ import sys
 from dataclasses import replace
 
 from app.catalog import Pair
-from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
+from app.cli.setup.trial import trial
 from app.cli.shell import command, quoted
-from app.cli.trial import trial
 from app.engine.text import printable
-from app.errors import AppError, CacheError, HubError, Interrupted, UsageError
+from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.gain import expected_gain

@@ -10,8 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.chat.message import Message, Role
-from app.cli import INTERRUPTED
-from app.cli.compare_flags import REPEAT
+from app.cli.compare.flags import REPEAT
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
 from app.cli.process import refuse_process
@@ -37,7 +36,7 @@ from app.compare.report import compared, comparison_json, comparison_lines, how,
 from app.compare.sides import PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
-from app.errors import Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.request import AnswerRequest
 
 _TOKENS = 256

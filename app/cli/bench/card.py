@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from app.cli.bench_task import CARD_SUFFIXES
+from app.cli.bench.task import CARD_SUFFIXES
 from app.cli.race_session import Session
 from app.cli.result_file import write
 from app.compare.card import Card, markdown, svg

@@ -9,22 +9,21 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pkgutil import resolve_name
 
-from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.known_pairs import named_pair, registry
 from app.cli.output import StatusLine
-from app.errors import Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, UsageError
 
 _STOPPABLE = ("check", "find")
 """Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
 _ACTIONS: Mapping[str, str] = {
-    "list": "app.cli.pairs_shown:list_pairs",
-    "show": "app.cli.pairs_shown:show_pair",
-    "check": "app.cli.pairs_checked:check_models",
-    "find": "app.cli.pairs_checked:find_models",
-    "add": "app.cli.pairs:add_pair",
-    "remove": "app.cli.pairs_removed:remove_pair",
-    "default": "app.cli.pairs:make_default",
+    "list": "app.cli.pairs.shown:list_pairs",
+    "show": "app.cli.pairs.shown:show_pair",
+    "check": "app.cli.pairs.checked:check_models",
+    "find": "app.cli.pairs.checked:find_models",
+    "add": "app.cli.pairs.command:add_pair",
+    "remove": "app.cli.pairs.removed:remove_pair",
+    "default": "app.cli.pairs.command:make_default",
 }
 """What each action runs; a name, as in `app.cli.COMMANDS`: the hub's client alone takes longer than some of them."""
 
@@ -45,7 +44,7 @@ def pairs(args: argparse.Namespace) -> int:
 
 def add_pair(args: argparse.Namespace) -> int:
     """Remember two models as a pair; what of them is on the hub comes first."""
-    from app.cli.setup import setup
+    from app.cli.setup.command import setup
 
     given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True)
     if getattr(args, "draft", None) is not None:

@@ -6,15 +6,14 @@ import json
 import sys
 from contextlib import suppress
 
-from app.cli import INTERRUPTED
-from app.cli.bench_task import BenchTask
+from app.cli.bench.task import BenchTask
 from app.cli.prose import for_reading
 from app.cli.race_session import Session, out
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
 from app.compare.sides import AUTOMATIC, fixed_name
 from app.engine.types import AutoDraft, Drafting
-from app.errors import Interrupted
+from app.errors import INTERRUPTED, Interrupted
 
 
 def check_lossless(session: Session, task: BenchTask) -> int:

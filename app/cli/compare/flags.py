@@ -1,4 +1,4 @@
-"""The flags of `tandem compare`; see `app.cli.compare`."""
+"""The flags of `tandem compare`; see `app.cli.compare.command`."""
 
 from __future__ import annotations
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from app.cli import INTERRUPTED
-from app.cli.bench_card import write_card
-from app.cli.bench_lossless import check_lossless
-from app.cli.bench_task import BenchTask, read_task
+from app.cli.bench.card import write_card
+from app.cli.bench.lossless import check_lossless
+from app.cli.bench.task import BenchTask, read_task
 from app.cli.measured_on import measured_on
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
@@ -25,6 +24,7 @@ from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
+from app.errors import INTERRUPTED
 from app.pairing.texts import duration
 
 SERVER = "server"

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.bench_flags import REPEAT, SAMPLES
+from app.cli.bench.flags import REPEAT, SAMPLES
 from app.cli.options import Options, read_options
 from app.cli.process import refuse_process
 from app.cli.race_session import answer_request, at_least_one, fixed_params

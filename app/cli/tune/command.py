@@ -10,8 +10,6 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.cli import INTERRUPTED
-from app.cli.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
@@ -19,13 +17,14 @@ from app.cli.output import LOADING, StatusLine
 from app.cli.process import refuse_process
 from app.cli.prose import for_reading
 from app.cli.result_file import append, check_writable
+from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.compare.steps import Steps
 from app.engine.replays.advice import HeatMap, heat_map
 from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import AutoDraft
-from app.errors import Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair

@@ -8,7 +8,7 @@ import time
 from app.chat.importing import read_file
 from app.chat.known import Known
 from app.chat.tree import Transcript
-from app.cli.export import open_store
+from app.cli.conversations.export import open_store
 from app.engine.text import printable
 from app.paths import conversations_file
 

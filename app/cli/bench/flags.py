@@ -1,4 +1,4 @@
-"""The flags of `tandem bench`; see `app.cli.bench`."""
+"""The flags of `tandem bench`; see `app.cli.bench.command`."""
 
 from __future__ import annotations
 

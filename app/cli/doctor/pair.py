@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import catalog, registry
 from app.cli.loading import kept_here, wanted_params, with_threads
+from app.cli.measured_pairs import of_memory
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_layers import of_file
@@ -24,7 +25,6 @@ from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Situation
 
 if TYPE_CHECKING:
-    from app.engine.tuning.memory import Memory
     from app.hardware.checks import Facts
     from app.llama.pair_params import PairParams
 
@@ -123,15 +123,3 @@ def _measured(params: PairParams) -> Measured | None:
     file = memory_file(params)
     memory = memory_store.load(file) if file is not None else None
     return of_memory(memory, with_draft=params.draft is not None) if memory is not None else None
-
-
-def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
-    """A memory as the diagnosis wants it."""
-    counts = [bin_ for place in memory.model.counts for bin_ in place]
-    return Measured(
-        rows=memory.costs.rows_at(0),
-        draft_ns=memory.costs.draft_ns(0) if with_draft else 0.0,
-        least_ns=memory.least_ns,
-        accepted=sum(accepted for accepted, _ in counts),
-        judged=sum(seen for _, seen in counts),
-    )

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.doctor_lines import render
+from app.cli.doctor.lines import render
 from app.cli.installer import installer
 from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
@@ -43,8 +43,8 @@ def doctor(args: argparse.Namespace) -> int:
         1 if there is a problem, else 0.
     """
     with imported_whole():
-        from app.cli.hub_section import hub_section
-        from app.cli.own_files import own_files
+        from app.cli.doctor.hub_section import hub_section
+        from app.cli.doctor.own_files import own_files
         from app.hardware.checks import places, screen, versions, views, worst
         from app.hardware.pair_view import pair_section
         from app.hardware.slow.diagnosis import diagnose
@@ -71,9 +71,9 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """The pair that the flags mean; see `app.cli.doctor_pair`."""
+    """The pair that the flags mean; see `app.cli.doctor.pair`."""
     with imported_whole():
-        from app.cli.doctor_pair import look_at_pair
+        from app.cli.doctor.pair import look_at_pair
 
     return look_at_pair(args, facts)
 

@@ -1,4 +1,4 @@
-"""The flags of `tandem doctor`; see `app.cli.doctor`."""
+"""The flags of `tandem doctor`; see `app.cli.doctor.command`."""
 
 from __future__ import annotations
 
