@@ -31,7 +31,7 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 
-class Stage(Screen[None]):
+class BareChatScreen(Screen[None]):
     """The screen, without anything that is done on it: what does it stands in the other modules here.
 
     Args:
