@@ -28,7 +28,7 @@ from app.registry import ModelOnDisk, Registry, SetUp
 from app.settings.model_file import Recommended
 from app.source import LocalModel
 from tests.native.tiny_model import write_model
-from tests.unit.test_doctor import FACTS, line
+from tests.unit.doctor_facts import FACTS, line
 
 GB = 1_000_000_000
 BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
