@@ -22,6 +22,9 @@ AppError                 message for people, hint what to do, exit code
 `Interrupted` is apart: it is how a cancelled native call returns, never something to report as a failure.
 """
 
+INTERRUPTED = 130
+"""The exit code of what the user has stopped."""
+
 
 class AppError(Exception):
     """A failure with a sentence for the user and a way out.
@@ -146,7 +149,7 @@ class EngineLostError(AppError):
 class StoppedError(AppError):
     """The user stopped something that leaves nothing behind, such as loading."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

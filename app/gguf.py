@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +15,8 @@ from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 
-from app import regular_file
+from app import foreign_file, regular_file
 from app.errors import ModelFileError
-from app.regular_file import is_file
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -41,14 +39,6 @@ _INTEGERS = {4: "I", 5: "i", 7: "?"}
 _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_FIRST_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
-_INSTEAD = {
-    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
-    b"<!doctype html": "it is a web page",
-    b"<html": "it is a web page",
-    b"pk\x03\x04": "it is a ZIP archive",
-}
-_LOOK = 64
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 
@@ -201,7 +191,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     """
     reader = _Reader(data)
     if reader.take(4) != MAGIC:
-        raise HeaderError(_instead(data[:_LOOK]))
+        raise HeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
     version = reader.u32()
     if version not in (2, 3):
         raise HeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
@@ -218,12 +208,6 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         return GgufHeader(version, n_tensors, metadata)
     n_parameters = _parameters(reader, n_tensors)
     return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
-
-
-def _instead(beginning: bytes) -> str:
-    """What a file is that is no GGUF file, as far as its beginning tells."""
-    text = beginning.lstrip().lower()
-    return next((what for start, what in _INSTEAD.items() if text.startswith(start)), "it does not begin with GGUF")
 
 
 def _parameters(reader: _Reader, n_tensors: int) -> int:
@@ -297,13 +281,3 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     except ValueError as error:
         # Such as a zero byte in the name.
         raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None
-
-
-def split_parts(path: Path) -> list[Path]:
-    """The files of a split model that are there, by the name of the first; of any other model the file alone."""
-    found = _FIRST_PART.search(path.name)
-    if found is None:
-        return [path]
-    stem, n = path.name[: found.start()], int(found[1])
-    parts = (path.with_name(f"{stem}-{i:05}-of-{found[1]}.gguf") for i in range(1, n + 1))
-    return [part for part in parts if is_file(part)]

@@ -8,8 +8,8 @@ from app.chat.message import Message, Role
 from app.engine.generator import Generator as AnswerGenerator
 from app.engine.generator import Request
 from app.engine.interfaces import Cancelled
+from app.engine.replays.trace import Trace, teacher_forced
 from app.engine.strategies import PlainDecoding
-from app.engine.tuning.trace import Trace, teacher_forced
 from app.engine.types import FinishReason, Origin, SamplingParams, Step
 from app.errors import Interrupted, UsageError
 from app.request import LoadedPair

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.engine.tuning.replay import Curve
-from app.engine.tuning.trace import Trace, load_traces
+from app.engine.replays.replay import Curve
+from app.engine.replays.trace import Trace, load_traces
 
 DATA = Path(__file__).parent / "data"
 _NS = 1e6

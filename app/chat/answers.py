@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.chat.database import Database
+from app.chat.deleting import bring_back
+from app.chat.inserting import insert_node
 from app.chat.journal import Journal, Piece
 from app.chat.message import Role
 from app.chat.recovery import Writers
-from app.chat.rows import NODE, dump, gone, insert_node, storable, to_node
+from app.chat.rows import NODE, change, dump, gone, storable, to_node
 from app.chat.tree import Document, Node, State
 from app.errors import StoreError
 
@@ -46,17 +48,15 @@ class Answers:
         """More of an answer that ended early."""
         writer = self._writers.sign()
         with self._database.write() as db:
-            row = db.execute(f"SELECT {NODE} FROM messages WHERE id = ?", (message,)).fetchone()
+            row = db.execute(f"SELECT conversation, {NODE} FROM messages WHERE id = ?", (message,)).fetchone()
             if row is None:
                 raise gone()
-            node = to_node(row)
+            conversation, *of_node = row
+            node = to_node(of_node)
             if node.state is State.WRITING:
                 raise StoreError("This answer is being written, here or by another Tandem.", "Wait for its end.")
             db.execute("UPDATE messages SET state = 'writing', writer = ? WHERE id = ?", (writer, message))
-            db.execute(
-                "UPDATE conversations SET deleted = NULL WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
-                (message,),
-            )
+            bring_back(db, conversation, self._now())
         return self._opened(Journal(self, node, message, clock))
 
     def close(self) -> None:
@@ -77,13 +77,12 @@ class Answers:
         node = replace(node, text=storable(node.text), reasoning=storable(node.reasoning))
         numbers = None if stats is None else dump(stats)
         with self._database.write() as db:
-            changed = db.execute(
+            change(
+                db,
                 "UPDATE messages SET text = ?, reasoning = ?, state = ?, writer = '', stats = coalesce(?, stats) "
                 "WHERE id = ?",
-                (node.text, node.reasoning, node.state.value, numbers, node.id),
+                *(node.text, node.reasoning, node.state.value, numbers, node.id),
             )
-            if not changed.rowcount:
-                raise gone()
             db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
             db.execute(
                 "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from app.chat.database import Database
+from app.chat.inserting import insert_transcript
 from app.chat.opening import open_file
-from app.chat.rows import insert_transcript
 from app.chat.tree import Transcript
 
 _ROW = "id, updated, deleted, leaf, title, named, pinned, settings, draft"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from app.chat.database import Database
 from app.chat.recovery import Writers
 from app.chat.rows import NODE, SUMMARY, gone, to_document, to_node, to_summary, to_text
-from app.chat.tree import Conversation, Node, State, Transcript, Tree
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.errors import StoreError
 
 
@@ -23,6 +23,13 @@ class Reading:
     def __init__(self, database: Database, writers: Writers) -> None:
         self._database = database
         self._writers = writers
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """All that are not deleted: pinned ones first, then by when something was last said."""
+        rows = self._database.rows(
+            f"SELECT {SUMMARY} FROM conversations WHERE deleted IS NULL ORDER BY pinned DESC, updated DESC, id DESC"
+        )
+        return tuple(to_summary(row) for row in rows)
 
     def conversation(self, number: int) -> Conversation:
         """All of one conversation, also a deleted one. Raises StoreError where there is none."""
@@ -46,6 +53,20 @@ class Reading:
         """The same with the numbers of its answers."""
         rows = self._database.rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (number,))
         return Transcript(self.conversation(number), {message: to_document(stats) for message, stats in rows})
+
+    def stats(self, message: int) -> Document:
+        """The numbers of an answer; empty if there are none."""
+        rows = self._database.rows("SELECT stats FROM messages WHERE id = ?", (message,))
+        return to_document(rows[0][0]) if rows else {}
+
+    def prompts(self, limit: int) -> tuple[str, ...]:
+        """What the user said in all conversations that are not deleted, newest first."""
+        rows = self._database.rows(
+            "SELECT m.text FROM messages m JOIN conversations c ON c.id = m.conversation "
+            "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
+            (limit,),
+        )
+        return tuple(to_text(text) for (text,) in rows)
 
     def _nodes(self, conversation: int) -> dict[int, Node]:
         rows = self._database.rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,))

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from app.chat.attached import question_of
 from app.chat.ending import UNKNOWN, ending_in
 from app.chat.message import Role
-from app.chat.titles import make_title
-from app.chat.tree import TELLING, Document, Node, State, Summary, Transcript
+from app.chat.tree import TELLING, Document, Node, State, Summary
 from app.errors import StoreError
 
 SUMMARY = "id, title, named, pinned, created, updated"
@@ -22,8 +19,6 @@ NODE = (
     f"CASE WHEN role = 'user' OR state IN {tuple(state.value for state in TELLING)} THEN stats ELSE '{{}}' END"
 )
 """The columns that `to_node` takes."""
-UNDO_S = 24 * 3600.0
-"""How long a deleted conversation can be brought back; after that its messages go a few at a time."""
 LAST_SECOND = 32_503_679_999.0
 """The end of the year 2999: a little later Windows tells no local time, and much later Python tells none."""
 _NUMBERS = int | float
@@ -92,77 +87,7 @@ def gone() -> StoreError:
     return StoreError("This conversation, or this message, is no longer there.", "Another Tandem has removed it.")
 
 
-def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: str = "") -> Node:
-    """Write a new message and make it the active leaf; the caller holds the transaction.
-
-    Returns:
-        The message with its id.
-
-    Raises:
-        StoreError: There is no such conversation, or its parent is not in it.
-    """
-    if node.parent is not None:
-        known = db.execute("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation))
-        if known.fetchone() is None:
-            raise gone()
-    title = make_title(question_of(node.text)) if node.role is Role.USER else ""
-    changed = db.execute(
-        # What another Tandem has deleted, and somebody goes on with here, is not to vanish with what is said in it.
-        "UPDATE conversations SET updated = ?, deleted = NULL, title = CASE title WHEN '' THEN ? ELSE title END "
-        "WHERE id = ? AND (deleted IS NULL OR deleted > ?)",
-        (node.created, title, conversation, node.created - UNDO_S),
-    )
-    if not changed.rowcount:
+def change(db: sqlite3.Connection, sql: str, *values: object) -> None:
+    """Change what must be there; the caller holds the transaction. Raises StoreError where no row was changed."""
+    if not db.execute(sql, values).rowcount:
         raise gone()
-    row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),
-    )
-    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))
-    return replace(node, id=int(row.lastrowid or 0))
-
-
-def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: int | None = None) -> int:
-    """Write a conversation with new ids; returns its own. The caller holds the transaction.
-
-    Args:
-        db: Where to.
-        transcript: The conversation.
-        number: Its id, which nobody else has; None for a new one.
-    """
-    conversation, summary = transcript.conversation, transcript.conversation.summary
-    row = db.execute(
-        "INSERT INTO conversations(id, title, named, pinned, created, updated, settings, draft) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            storable(summary.title),
-            summary.named,
-            summary.pinned,
-            summary.created,
-            summary.updated,
-            dump(conversation.settings),
-            storable(conversation.draft),
-        ),
-    )
-    number = int(row.lastrowid or 0)
-    ids: dict[int | None, int | None] = {None: None}
-    for node in conversation.tree.nodes.values():
-        row = db.execute(
-            "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                number,
-                ids[node.parent],
-                node.role.value,
-                storable(node.text),
-                storable(node.reasoning),
-                # Nobody is writing it where it goes.
-                (State.CUT if node.state is State.WRITING else node.state).value,
-                node.created,
-                dump(transcript.stats.get(node.id)),
-            ),
-        )
-        ids[node.id] = row.lastrowid
-    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
-    return number

@@ -18,6 +18,8 @@ from pathlib import Path
 from app.chat.answers import Answers
 from app.chat.attached import question_of
 from app.chat.database import Database
+from app.chat.deleting import UNDO_S, Deleted
+from app.chat.inserting import insert_node, insert_transcript
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
@@ -25,25 +27,11 @@ from app.chat.opening import is_there, move_into_memory, open_copy, open_file
 from app.chat.parting import Parting, part
 from app.chat.reading import Reading
 from app.chat.recovery import Writers
-from app.chat.rows import (
-    SUMMARY,
-    UNDO_S,
-    dump,
-    gone,
-    insert_node,
-    insert_transcript,
-    storable,
-    to_document,
-    to_summary,
-    to_text,
-)
+from app.chat.rows import change, dump, gone, storable
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript
 from app.errors import StoreError
-
-_PURGED_AT_ONCE = 32
-"""Messages; taking one out of the index takes as long as putting it in."""
 
 
 class Store:
@@ -62,6 +50,7 @@ class Store:
         self._answers = Answers(database, self._writers, now)
         self._reading = Reading(database, self._writers)
         self._search = Search(database)
+        self._deleted = Deleted(database, now)
         self._parting: Parting | None = None
 
     @classmethod
@@ -145,10 +134,7 @@ class Store:
 
     def summaries(self) -> tuple[Summary, ...]:
         """All that are not deleted: pinned ones first, then by when something was last said."""
-        rows = self._rows(
-            f"SELECT {SUMMARY} FROM conversations WHERE deleted IS NULL ORDER BY pinned DESC, updated DESC, id DESC"
-        )
-        return tuple(to_summary(row) for row in rows)
+        return self._reading.summaries()
 
     def load(self, conversation: int) -> Conversation:
         """All of one conversation, also a deleted one."""
@@ -192,45 +178,25 @@ class Store:
         self._change(conversation, "deleted = ?", self._now())
 
     def undelete(self, conversation: int) -> None:
-        self._bring_back(conversation)
+        self._deleted.bring_back(conversation)
 
     def deleted(self) -> tuple[int, ...]:
         """The conversations that `undelete` still brings back, the one that was deleted last at the end."""
-        since = self._now() - UNDO_S
-        rows = self._rows("SELECT id FROM conversations WHERE deleted > ? ORDER BY deleted, id", (since,))
-        return tuple(number for (number,) in rows)
+        return self._deleted.numbers()
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
         """Remove for good what was deleted longer ago than this; returns how many conversations."""
-        [(n,)] = self._rows("SELECT count(*) FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,))
-        while self._purge_some(older_than_s):
-            pass
-        return int(n)
+        return self._deleted.purge(older_than_s)
 
     def tidy(self) -> bool:
         """A short step of what there is to do when nobody waits; returns whether there is more.
 
         It removes for good what was deleted long ago, and what those who ended without a word have left.
         """
-        if self._purge_some(UNDO_S):
+        if self._deleted.purge_some():
             return True
         self._writers.clear_away()
         return False
-
-    def _purge_some(self, older_than_s: float) -> bool:
-        """Remove a few messages: all at once would keep the screen and every other Tandem waiting for seconds."""
-        doomed, since = "SELECT id FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)
-        if not self._rows(doomed, since):
-            return False
-        some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
-        with self._database.write() as db:
-            db.execute(f"DELETE FROM messages WHERE id IN ({some})", since)
-            db.execute(
-                "DELETE FROM conversations WHERE deleted <= ? "
-                "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
-                since,
-            )
-            return db.execute(doomed, since).fetchone() is not None
 
     def set_settings(self, conversation: int, settings: Document) -> None:
         self._change(conversation, "settings = ?", dump(settings))
@@ -245,7 +211,7 @@ class Store:
                 Tandem has deleted is not to vanish with it.
         """
         if bring_back:
-            self._bring_back(conversation, ", draft = ?", storable(text))
+            self._deleted.bring_back(conversation, "draft = ?", storable(text))
         else:
             self._change(conversation, "draft = ?", storable(text))
 
@@ -286,8 +252,7 @@ class Store:
 
     def stats(self, message: int) -> Document:
         """The numbers of an answer; empty if there are none."""
-        rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
-        return to_document(rows[0][0]) if rows else {}
+        return self._reading.stats(message)
 
     def set_stats(self, message: int, stats: Document) -> None:
         """Put something in the place of the numbers of a message: of a prompt, why nothing came of it."""
@@ -304,12 +269,7 @@ class Store:
 
     def prompts(self, limit: int) -> tuple[str, ...]:
         """What the user said in all conversations that are not deleted, newest first."""
-        rows = self._rows(
-            "SELECT m.text FROM messages m JOIN conversations c ON c.id = m.conversation "
-            "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
-            (limit,),
-        )
-        return tuple(to_text(text) for (text,) in rows)
+        return self._reading.prompts(limit)
 
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""
@@ -328,14 +288,6 @@ class Store:
         """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
         return self._writers.recover(self._database)
 
-    def _bring_back(self, conversation: int, what: str = "", *values: object) -> None:
-        """Have it in the list again, unless some of its messages may be gone already."""
-        with self._database.write() as db:
-            change = f"UPDATE conversations SET deleted = NULL{what} WHERE id = ? AND (deleted IS NULL OR deleted > ?)"
-            if not db.execute(change, (*values, conversation, self._now() - UNDO_S)).rowcount:
-                raise gone()
-
     def _change(self, conversation: int, what: str, *values: object) -> None:
         with self._database.write() as db:
-            if not db.execute(f"UPDATE conversations SET {what} WHERE id = ?", (*values, conversation)).rowcount:
-                raise gone()
+            change(db, f"UPDATE conversations SET {what} WHERE id = ?", *values, conversation)

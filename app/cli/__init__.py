@@ -9,27 +9,24 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from app.cli import streams
-from app.errors import AppError
+from app.errors import INTERRUPTED, AppError
 
 # What `typing` would import takes longer than all else here, before ctrl+c can be an interruption.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-INTERRUPTED = 130
-HANG = 8
-"""Columns of what begins a message, and of what stands below it."""
 COMMANDS: Mapping[str, str] = {
     "chat": "app.cli.chat:chat",
     "run": "app.cli.run:run",
-    "tune": "app.cli.tune:tune",
-    "compare": "app.cli.compare:compare",
-    "bench": "app.cli.bench:bench",
-    "doctor": "app.cli.doctor:doctor",
-    "setup": "app.cli.setup:setup",
-    "pairs": "app.cli.pairs:pairs",
-    "export": "app.cli.export:export",
-    "import": "app.cli.import_:import_",
+    "tune": "app.cli.tune.command:tune",
+    "compare": "app.cli.compare.command:compare",
+    "bench": "app.cli.bench.command:bench",
+    "doctor": "app.cli.doctor.command:doctor",
+    "setup": "app.cli.setup.command:setup",
+    "pairs": "app.cli.pairs.command:pairs",
+    "export": "app.cli.conversations.export:export",
+    "import": "app.cli.conversations.import_:import_",
     "settings": "app.cli.settings:settings",
 }
 """What each command runs; a name instead of the function, so that no other command's modules are imported."""
@@ -55,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from textwrap import indent
 
         from app.cli.output import clear_status
-        from app.cli.prose import for_reading
+        from app.cli.prose import HANG, for_reading
         from app.engine.text import printable
 
         clear_status()

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 
 from app import memory_store
-from app.cli.doctor_pair import of_memory
 from app.cli.loading import wanted_params, with_threads
 from app.cli.options import open_settings, options_of
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
@@ -16,6 +15,7 @@ from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms
 from app.fitting.weighing import weighed
 from app.hardware.device_room import DeviceRoom
+from app.hardware.slow.measured import Measured
 from app.llama.identity import memory_file
 from app.pairing.gain import Seen
 from app.pairing.texts import quantisation
@@ -78,4 +78,16 @@ def seen_of(memory: Memory, quant: str) -> Seen:
         is_off=not (memory.trial.on and can_pay),
         speedup=1 / (1 - min(memory.gain, _MOST)) if measured.judged >= _ENOUGH else None,
         is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
+    )
+
+
+def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
+    """A memory as sums and speeds."""
+    counts = [bin_ for place in memory.model.counts for bin_ in place]
+    return Measured(
+        rows=memory.costs.rows_at(0),
+        draft_ns=memory.costs.draft_ns(0) if with_draft else 0.0,
+        least_ns=memory.least_ns,
+        accepted=sum(accepted for accepted, _ in counts),
+        judged=sum(seen for _, seen in counts),
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 from app import __version__
 from app.cli.argument_parser import SentenceParser, file_path
-from app.cli.bench_flags import BENCH_EPILOG, add_bench_arguments
-from app.cli.compare_flags import COMPARE_EPILOG, add_compare_arguments
-from app.cli.doctor_flags import DOCTOR_EPILOG, add_doctor_arguments
-from app.cli.export_flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
+from app.cli.bench.flags import BENCH_EPILOG, add_bench_arguments
+from app.cli.compare.flags import COMPARE_EPILOG, add_compare_arguments
+from app.cli.conversations.flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
+from app.cli.doctor.flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
 from app.cli.help_page import HelpPage
 from app.cli.process import add_process_flags

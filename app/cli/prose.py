@@ -7,6 +7,8 @@ import shutil
 import textwrap
 from typing import TextIO
 
+HANG = len("tandem: ")
+"""Columns of what begins a message, and of what stands below it."""
 _FEWEST = 20
 """Columns of text at least, however far it is indented."""
 _BOUND = "\N{NO-BREAK SPACE}"

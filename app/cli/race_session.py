@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.chat.message import Message
-from app.cli import INTERRUPTED
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
@@ -21,7 +20,7 @@ from app.compare.race import WARM_UP, Contender, RaceProgress, RunEnded, in_proc
 from app.compare.sides import check_sides, sides_of, with_seed
 from app.engine.text import printable
 from app.engine.types import DraftParams
-from app.errors import Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair

@@ -12,7 +12,6 @@ from pathlib import Path
 from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
 from app.chat.textfile import read_text
-from app.cli import INTERRUPTED
 from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loader import PairLoader
@@ -22,7 +21,7 @@ from app.cli.report import as_json, summary
 from app.cli.streams import has_unread_input, read_input, read_whole
 from app.engine.text import Segment
 from app.engine.types import FinishReason, Origin
-from app.errors import AppError, StoppedError, UsageError
+from app.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.events import (
     Event,
     Failed,

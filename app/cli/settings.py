@@ -7,10 +7,9 @@ import json
 import sys
 
 from app.catalog import Pair
-from app.cli import HANG
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
-from app.cli.prose import for_reading
+from app.cli.prose import HANG, for_reading
 from app.cli.shell import quoted
 from app.engine.text import printable
 from app.errors import AppError, UsageError

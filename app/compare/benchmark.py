@@ -12,8 +12,8 @@ from app.compare.race import WARM_UP_TOKENS, Contender, RaceProgress, Round, Run
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
-from app.engine.tuning.trace import Trace, teacher_forced
+from app.engine.replays.replay import Curve, oracle_cost, plain_cost
+from app.engine.replays.trace import Trace, teacher_forced
 from app.errors import DecodeError, Interrupted
 from app.request import AnswerRequest, LoadedPair
 
@@ -168,7 +168,7 @@ def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Ca
     """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
 
     The first contender's answer is followed by the draft model, and both times are reckoned from the costs as they
-    are known now; see `app.engine.tuning.replay.oracle_cost`.
+    are known now; see `app.engine.replays.replay.oracle_cost`.
 
     Returns:
         None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.

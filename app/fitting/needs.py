@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.gguf import read_header, split_parts
+from app.gguf import read_header
 from app.hardware.device_room import MAIN
 from app.hardware.fit import KV_BYTES, Need
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.pairing.cells import round_up
 from app.pairing.facts import model_facts
 from app.source import HubModel, ModelSource
+from app.split_model import parts_here
 
 if TYPE_CHECKING:
     from app.llama.footprint import Part
@@ -43,7 +44,7 @@ def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Ne
 
 def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[Need, int]:
     """What a model takes, by its header, and its context length, which is the target's where `n_ctx` gives that."""
-    parts = split_parts(path)
+    parts = parts_here(path)
     header = read_header(path, tensors=len(parts) == 1)
     size = sum(part.stat().st_size for part in parts)
     facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)

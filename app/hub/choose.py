@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from app.errors import HubError
 from app.source import HubModel
+from app.split_model import part_of
 
-_SPLIT = re.compile(r"(?P<stem>.+)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf", re.IGNORECASE)
 _QUANT = re.compile(
     r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
     r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9])",
@@ -76,18 +76,6 @@ def quantisation(name: str) -> str:
     return found[-1].upper() if found else ""
 
 
-def is_split(name: str) -> bool:
-    """Whether a file is one part of several."""
-    return _SPLIT.fullmatch(name) is not None
-
-
-def split_parts(name: str) -> list[str]:
-    """The names of all parts of a split model, by the name of one of them; empty for a whole one."""
-    split = _SPLIT.fullmatch(name)
-    n = int(split["parts"]) if split else 0
-    return [f"{split['stem']}-{part:05d}-of-{n:05d}.gguf" for part in range(1, n + 1)] if split else []
-
-
 def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
     """The complete models among a repository's files; projectors, adapters and incomplete splits are not."""
     whole: list[ModelFiles] = []
@@ -95,8 +83,8 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
     for file in files:
         if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
             continue
-        if split := _SPLIT.fullmatch(file.path):
-            parts.setdefault((split["stem"], int(split["parts"])), {})[int(split["part"])] = file
+        if split := part_of(file.path):
+            parts.setdefault((split.stem, split.n_parts), {})[split.number] = file
         else:
             whole.append(ModelFiles(quantisation(file.path), (file,)))
     for (stem, n), found in parts.items():
@@ -143,9 +131,8 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
         if any(file.path == wanted for file in model.files):
             return model
     if named := [file for file in files if file.path == wanted]:
-        split = _SPLIT.fullmatch(wanted)
-        if split is not None:
-            raise HubError(f"{source.repo} lacks parts of {wanted}: not all {int(split['parts'])} are there.")
+        if split := part_of(wanted):
+            raise HubError(f"{source.repo} lacks parts of {wanted}: not all {split.n_parts} are there.")
         return ModelFiles(quantisation(wanted), (named[0],))
     names = [model.name for model in models[:_COMPARED]]
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
@@ -180,8 +167,8 @@ def _only(source: HubModel, same: Sequence[ModelFiles]) -> ModelFiles:
 
 def _stem(name: str) -> str:
     name = name.rsplit("/", 1)[-1]
-    split = _SPLIT.fullmatch(name)
-    return split["stem"] if split else name[: -len(".gguf")]
+    split = part_of(name)
+    return split.stem if split else name[: -len(".gguf")]
 
 
 def _plain(text: str) -> str:

@@ -20,10 +20,10 @@ from typing import Any
 from app import json_file, regular_file
 from app.child import Ending, is_crash, python_command, python_environment
 from app.errors import Interrupted, ModelFileError
-from app.gguf import split_parts
 from app.llama import library
 from app.llama.params import CPU, ContextParams, ModelParams
 from app.llama.plain import plain
+from app.split_model import parts_here
 
 log = logging.getLogger("tandem.canary")
 log.addHandler(logging.NullHandler())
@@ -162,5 +162,5 @@ def _name(path: Path) -> str:
 
 def _state(path: Path) -> list[Any]:
     """What changes when a file does, or the library."""
-    parts = [part.stat() for part in split_parts(path) if regular_file.is_file(part)]
+    parts = [part.stat() for part in parts_here(path) if regular_file.is_file(part)]
     return [library.binding_version, *([status.st_size, status.st_mtime_ns] for status in parts)]

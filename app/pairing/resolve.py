@@ -15,6 +15,7 @@ from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
 from app.regular_file import exists, is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.split_model import part_names, part_of
 
 DemoFile = Callable[[str], Path]
 """Gives the path of the demo's target or draft, making what is missing."""
@@ -104,7 +105,7 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
 def cached_file(source: HubModel) -> Path | None:
     """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
-    if source.file is None or choose.is_split(source.file) or not safe_name(source.file):
+    if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
     return store.cached(source.repo, source.revision, source.file)
 
@@ -134,7 +135,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
         raise ModelFileError(f"There is no file {path}.", "Check the path.")
     if not is_file(path):
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
-    parts = choose.split_parts(path.name) or [path.name]
+    parts = part_names(path.name)
     missing = [part for part in parts if not is_file(path.parent / part)]
     if missing:
         raise ModelFileError(
@@ -154,7 +155,7 @@ def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy)
     """
     header: GgufHeader
     if model.path is not None:
-        header, n_parts = read_header(model.path, tensors=True), len(choose.split_parts(model.path.name)) or 1
+        header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
     else:
         header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry)
         n_parts = len(model.files)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.catalog import Pair
-from app.gguf import split_parts
 from app.registry import SetUp
 from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.split_model import parts_here
 
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """In place of a size, or before what is known of it."""
@@ -26,7 +26,7 @@ def model_bytes(source: ModelSource) -> int | None:
             return _DEMO_BYTES.get(part)
         case LocalModel(path):
             try:
-                return sum(part.stat().st_size for part in split_parts(path)) or None
+                return sum(part.stat().st_size for part in parts_here(path)) or None
             except (OSError, ValueError):
                 return None
 

@@ -26,9 +26,9 @@ from pathlib import Path
 from random import Random
 
 from app.chat.message import Message, Role
+from app.engine.replays.replay import Curve, oracle_cost, plain_cost
+from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
-from app.engine.tuning.replay import Curve, oracle_cost, plain_cost
-from app.engine.tuning.trace import Trace
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
 from tests.bench.fixed import Ours

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.replays.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.engine.replays.trace import load_traces
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.memory import Memory
-from app.engine.tuning.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
-from app.engine.tuning.trace import load_traces
 from tests.replays import curves, traces
 
 

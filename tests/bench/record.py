@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from app.engine.tuning.trace import Trace
+from app.engine.replays.trace import Trace
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair

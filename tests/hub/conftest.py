@@ -13,6 +13,7 @@ from tests.hub.client import Clock, point_at
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, FILE, MODEL, NAME, TARGET, tiny
 from tests.hub.pairs_setting import DEMO, HUGE, MINE, PADDING, WAIT_S, Setting
+from tests.native.gguf_files import I32, STRING, Array
 
 
 @pytest.fixture
@@ -53,3 +54,30 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     yield made
     hub.faults.release()
     assert made.service.close(WAIT_S)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings and data of this test alone."""
+    for name in ("app.cli.known_pairs.pairs_file", "app.paths.pairs_file"):
+        monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
+    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.cli.setup.command.memory_dir", lambda: tmp_path / "memory")
+    return tmp_path
+
+
+@pytest.fixture
+def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
+    """A matched pair of tiny models, and one that does not match."""
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})
+    other = tiny(
+        tmp_path / "made",
+        "other.gguf",
+        general__name="Other",
+        tokenizer__ggml__tokens=Array(STRING, ["x", "y", "z"]),
+        tokenizer__ggml__token_type=Array(I32, [1, 1, 1]),
+    )
+    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
+    return hub

@@ -19,6 +19,8 @@ NAME, FILE = "owner/tiny-GGUF", "tiny.gguf"
 MODEL = bytes(range(256)) * 400
 """What the repository `tiny_repo` holds, for tests of the way to it."""
 TARGET, DRAFT = "owner/big-GGUF", "owner/small-GGUF"
+BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
+"""How a command names them."""
 TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|start|>"
 CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""

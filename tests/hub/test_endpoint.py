@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.hub_section import hub_section
+from app.cli.doctor.hub_section import hub_section
 from app.errors import HubError
 from app.hub import environment
 from app.hub.client import repository

@@ -1,11 +1,9 @@
-"""`tandem setup` and `tandem pairs`, as a person runs them, against the loopback hub."""
+"""`tandem setup`, as a person runs it, against the loopback hub."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import main
-from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.errors import AppError, CatalogError, PairError
 from app.hub import store
@@ -22,38 +19,10 @@ from app.registry import Registry
 from app.source import parse_source
 from tests.hub.faults import Cut, Status
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import DRAFT, TARGET, tiny
-from tests.native.gguf_files import I32, STRING, Array
+from tests.hub.models import BOTH, DRAFT, TARGET, tiny
 
-BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
+pytestmark = pytest.mark.usefixtures("home")
 Usage = namedtuple("Usage", "total used free")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings and data of this test alone."""
-    for name in ("app.cli.known_pairs.pairs_file", "app.paths.pairs_file"):
-        monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
-    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
-    monkeypatch.setattr("app.cli.setup.memory_dir", lambda: tmp_path / "memory")
-    return tmp_path
-
-
-@pytest.fixture
-def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
-    """A matched pair of tiny models, and one that does not match."""
-    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, licence="mit")
-    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})
-    other = tiny(
-        tmp_path / "made",
-        "other.gguf",
-        general__name="Other",
-        tokenizer__ggml__tokens=Array(STRING, ["x", "y", "z"]),
-        tokenizer__ggml__token_type=Array(I32, [1, 1, 1]),
-    )
-    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
-    return hub
 
 
 def test_one_command_downloads_checks_tries_and_remembers(
@@ -116,31 +85,6 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
     assert json.loads(capsys.readouterr().out)["compatible"] is False
     assert main(["pairs", "check", TARGET, DRAFT]) == 0
     assert "They can ride together" in capsys.readouterr().out
-
-
-def test_what_the_makers_recommend_is_known_before_anything_moves(
-    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hub.add(TARGET, {"big-Q4_K_M.gguf": tiny(tmp_path, general__sampling__temp=0.6)})
-
-    assert main(["pairs", "check", TARGET, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["target"]["recommended"] == {"sampling.temp": 0.6}
-    assert main(["pairs", "check", TARGET]) == 0
-    assert "makers  recommend temp 0.6" in capsys.readouterr().out
-
-
-def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--json"]) == 0
-    assert tuple(json.loads(capsys.readouterr().out)) == JSON_KEYS["setup"]
-
-    assert main(["pairs", "check", "mine", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["target"]["name"], found["draft"]["name"], found["compatible"]) == ("big", "small", True)
-
-    assert main(["pairs", "check", "mine", DRAFT]) == 2
-    assert "mine is a pair" in capsys.readouterr().err
-    assert main(["pairs", "check", "mime"]) == 2
-    assert 'Did you mean the pair "mine"?' in capsys.readouterr().err
 
 
 def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,113 +172,12 @@ def _no_demo(part: str) -> Path:
     raise AssertionError(part)
 
 
-# Managing
-
-
-def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny(home / "mine", "t.gguf", general__name="Own")
-
-    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
-
-    assert registry().read().pairs["own"].target.path == home / "mine" / "t.gguf"
-    assert not list(store.folder().rglob("*.gguf"))
-    assert main(["run", "--pair", "own", "--max-tokens", "2", "hi"]) == 0
-    assert main(["pairs", "remove", "own", "--yes"]) == 0
-    assert (home / "mine" / "t.gguf").exists()
-    assert "your own file" in capsys.readouterr().err
-
-
-def test_remove_deletes_what_tandem_brought_and_only_that(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from huggingface_hub import hf_hub_download
-
-    theirs = Path(hf_hub_download(DRAFT, "small-Q8_0.gguf"))
-    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
-    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "two", "--yes", "--no-trial"]) == 0
-    target = registry().read().pairs["one"].target.path
-
-    assert main(["pairs", "remove", "one", "--yes"]) == 0
-    assert target.exists(), "the other pair uses it"
-    assert theirs.exists(), "another program brought it"
-    said = capsys.readouterr().err
-    assert "another pair uses it" in said
-    assert "Tandem did not download it" in said
-    content = target.resolve()
-    assert main(["pairs", "remove", "two", "--yes"]) == 0
-    assert not target.exists()
-    assert not content.exists()
-    assert theirs.exists()
-    assert registry().read().default is None
-
-
-def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
-    assert main(["setup", "--target", TARGET, "--name", "alone", "--yes", "--no-trial", "--no-default"]) == 0
-    assert main(["pairs", "default", "alone"]) == 0
-    capsys.readouterr()
-
-    assert main(["pairs", "list", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert (rows["alone"]["default"], rows["mine"]["default"], rows["mine"]["here"]) == (True, False, True)
-    assert rows["coder-32b"]["download"] > 10**10
-    assert list(rows)[:2] == ["alone", "mine"]
-    assert all(row["drafting"] == "" for row in rows.values() if row["name"] in ("alone", "demo", "nemo-12b"))
-    assert main(["pairs", "show", "mine"]) == 0
-    assert "small-Q8_0.gguf" in capsys.readouterr().out
-    assert main(["pairs", "default", "coder-32b"]) == 2
-    assert main(["pairs", "show", "coder-23b"]) == 2
-    assert 'Did you mean "coder-32b"' in capsys.readouterr().err
-
-
-def test_a_size_that_is_not_known_says_how_it_can_be(
-    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(home / "mine", "t.gguf")
-    known, unknown = '{ repo = "a/b", size = 9000000000 }', '{ repo = "a/c" }'
-    pairs = {
-        "open": f"target = {unknown}",
-        "half": f"target = {known}\ndraft = {unknown}",
-        "gone": 'target = "/no/such.gguf"',
-        "own": f'target = "{home / "mine" / "t.gguf"}"',
-    }
-    (home / "config").mkdir()
-    entries = "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items())
-    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
-
-    assert main(["pairs", "list"]) == 0
-
-    said = capsys.readouterr().out
-    shown = {line[2:].split()[0]: line for line in said.splitlines() if line[2:].strip()}
-    assert " ? " in shown["open"]
-    assert ">9.0 GB" in shown["half"]
-    assert "no file" in shown["gone"]
-    assert " 0 MB" in shown["own"]
-    assert "0.2 GB" in shown["demo"]
-    assert "tandem pairs check NAME" in said
-
-
 def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.close()
     assert main(["setup", "coder-1.5b", "--yes"]) == 1
     said = capsys.readouterr().err
     assert "cannot be reached" in said
     assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
-
-
-def test_find_looks_at_the_hub_and_shows_only_what_matches(
-    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    big = tiny(home / "made", "large.gguf", general__name="Fam 9B") + bytes(1 << 20)
-    pair.add("owner/fam-9b-GGUF", {"fam-9b-Q4_K_M.gguf": big})
-    pair.add("owner/fam-1m-GGUF", {"fam-1m-Q8_0.gguf": tiny(home / "made", "s.gguf")}, gguf={"total": 2000})
-    pair.add("owner/fam-2m-GGUF", {"fam-2m-Q8_0.gguf": b"no model"}, gguf={"total": 2000})
-
-    assert main(["pairs", "find", "owner/fam-9b-GGUF"]) == 0
-
-    said = capsys.readouterr().out
-    assert "owner/fam-1m-GGUF" in said
-    assert "fam-2m" not in said
 
 
 def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,89 +206,6 @@ def test_a_name_of_the_catalogue_is_not_given_to_other_models(
     assert "the name of another pair, in the catalogue" in capsys.readouterr().err
     assert main(["setup", TARGET]) == 2
     assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
-
-
-def test_a_name_that_was_given_to_other_models_is_not_given_again(
-    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, other = (str(home / "mine" / name) for name in ("One-Q8_0.gguf", "other.gguf"))
-    for path in (one, other):
-        tiny(home / "mine", Path(path).name)
-    assert main(["pairs", "add", "own", one]) == 0
-    assert main(["pairs", "add", "own", one]) == 0, "the same again is nothing else"
-
-    assert main(["pairs", "add", "own", other]) == 2
-    assert '"own" is another pair that was set up here.' in capsys.readouterr().err
-    assert registry().read().pairs["own"].target.path == Path(one)
-    for name in ("", "a/b", "a\x1b[31m", "  "):
-        assert main(["pairs", "add", name, one]) == 2
-        assert "is no name for a pair" in capsys.readouterr().err
-    assert main(["setup", "--target", one, "--no-trial", "--yes"]) == 0
-    assert main(["setup", "--target", one, "--draft", other, "--no-trial", "--yes"]) == 0
-    assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
-
-
-def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
-    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(home / "mine", "t.gguf")
-    (home / "config").mkdir()
-    (home / "config" / "models.toml").write_text(
-        f'[pairs.good]\ntarget = "{home / "mine" / "t.gguf"}"\ntitle = "\\u001b[31mred"\n[pairs.bad]\ntraget = "x"\n',
-        encoding="utf-8",
-    )
-
-    assert main(["pairs", "list"]) == 0
-    said = capsys.readouterr()
-    assert "good" in said.out
-    assert "coder-32b" in said.out
-    assert 'pairs.bad has the unknown key "traget". Did you mean "target"?' in said.err
-    assert main(["pairs", "show", "good"]) == 0
-    assert "\x1b" not in said.out + capsys.readouterr().out
-    assert main(["run", "--pair", "good", "--max-tokens", "2", "hi"]) == 0
-    capsys.readouterr()
-    for command in (
-        ["run", "--pair", "bad", "hi"],
-        ["setup", "bad"],
-        ["pairs", "show", "bad"],
-        ["pairs", "check", "bad"],
-    ):
-        assert main(command) == 1
-        assert "pairs.bad has the unknown key" in capsys.readouterr().err
-
-
-def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny(home / "mine", "t.gguf")
-    assert main(["pairs", "add", "n" * 200, str(home / "mine" / "t.gguf")]) == 0
-    assert main(["pairs", "list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("* " + "n" * 200)
-    assert len(lines[1]) < 120
-
-
-def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
-    pair.faults.add(Status(503), "*", times=None)
-    capsys.readouterr()
-    assert main(["pairs", "check", "mine"]) == 0
-    assert "They can ride together" in capsys.readouterr().out
-
-
-def test_a_default_that_is_forgotten_says_what_comes_then(
-    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(home / "mine", "t.gguf")
-    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
-    assert main(["pairs", "remove", "own", "--yes"]) == 0
-    assert "the chat asks for a pair and commands take demo" in capsys.readouterr().err
-
-
-def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
-    command = f"{sys.executable} -m app pairs list | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
-
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 1
 
 
 def test_all_parts_of_a_split_model_come_and_go_together(

@@ -13,7 +13,7 @@ import pytest
 
 from app.catalog import Pair
 from app.child import python_command, python_environment
-from app.cli.trial import trial
+from app.cli.setup.trial import trial
 from app.errors import Interrupted, ModelFileError, ModelLoadError
 from app.fitting.fit_pair import fitted
 from app.llama import canary, library

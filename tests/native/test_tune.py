@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.json_keys import JSON_KEYS
+from app.engine.replays.trace import load_traces
 from app.engine.tuning.memory import Memory
-from app.engine.tuning.trace import load_traces
 
 pytestmark = pytest.mark.native
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
 
+from app.ui.messages import view
 from tests.ui.conversations_driver import NOW
 
 SVGImageExtension.file_extension = "svg"
@@ -23,6 +24,13 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.0)
+
+
+@pytest.fixture
+def near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few messages are a long conversation where less of it is near."""
+    monkeypatch.setattr(view, "_STEPS", (2, 3))
+    monkeypatch.setattr(view, "_MOST_FAR", 2)
 
 
 @pytest.fixture

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.chat.store import Store
 from app.chat.tree import State
 from app.engine.types import FinishReason
-from tests.ui.chat_driver import Chat, open_chat
-
-
-@asynccontextmanager
-async def kept_chat(file: Path, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Chat]:
-    async with open_chat(store=lambda: Store.open(file), size=size) as chat:
-        yield chat
+from tests.ui.chat_driver import Chat
 
 
 def everything(file: Path) -> list[tuple[str, State]]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import AutoDraft, DraftParams, FinishReason
+from app.engine.types import FinishReason
 from app.errors import AppError
-from app.events import Notice
-from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import open_chat
@@ -167,52 +163,6 @@ async def test_sending_during_an_answer_is_refused_and_typing_is_not() -> None:
         assert len(chat.engine.requests) == 1
 
 
-async def test_ctrl_d_turns_drafting_off_and_on() -> None:
-    async with open_chat() as chat:
-        assert "model" in chat.status
-        assert chat.engine.drafts
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("draft off")
-        await chat.send("plain")
-        assert not chat.engine.drafts
-        chat.engine.says("x")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.pilot.press("ctrl+d")
-        await chat.until(lambda: chat.engine.drafts)
-        await chat.send("drafted")
-        assert chat.engine.requests[1].drafting == DraftParams()
-
-
-async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("This answer is decoded plainly from here on.")
-        assert not chat.engine.drafts
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("This answer is drafted from here on.")
-        assert chat.engine.drafts
-
-
-async def test_an_answer_that_was_asked_for_without_drafts_keeps_to_that() -> None:
-    live = LiveSettings(flags={"draft.mode": "off"})
-    async with open_chat(ChatSettings("A pair"), live=live) as chat:
-        await chat.send("go")
-        assert chat.engine.requests[0].drafting is None
-        await chat.pilot.press(*"/draft", "space", *"auto", "enter")
-        await chat.shows("The next answer is drafted.")
-
-
-async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
-    async with open_chat(ChatSettings("One model")) as chat:
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("There is no draft model.")
-        assert "no draft" in chat.status
-        await chat.send("plain")
-        assert chat.engine.requests[0].drafting is None
-
-
 async def test_ctrl_r_replaces_the_last_answer() -> None:
     async with open_chat() as chat:
         await chat.exchange("one", "first")
@@ -263,15 +213,6 @@ async def test_ctrl_n_begins_anew_and_drops_what_a_running_answer_still_says() -
         assert "old" not in chat.text
         assert chat.screen.session.phase is Phase.ANSWERING
         assert [m.content for m in chat.engine.requests[1].messages] == ["new"]
-
-
-async def test_look_up_alone_can_be_turned_off() -> None:
-    async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
-        chat.engine.loaded(replace(PAIR, draft=None))
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("draft off")
-        await chat.send("plain")
-        assert not chat.engine.drafts
 
 
 async def test_the_view_follows_until_the_user_scrolls_up() -> None:
@@ -333,13 +274,6 @@ async def test_html_is_shown_not_swallowed() -> None:
         chat.engine.says("<div>\nhello\n</div>\n\nafter")
         await chat.shows("<div>")
         assert "after" in chat.text
-
-
-async def test_a_notice_is_shown() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.emit(Notice("Drafting stopped: [why]"))
-        await chat.shows("Drafting stopped: [why]")
 
 
 async def test_the_header_names_the_pair() -> None:

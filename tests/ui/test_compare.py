@@ -1,21 +1,16 @@
-"""The compare screen: what it asks of the engine, what it shows, and that the chat below is as it was."""
+"""The compare screen: what it asks of the engine, and what it shows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from app.chat.message import Message, Role
-from app.chat.store import Store
 from app.compare.difference import Difference
 from app.engine.types import DraftParams
-from app.errors import ContextOverflowError, DecodeError
-from app.events import Failed, Measuring, PromptProgressed
-from app.ui.screens.chat import ChatScreen
+from app.events import Measuring, PromptProgressed
 from app.ui.screens.compare import CompareScreen
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -229,109 +224,9 @@ async def test_three_ways_and_two_again() -> None:
         assert "2.0 to 2.1" in compare.chat.text
 
 
-async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
-    async with open_comparison() as compare:
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
-        await compare.chat.pilot.press("f")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        compare.finishes([], stopped=True)
-        await compare.chat.shows("stopped; 1 whole round counts")
-        assert "2.0x the speed, too few runs to tell (1 run each" in compare.chat.text
-
-
 async def test_fixed_parameters_of_the_chat_take_part_at_once() -> None:
     async with open_comparison(FIXED_SETTINGS) as compare:
         assert [side.name for side in compare.job.sides] == [PLAIN, FIXED, AUTOMATIC]
-
-
-async def test_esc_stops_and_esc_again_leaves() -> None:
-    async with open_comparison() as compare:
-        compare.runs(made(PLAIN, 4))
-        await compare.chat.shows("50.0 t/s")
-        await compare.chat.pilot.press("escape")
-        await compare.chat.shows("stopping")
-        assert compare.engine.cancelled == 1
-        compare.finishes([], stopped=True)
-        await compare.chat.shows("stopped before everybody had answered once")
-        await compare.chat.pilot.press("escape")
-        await compare.chat.until(lambda: isinstance(compare.chat.pilot.app.screen, ChatScreen))
-
-
-async def test_a_stop_keeps_whole_rounds() -> None:
-    async with open_comparison() as compare:
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
-        await compare.chat.pilot.press("r", "escape")
-        compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], stopped=True)
-        await compare.chat.shows("stopped; 2 whole rounds count")
-        await compare.chat.shows("2.0x faster (2 runs each")
-
-
-async def test_the_chat_is_as_it_was() -> None:
-    store = Store.in_memory()
-    async with open_chat(SETTINGS, store=lambda: store) as chat:
-        await chat.exchange("One?", "First.")
-        await chat.type("half a prom")
-        before, said = chat.text, chat.screen.session.said
-        compare = Comparison(chat)
-        await compare.open()
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await chat.shows("2.0x the speed")
-        await chat.pilot.press("m", "escape", "escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-        # What was on its way when the screen was left belongs to nobody.
-        compare.runs(made(PLAIN, 4))
-        compare.finishes([], stopped=True)
-        await chat.type("pt")
-        assert chat.prompt == "half a prompt"
-        assert chat.screen.session.said == said
-        assert chat.text.replace("half a prompt", "half a prom") == before
-        (kept,) = store.summaries()
-        assert [node.text for node in store.load(kept.id).tree.path] == ["One?", "First."]
-
-        chat.screen.prompt.clear()
-        await chat.send("Two?")
-        assert chat.engine.requests[-1].messages == (*said, Message(Role.USER, "Two?"))
-        chat.engine.says("Second.")
-        await chat.shows("Second.")
-
-
-async def test_a_failure_is_a_sentence_and_one_can_go_on() -> None:
-    async with open_comparison() as compare:
-        compare.begins(PLAIN)
-        compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
-        await compare.chat.shows("The target failed.")
-        assert "Try a smaller one." in compare.chat.text
-        await compare.chat.pilot.press("m")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        assert "The target failed." not in compare.chat.text
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
-
-
-async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with open_comparison(size=(160, 40)) as compare:
-        await compare.chat.pilot.press("s", "c")
-        assert compare.chat.pilot.app.clipboard == "", "there is nothing to save yet"
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
-        await compare.chat.pilot.press("s")
-        await compare.chat.shows("comparison.md is written.")
-        text = (tmp_path / "comparison.md").read_text()
-        assert "| automatic | 100.0 t/s | 2.0x? |" in text
-        await compare.chat.pilot.press("c")
-        assert compare.chat.pilot.app.clipboard == text
-
-
-async def test_a_folder_that_refuses_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.screens.compare.Path.cwd", lambda: tmp_path / "gone")
-    async with open_comparison(size=(160, 40)) as compare:
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
-        await compare.chat.pilot.press("s")
-        await compare.chat.shows("cannot be written")
 
 
 async def test_a_pair_without_a_draft_has_no_fixed_side() -> None:
@@ -384,19 +279,3 @@ async def test_long_texts_scroll_together() -> None:
         await compare.chat.shows("line 59")
         await compare.chat.pilot.press(*["pageup"] * 12)
         await compare.chat.until(lambda: compare.chat.text.count("line 0\n") == 2)
-
-
-async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() -> None:
-    async with open_comparison() as compare:
-        compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
-        await compare.chat.shows("ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4")
-        assert "--ctx" not in compare.chat.text
-
-
-async def test_its_key_for_leaving_can_be_another_one() -> None:
-    async with open_chat(SETTINGS) as chat:
-        chat.pilot.app.set_keymap({"compare.leave": "f9"})
-        await chat.type("Write a quicksort.")
-        comparison = Comparison(chat)
-        await comparison.open()
-        await chat.shows("f9 stop")

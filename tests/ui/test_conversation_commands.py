@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import texts
+from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
     exchange,
-    kept_chat,
     palette,
     press,
 )

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.errors import AppError, ContextOverflowError
-from tests.ui.chat_driver import Chat, open_chat, said
+from tests.ui.chat_driver import said
+from tests.ui.kept_driver import BROKEN, FULL, is_shown_again, kept_chat
 
-FULL = ContextOverflowError(
-    "With this prompt the conversation has 272 tokens and the context holds 256.",
-    "Start a new conversation, or ask for a longer context (--ctx).",
-)
 TOO_LONG = ContextOverflowError(
     "The prompt has 300 tokens and the context holds 256.", "Shorten it, or --ctx.", whose="prompt", n_tokens=300
 )
-
-
-@asynccontextmanager
-async def kept_chat(file: Path, *, again: bool = False) -> AsyncIterator[Chat]:
-    """A chat; in the conversation that an earlier one had, if it is to go on."""
-    async with open_chat(store=lambda: Store.open(file), size=(90, 30)) as chat:
-        if again:
-            await chat.screen.open_conversation(1)
-        yield chat
-
-
-async def is_told_again(file: Path, before: list[str]) -> None:
-    async with kept_chat(file, again=True) as chat:
-        await chat.until(lambda: said(chat) == before)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +25,7 @@ async def is_told_again(file: Path, before: list[str]) -> None:
         (FinishReason.CANCELLED, 700, "stopped; ctrl+g continues"),
     ],
 )
-async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReason, repeating: int, words: str) -> None:
+async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReason, repeating: int, words: str) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
@@ -53,7 +33,7 @@ async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReaso
         await chat.ready()
         await chat.shows(words)
         before = said(chat)
-    await is_told_again(file, before)
+    await is_shown_again(file, before)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +41,10 @@ async def test_how_an_answer_ended_is_told_again(file: Path, reason: FinishReaso
     [
         (FULL, "ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets"),
         (TOO_LONG, "Shorten it, or set a longer context: f4, ctx 2048."),
-        (AppError("llama.cpp failed.", "Load a smaller pair."), "Load a smaller pair."),
+        (BROKEN, "Load a smaller pair."),
     ],
 )
-async def test_why_a_prompt_has_no_answer_is_told_again(file: Path, error: AppError, way_out: str) -> None:
+async def test_why_a_prompt_has_no_answer_is_shown_again(file: Path, error: AppError, way_out: str) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.send("and then?")
@@ -74,7 +54,7 @@ async def test_why_a_prompt_has_no_answer_is_told_again(file: Path, error: AppEr
         assert "--ctx" not in chat.text
         assert chat.prompt == "and then?"
         before = said(chat)
-    await is_told_again(file, before)
+    await is_shown_again(file, before)
 
 
 async def test_a_prompt_that_comes_to_nothing_once_more_has_the_newer_reason_and_an_answer_takes_its_place(
@@ -104,14 +84,14 @@ async def test_a_prompt_that_comes_to_nothing_once_more_has_the_newer_reason_and
         await chat.ready()
         await chat.until(lambda: said(chat) == ["You", "and then?", "Answer", "nothing more"])
         before = said(chat)
-    await is_told_again(file, before)
+    await is_shown_again(file, before)
 
 
-async def test_why_an_answer_failed_on_its_way_is_told_again_and_it_can_go_on(file: Path) -> None:
+async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_go_on(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
-        chat.engine.fails(AppError("llama.cpp failed.", "Load a smaller pair."))
+        chat.engine.fails(BROKEN)
         await chat.shows("Load a smaller pair.")
         await chat.shows("ctrl+g continues")
         before = said(chat)

@@ -12,12 +12,12 @@ from app.chat.tree import State
 from app.engine.types import FinishReason
 from app.errors import AppError
 from tests.ui.conversations_driver import texts
+from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
     answer_with,
     asked,
     everything,
     exchange,
-    kept_chat,
     next_request,
     press,
 )

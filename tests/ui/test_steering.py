@@ -15,6 +15,7 @@ from app.ui.chat.session import Phase
 from app.ui.messages.message import UserMessage
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import texts
+from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
     answer_with,
     asked,
@@ -22,7 +23,6 @@ from tests.ui.steering_driver import (
     everything,
     exchange,
     is_chosen,
-    kept_chat,
     next_request,
     press,
 )
@@ -236,7 +236,7 @@ async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
         parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, f"message {n}.", parent=parent).id
     store.switch(number, leaf)
     store.close()
-    async with kept_chat(file) as chat:
+    async with kept_chat(file, size=(80, 24)) as chat:
         await chat.screen.open_conversation(number)
         await chat.shows("You   ◂ 1 / 2 ▸")
         await press(chat, "ctrl+up", "right")

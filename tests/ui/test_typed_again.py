@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.engine.types import FinishReason
+from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
     answer_with,
     asked,
     exchange,
-    kept_chat,
     next_request,
     palette,
     press,

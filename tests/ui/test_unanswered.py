@@ -1,135 +1,15 @@
-"""Prompts and answers that came to nothing: the screen shows what is kept, and so does another start."""
+"""Prompts without an answer: the screen shows where they are kept, and so does another start."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from app.chat.store import Store
-from app.engine.stats import GenerationStats
-from app.engine.types import FinishReason
-from app.errors import AppError, ContextOverflowError
-from app.events import Notice
 from app.ui.conversations.picker import ConversationPicker
-from tests.ui.chat_driver import Chat, open_chat, said
+from tests.ui.chat_driver import said
+from tests.ui.kept_driver import BESIDE, REFUSAL, WAYS_OUT, answered, is_shown_again, kept_chat, refused
 from tests.ui.steering_driver import asked, next_request
-
-FULL = ContextOverflowError("With this prompt the conversation has 272 tokens and the context holds 256.", "--ctx")
-BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
-
-
-BESIDE = [
-    "The prompt before this one has no answer, so the model does not read it. It is kept as",
-    "the branch beside this one: choose this one with ctrl+up, then left/right.",
-]
-
-
-@asynccontextmanager
-async def kept_chat(file: Path, *, loaded: bool = True, columns: int = 90) -> AsyncIterator[Chat]:
-    async with open_chat(store=lambda: Store.open(file), size=(columns, 40), loaded=loaded) as chat:
-        yield chat
-
-
-async def is_shown_again(file: Path, before: list[str]) -> None:
-    """Another start shows the same."""
-    async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(1)
-        await chat.until(lambda: said(chat) == before)
-
-
-async def refused(chat: Chat, error: AppError = FULL) -> None:
-    chat.engine.fails(error)
-    await chat.ready()
-
-
-async def answered(chat: Chat, text: str, reason: FinishReason = FinishReason.STOP) -> None:
-    chat.engine.goes_on(text, reason)
-    await chat.ready()
-
-
-async def test_what_came_to_nothing_and_is_asked_anew_elsewhere_is_one_conversation(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "", FinishReason.CANCELLED)
-        await chat.until(lambda: chat.prompt == "one")
-        for settings in (False, True):
-            await chat.pilot.press("ctrl+n")
-            await chat.until(lambda: not said(chat) or "You" not in said(chat))
-            if settings:
-                chat.screen.keeper.keep_settings({"sampling.temperature": 0.5})
-            await chat.send("one")
-            assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one"]
-            await answered(chat, "", FinishReason.CANCELLED)
-        await chat.pilot.press("ctrl+n")
-        await chat.send("one")
-        await answered(chat, "first")
-        before = said(chat)
-        # What was answered is not gone on with.
-        await chat.pilot.press("ctrl+n")
-        await chat.send("one")
-        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one", "one"]
-    await is_shown_again(file, before)
-
-
-async def test_a_long_text_begun_over_it_is_not_taken_for_what_is_sent(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "", FinishReason.CANCELLED)
-        await chat.until(lambda: chat.prompt == "one")
-        await chat.type(", and much more")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.prompt == "")
-        await chat.send("one")
-        assert chat.screen.keeper.conversation == 2
-        await answered(chat, "first")
-        await chat.screen.open_conversation(1)
-        await chat.until(lambda: chat.prompt == "one, and much more")
-
-
-async def test_what_was_deleted_is_not_taken_up(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "", FinishReason.CANCELLED)
-        await chat.pilot.press("ctrl+n")
-        chat.screen.keeper.delete(1)
-        await chat.send("one")
-        assert chat.screen.keeper.conversation == 2
-
-
-async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> None:
-    async with kept_chat(file, loaded=False) as chat:
-        await chat.type("one")
-        await chat.pilot.press("enter")
-        await chat.shows("waits for the models")
-        chat.engine.emit(Notice("The context was rounded."))
-        chat.engine.loaded()
-        await chat.until(lambda: chat.engine.requests)
-        await chat.shows("The context was rounded.")
-        assert said(chat)[:3] == ["The context was rounded.", "You", "one"]
-        chat.engine.says("first")
-        await chat.shows("first")
-        chat.engine.emit(Notice("Drafting stopped."))
-        await chat.shows("Drafting stopped.")
-        await answered(chat, " answer")
-        chat.engine.emit(Notice("The pair was loaded."))
-        await chat.shows("The pair was loaded.")
-        await chat.send("two")
-        await answered(chat, "second")
-        exchange = ["You", "one", "Answer", "first answer"]
-        notes = ["Drafting stopped.", "The pair was loaded."]
-        last = ["You", "two", "Answer", "second"]
-        assert said(chat) == ["The context was rounded.", *exchange, *notes, *last]
-    await is_shown_again(file, [*exchange, *last])
-
-
-REFUSAL = ["Answer", "┃ With this prompt the conversation has 272 tokens and the context holds 256."]
-WAYS_OUT = [
-    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets a",
-    "┃ longer context (ctx).",
-]
 
 
 @pytest.mark.parametrize("keys", [["ctrl+r"], ["enter"], ["ctrl+up", "r"], ["ctrl+up", "e", "enter"]])
@@ -183,110 +63,6 @@ async def test_the_same_words_that_were_answered_before_are_a_prompt_of_their_ow
         await answered(chat, "second")
         assert said(chat) == ["You", "And then?", "Answer", "first", "You", "And then?", "Answer", "second"]
         before = said(chat)
-    await is_shown_again(file, before)
-
-
-@pytest.mark.parametrize("keys", [["ctrl+r"], ["ctrl+up", "up", "up", "up", "r"]])
-@pytest.mark.parametrize("half", ["", "half of it"])
-async def test_another_answer_that_fails_gives_way_to_what_was_there(file: Path, half: str, keys: list[str]) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
-        await chat.send("two")
-        await answered(chat, "second")
-        await next_request(chat, *keys)
-        if half:
-            chat.engine.says(half)
-        await refused(chat, BROKEN)
-        await chat.shows("llama.cpp failed. Load a smaller pair.")
-        branches = "   ◂ 1 / 2 ▸" if half else ""
-        early, late = ("", branches) if len(keys) == 1 else (branches, "")
-        assert said(chat) == ["You", "one", f"Answer{early}", "first", "You", "two", f"Answer{late}", "second"]
-        assert chat.prompt == ""
-        before = said(chat)
-        # It is gone on from as it was before.
-        await chat.send("three")
-        assert asked(chat) == ["one", "first", "two", "second", "three"]
-        await chat.until(lambda: "llama.cpp failed." not in chat.text)
-        await answered(chat, "third")
-        before += ["You", "three", "Answer", "third"]
-        await chat.until(lambda: said(chat) == before)
-    await is_shown_again(file, before)
-
-
-@pytest.mark.parametrize(
-    ("reason", "told"),
-    [
-        (FinishReason.CANCELLED, "Nothing came of it: stopped."),
-        (FinishReason.STOP, "Nothing came of it: the model said nothing."),
-    ],
-)
-async def test_another_answer_without_a_word_leaves_no_place(file: Path, reason: FinishReason, told: str) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
-        await next_request(chat, "ctrl+r")
-        await answered(chat, "", reason)
-        await chat.shows(told)
-        assert said(chat) == ["You", "one", "Answer", "first"]
-        before = said(chat)
-    await is_shown_again(file, before)
-
-
-async def test_an_answer_that_failed_on_its_way_stands_in_the_place_of_a_refusal(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await refused(chat)
-        await next_request(chat, "ctrl+r")
-        chat.engine.says("half of it")
-        await refused(chat, BROKEN)
-        await chat.shows("ctrl+g continues")
-        assert "272 tokens" not in chat.text
-        before = said(chat)
-    await is_shown_again(file, before)
-
-
-async def test_an_answer_that_failed_on_its_way_gives_way_to_the_answer_to_another_prompt(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.says("half of it")
-        await refused(chat, BROKEN)
-        chat.screen.prompt.clear()
-        await chat.send("two")
-        assert asked(chat) == ["two"]
-        await answered(chat, "second")
-        before = ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"]
-        assert said(chat) == [*BESIDE, *before]
-    await is_shown_again(file, before)
-
-
-@pytest.mark.parametrize("more", ["", " three"])
-async def test_a_continuation_that_is_refused_leaves_the_answer_as_it_was(file: Path, more: str) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("count")
-        await answered(chat, "one two", FinishReason.LENGTH)
-        await next_request(chat, "ctrl+g")
-        if more:
-            chat.engine.says(more)
-        await refused(chat)
-        await chat.shows("With this prompt the conversation has 272 tokens")
-        assert said(chat) == [
-            "You", "count", "Answer", f"one two{more}", "cut at the token limit; ctrl+g continues"
-        ]  # fmt: skip
-        before = said(chat)
-    await is_shown_again(file, before)
-
-
-async def test_a_continuation_that_is_stopped_at_once_leaves_the_answer_as_it_was(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("count")
-        chat.engine.says("one two")
-        await refused(chat, BROKEN)
-        before = said(chat)
-        await next_request(chat, "ctrl+g")
-        await chat.until(lambda: "llama.cpp failed." not in chat.text)
-        await answered(chat, "", FinishReason.CANCELLED)
-        await chat.until(lambda: said(chat) == before)
     await is_shown_again(file, before)
 
 
@@ -396,16 +172,6 @@ async def test_another_prompt_in_the_place_of_an_answered_one_leaves_the_title(f
         assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one"]
 
 
-async def test_an_answer_of_thoughts_alone_is_told_of_again(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.says("hm", thinking=True)
-        await answered(chat, "")
-        await chat.shows("the model said nothing")
-        before = said(chat)
-    await is_shown_again(file, before)
-
-
 async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("the first attempt")
@@ -432,30 +198,6 @@ async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> Non
         await refused(chat)
         await chat.until(lambda: chat.status.startswith("ready"))
         assert "ctx 2.1k/32k" in chat.status
-
-
-async def test_an_answer_that_was_stopped_before_its_first_token_has_no_speed(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.reads(100, 10_000)
-        chat.engine.finishes(FinishReason.CANCELLED, stats=GenerationStats())
-        await chat.ready()
-        await chat.until(lambda: chat.status.startswith("ready"))
-        assert "t/s" not in chat.status
-
-
-@pytest.mark.parametrize("key", ["ctrl+n", "ctrl+up"])
-async def test_why_another_answer_came_to_nothing_is_not_said_elsewhere(file: Path, key: str) -> None:
-    # With the panel, which leaves the hint alone when a message is chosen.
-    async with kept_chat(file, columns=140) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
-        await next_request(chat, "ctrl+r")
-        chat.engine.says("half of it")
-        await refused(chat, BROKEN)
-        await chat.shows("llama.cpp failed. Load a smaller pair.")
-        await chat.pilot.press(key, "right")
-        await chat.until(lambda: "llama.cpp failed. Load a smaller pair." not in chat.text)
 
 
 async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:

@@ -10,12 +10,12 @@ from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.ui.chat.session import Phase
 from tests.ui.conversations_driver import texts
+from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
     answer_with,
     asked,
     chosen,
     exchange,
-    kept_chat,
     next_request,
     press,
 )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.cli.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
-from app.engine.tuning.advice import break_even, heat_map
+from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
+from app.engine.replays.advice import break_even, heat_map
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.guard import impossibility
 from app.engine.types import MAX_DRAFT

@@ -43,7 +43,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.cli.loader", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.cli.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
-        ("app.cli.pairs", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
+        ("app.cli.pairs.command", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
         ("app.llama", {"llama_cpp"}),
     ],
 )

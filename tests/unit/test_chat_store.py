@@ -133,6 +133,8 @@ def test_half_a_conversation_does_not_come_back(store: Store, clock: Clock) -> N
     with pytest.raises(StoreError, match="no longer there"):
         store.add(conversation, Role.USER, "said", parent=last.id)
     with pytest.raises(StoreError, match="no longer there"):
+        store.resume(last.id)
+    with pytest.raises(StoreError, match="no longer there"):
         store.undelete(conversation)
     assert store.summaries() == ()
 

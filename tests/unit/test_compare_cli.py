@@ -16,9 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import bench, bench_task, compare, loading, race_session
-from app.cli.bench_flags import add_bench_arguments
-from app.cli.compare_flags import add_compare_arguments
+from app.cli import loading, race_session
+from app.cli.bench import command as bench
+from app.cli.bench import task as bench_task
+from app.cli.bench.flags import add_bench_arguments
+from app.cli.compare import command as compare
+from app.cli.compare.flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
@@ -338,6 +341,6 @@ def test_fixed_parameters_are_read_from_one_word() -> None:
 
 
 def test_the_flags_load_nothing_heavy() -> None:
-    code = "import app.cli.compare_flags, app.cli.bench_flags, sys; print(*sys.modules)"
+    code = "import app.cli.compare.flags, app.cli.bench.flags, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "llama_cpp", "urllib.request", "textual"} & set(done.stdout.split())

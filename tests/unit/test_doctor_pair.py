@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.cli import doctor as command
-from app.cli import doctor_pair
-from app.cli.doctor_pair import look_at_pair
-from app.cli.own_files import own_files
+from app.cli.doctor import command
+from app.cli.doctor import pair as doctor_pair
+from app.cli.doctor.own_files import own_files
+from app.cli.doctor.pair import look_at_pair
 from app.cli.parser import build_parser
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
@@ -28,7 +28,7 @@ from app.registry import ModelOnDisk, Registry, SetUp
 from app.settings.model_file import Recommended
 from app.source import LocalModel
 from tests.native.tiny_model import write_model
-from tests.unit.test_doctor import FACTS, line
+from tests.unit.doctor_facts import FACTS, line
 
 GB = 1_000_000_000
 BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)

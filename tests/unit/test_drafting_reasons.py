@@ -8,11 +8,11 @@ import pytest
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Judge, Verdict
+from app.engine.replays.replay import PlayedDraft
+from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.tuning.replay import PlayedDraft
-from app.engine.tuning.trace import Trace
 from app.engine.types import NO_DRAFT, Draft, Round
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}

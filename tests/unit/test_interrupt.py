@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.cli import INTERRUPTED, main
+from app.cli import main
 from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.parser import build_parser
+from app.errors import INTERRUPTED
 
 
 @pytest.fixture(autouse=True)

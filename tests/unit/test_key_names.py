@@ -26,7 +26,7 @@ _LITERAL = {
     # What stops a command, and what stops the program where nothing is selected, is the terminal's own and stays.
     "cli/run.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
-    "cli/setup.py": {"enter"},
+    "cli/setup/command.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
     "ui/keys/own.py": {"ctrl+k", "f8"},

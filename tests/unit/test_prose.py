@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from app.cli import main
-from app.cli.charts import Drafters, cost_lines
 from app.cli.output import StatusLine
 from app.cli.parser import build_parser
 from app.cli.prose import broken, for_reading
+from app.cli.tune.charts import Drafters, cost_lines
 from app.engine.tuning.curve import CostModel, CostProfile
 
 SENTENCE = "The draft was trained for 4,096 tokens of context, the target for 32,768."

@@ -15,11 +15,11 @@ import pytest
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy
+from app.engine.replays.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.tuning.guard import Ledger
-from app.engine.tuning.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
-from app.engine.tuning.trace import Trace
 from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
 from tests.bench.policies import automatic, memory_for
 from tests.replays import curves, other_traces, traces

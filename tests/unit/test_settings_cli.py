@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.bench_task import read_task
+from app.cli.bench.task import read_task
 from app.cli.flags import _help
 from app.cli.options import Options, read_options
 from app.cli.parser import build_parser

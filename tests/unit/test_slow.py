@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.doctor_pair import of_memory
+from app.cli.measured_pairs import of_memory
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.hardware.busy import Busy

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from app import thread_store
-from app.cli.charts import thread_lines
+from app.cli.tune.charts import thread_lines
 from app.engine.cache import TokenCache
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.errors import Interrupted

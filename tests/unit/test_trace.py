@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.engine.cache import TokenCache
-from app.engine.tuning.trace import teacher_forced
+from app.engine.replays.trace import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
 
 PROMPT = (1, 2, 3)

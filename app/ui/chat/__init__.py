@@ -1,7 +1,7 @@
 """What the chat screen does, one concern a module; the screen itself puts them together.
 
 session      what is being talked about and what may be asked next: plain values, no widgets
-stage        the screen as all of the others see it
+bare_screen  the screen as all of the others see it
 sending      from what was typed to the message that is sent; unsent  what waits for it
 asking       from a message to the engine          hearing       from the engine to the screen and the store
 steering     editing, other answers; branches      whereabouts   from one conversation to another

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from app.chat.attached import question_of
 from app.request import AnswerRequest
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said
 from app.ui.keeping.keeper import Keeper
@@ -25,7 +25,7 @@ class Asking:
         tasks: What is written that is no prompt; another answer to one leaves it.
     """
 
-    def __init__(self, screen: Stage, engine: Engine, keeper: Keeper, tasks: Tasks) -> None:
+    def __init__(self, screen: BareChatScreen, engine: Engine, keeper: Keeper, tasks: Tasks) -> None:
         self._screen = screen
         self._session = screen.session
         self._engine = engine

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
 
@@ -16,7 +16,7 @@ class Branches:
         keeper: Has the conversation with its branches.
     """
 
-    def __init__(self, screen: Stage, keeper: Keeper) -> None:
+    def __init__(self, screen: BareChatScreen, keeper: Keeper) -> None:
         self._screen = screen
         self._keeper = keeper
 

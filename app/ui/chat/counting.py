@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from app.counting import CountJob
 from app.events import Event, JobEnded, PairInfo
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
@@ -21,7 +21,7 @@ class Counting:
         engine: Has the vocabulary.
     """
 
-    def __init__(self, screen: Stage, engine: Engine) -> None:
+    def __init__(self, screen: BareChatScreen, engine: Engine) -> None:
         self._screen = screen
         self._engine = engine
         self._number: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.ui.chat.stage import Stage
+from app.ui.chat.bare_screen import BareChatScreen
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
@@ -18,7 +18,7 @@ class DraftSwitch:
         engine: Who drafts.
     """
 
-    def __init__(self, screen: Stage, engine: Engine) -> None:
+    def __init__(self, screen: BareChatScreen, engine: Engine) -> None:
         self._screen = screen
         self._engine = engine
         self._session = screen.session

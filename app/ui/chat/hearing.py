@@ -5,12 +5,12 @@ from __future__ import annotations
 from app.chat.ending import Ending, ending_in, numbers_of_failure
 from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.ways_out import in_chat
 from app.ui.keeping.keeper import Keeper
@@ -39,7 +39,7 @@ class Hearing:
 
     def __init__(
         self,
-        screen: Stage,
+        screen: BareChatScreen,
         keeper: Keeper,
         changes: PairChanges,
         asking: Asking,

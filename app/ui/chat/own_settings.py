@@ -8,9 +8,9 @@ from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.keeping.keeper import Keeper
 
 
@@ -24,7 +24,9 @@ class OwnSettings:
         draft_switch: Shows what answers are drafted by.
     """
 
-    def __init__(self, screen: Stage, keeper: Keeper, live: LiveSettings | None, draft_switch: DraftSwitch) -> None:
+    def __init__(
+        self, screen: BareChatScreen, keeper: Keeper, live: LiveSettings | None, draft_switch: DraftSwitch
+    ) -> None:
         self._screen = screen
         self._keeper = keeper
         self._live = live

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.pairs.downloads import DownloadLine
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.way_list import WayList
@@ -21,7 +21,7 @@ class PairLoading:
         asking: Stops the answer that is in the way.
     """
 
-    def __init__(self, screen: Stage, changes: PairChanges, asking: Asking) -> None:
+    def __init__(self, screen: BareChatScreen, changes: PairChanges, asking: Asking) -> None:
         self._screen = screen
         self._changes = changes
         self._asking = asking

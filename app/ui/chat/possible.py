@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
 from app.ui.conversations.sidebar import Sidebar
@@ -23,7 +23,7 @@ class Possible:
     """
 
     def __init__(
-        self, screen: Stage, keeper: Keeper, tasks: Tasks, tokens: TokenMode, own_settings: OwnSettings
+        self, screen: BareChatScreen, keeper: Keeper, tasks: Tasks, tokens: TokenMode, own_settings: OwnSettings
     ) -> None:
         self._screen = screen
         self._keeper = keeper

@@ -11,9 +11,9 @@ from app.chat.textfile import FolderNamed, MissingFile
 from app.errors import AppError, UsageError
 from app.ui.aside import aside
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.comparable import comparable
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
 from app.ui.chat.ways_out import in_chat
@@ -34,7 +34,11 @@ class Sending:
     """
 
     def __init__(
-        self, screen: Stage, asking: Asking, tasks: Tasks, run: Callable[[Command, str], Awaitable[None] | None]
+        self,
+        screen: BareChatScreen,
+        asking: Asking,
+        tasks: Tasks,
+        run: Callable[[Command, str], Awaitable[None] | None],
     ) -> None:
         self._screen = screen
         self._asking = asking

@@ -7,10 +7,10 @@ from app.chat.tree import Node
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_typed
 from app.ui.keeping.keeper import Keeper
@@ -30,7 +30,7 @@ class Steering:
         tasks: What is written that is no prompt.
     """
 
-    def __init__(self, screen: Stage, keeper: Keeper, asking: Asking, sending: Sending, tasks: Tasks) -> None:
+    def __init__(self, screen: BareChatScreen, keeper: Keeper, asking: Asking, sending: Sending, tasks: Tasks) -> None:
         self._screen = screen
         self._session = screen.session
         self._keeper = keeper

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from app.chat.attached import joined
-from app.ui.chat.stage import Stage
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.messages.speech import Speech
 
 
@@ -38,7 +38,7 @@ class Tasks:
         screen: The chat.
     """
 
-    def __init__(self, screen: Stage) -> None:
+    def __init__(self, screen: BareChatScreen) -> None:
         self._screen = screen
         self._task: _Task | None = None
 

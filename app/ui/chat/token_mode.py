@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.ui.chat.stage import Stage
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.listening.bridge import Batch
 from app.ui.messages.message import AnswerMessage
 
@@ -20,7 +20,7 @@ class TokenMode:
         engine: Told whether the target's probabilities are wanted.
     """
 
-    def __init__(self, screen: Stage, engine: Engine) -> None:
+    def __init__(self, screen: BareChatScreen, engine: Engine) -> None:
         self._screen = screen
         self._engine = engine
         self.on = False

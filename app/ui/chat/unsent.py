@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.chat.attached import joined
-from app.ui.chat.stage import Stage
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_typed
 from app.ui.keeping.keeper import Keeper
@@ -21,7 +21,7 @@ class Unsent:
         tasks: What is written that is no prompt.
     """
 
-    def __init__(self, screen: Stage, keeper: Keeper, tasks: Tasks) -> None:
+    def __init__(self, screen: BareChatScreen, keeper: Keeper, tasks: Tasks) -> None:
         self._screen = screen
         self._keeper = keeper
         self._tasks = tasks

@@ -9,7 +9,7 @@ from app.context_limit import enough_for, roomy
 from app.errors import AppError, ContextOverflowError
 from app.events import PairInfo
 from app.overflow import or_longer
-from app.ui.chat.stage import Stage
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.key_names import key
 from app.ui.pairs.setups import Card
 
@@ -31,7 +31,7 @@ class Situation:
     roomier: Card | None = None
 
 
-def in_chat(error: AppError, screen: Stage, asked: str = "") -> AppError:
+def in_chat(error: AppError, screen: BareChatScreen, asked: str = "") -> AppError:
     """The failure of a prompt as the chat tells it."""
     if not isinstance(error, ContextOverflowError):
         return error

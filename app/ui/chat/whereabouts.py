@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
 from app.ui.keeping.keeper import Keeper
@@ -35,7 +35,7 @@ class Whereabouts:
 
     def __init__(
         self,
-        screen: Stage,
+        screen: BareChatScreen,
         keeper: Keeper,
         asking: Asking,
         tasks: Tasks,

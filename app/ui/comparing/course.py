@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
 
 
-class Stage(Protocol):
+class ComparisonView(Protocol):
     """Where a comparison is shown."""
 
     @property
@@ -46,13 +46,13 @@ class Comparing:
     Args:
         what: What is compared.
         engine: Runs it.
-        stage: Shows it.
+        view: Shows it.
     """
 
-    def __init__(self, what: Comparable, engine: Engine, stage: Stage) -> None:
+    def __init__(self, what: Comparable, engine: Engine, view: ComparisonView) -> None:
         self._what = what
         self._engine = engine
-        self._stage = stage
+        self._view = view
         given = what.drafting if isinstance(what.drafting, DraftParams) else None
         self.sides: tuple[Side, ...] = sides_of(what.drafting, given)
         self.stopping = False
@@ -136,7 +136,7 @@ class Comparing:
         if self._turn.round != WARM_UP:
             # The draft may read its prompt behind the first token of the target.
             stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None
-            self._stage.panes[self._turn.side].add(batch.segments, stats)
+            self._view.panes[self._turn.side].add(batch.segments, stats)
         self._tell(doing)
 
     async def handle(self, event: Single) -> None:
@@ -144,20 +144,20 @@ class Comparing:
             case JobProgressed(what=RunBegan() as turn):
                 self._turn = turn
                 if turn.round != WARM_UP:
-                    self._stage.panes[turn.side].begin()
+                    self._view.panes[turn.side].begin()
             case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
-                self._stage.panes[run.contender].end(run)
+                self._view.panes[run.contender].end(run)
             case JobProgressed(what=Explaining()):
                 self._tell("finding out why the texts differ")
             case JobEnded(result=Raced() as raced):
                 self._end(raced)
             case Failed(error=error):
                 self._number = None
-                await self._stage.fail(error)
+                await self._view.fail(error)
 
     def _tell(self, doing: str) -> None:
         if not self.stopping:
-            self._stage.outcome.tell(doing)
+            self._view.outcome.tell(doing)
 
     def _end(self, raced: Raced) -> None:
         self._number = None
@@ -165,4 +165,4 @@ class Comparing:
         # Of the first round that a side took part in, whose text the sentence is about.
         self._differences = {**raced.differences, **self._differences}
         self._warm = self._warm or bool(raced.rounds)
-        self._stage.show_result(stopped=raced.stopped)
+        self._view.show_result(stopped=raced.stopped)

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
+from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.hearing import Hearing
@@ -19,7 +20,6 @@ from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.possible import Possible
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import ChatSession, Phase
-from app.ui.chat.stage import Stage
 from app.ui.chat.steering import Steering
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from app.ui.listening.engine import Engine
 
 
-class ChatScreen(SturdyScreen[None], Stage, Even):
+class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
     """One conversation with one pair.
 
     Args:

@@ -1,0 +1,84 @@
+"""What is said goes into the store: a message under another one, a whole conversation."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+from app.chat.attached import question_of
+from app.chat.deleting import bring_back
+from app.chat.message import Role
+from app.chat.rows import dump, gone, storable
+from app.chat.titles import make_title
+from app.chat.tree import Node, State, Transcript
+
+
+def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: str = "") -> Node:
+    """Write a new message and make it the active leaf; the caller holds the transaction.
+
+    Returns:
+        The message with its id.
+
+    Raises:
+        StoreError: There is no such conversation, or its parent is not in it.
+    """
+    if node.parent is not None:
+        known = db.execute("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation))
+        if known.fetchone() is None:
+            raise gone()
+    title = make_title(question_of(node.text)) if node.role is Role.USER else ""
+    # What another Tandem has deleted, and somebody goes on with here, is not to vanish with what is said in it.
+    also = "updated = ?, title = CASE title WHEN '' THEN ? ELSE title END"
+    bring_back(db, conversation, node.created, also, node.created, title)
+    row = db.execute(
+        "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),
+    )
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))
+    return replace(node, id=int(row.lastrowid or 0))
+
+
+def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: int | None = None) -> int:
+    """Write a conversation with new ids; returns its own. The caller holds the transaction.
+
+    Args:
+        db: Where to.
+        transcript: The conversation.
+        number: Its id, which nobody else has; None for a new one.
+    """
+    conversation, summary = transcript.conversation, transcript.conversation.summary
+    row = db.execute(
+        "INSERT INTO conversations(id, title, named, pinned, created, updated, settings, draft) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            storable(summary.title),
+            summary.named,
+            summary.pinned,
+            summary.created,
+            summary.updated,
+            dump(conversation.settings),
+            storable(conversation.draft),
+        ),
+    )
+    number = int(row.lastrowid or 0)
+    ids: dict[int | None, int | None] = {None: None}
+    for node in conversation.tree.nodes.values():
+        row = db.execute(
+            "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                ids[node.parent],
+                node.role.value,
+                storable(node.text),
+                storable(node.reasoning),
+                # Nobody is writing it where it goes.
+                (State.CUT if node.state is State.WRITING else node.state).value,
+                node.created,
+                dump(transcript.stats.get(node.id)),
+            ),
+        )
+        ids[node.id] = row.lastrowid
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
+    return number

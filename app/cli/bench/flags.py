@@ -1,0 +1,36 @@
+"""The flags of `tandem bench`; see `app.cli.bench.command`."""
+
+from __future__ import annotations
+
+import argparse
+
+from app.cli.argument_parser import file_path
+
+BENCH_EPILOG = """examples:
+  tandem bench                                      every kind of text
+  tandem bench --quick --fixed n_max=7,p_min=0.6    short, and fixed as well
+  tandem bench --card result --save result.jsonl    result.md and result.svg
+  tandem bench --against http://127.0.0.1:8080      and a running llama-server
+  tandem bench --check-lossless
+
+What the model file recommends for sampling does not count here, so that results of several files can be compared.
+"""
+REPEAT, SAMPLES = 3, 200
+
+
+def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of its own; those of the pair and the answer are the program's."""
+    parser.add_argument("--prompts", type=file_path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
+    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds of text")
+    parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
+    parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
+    parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
+    parser.add_argument("--against", metavar="URL", help="a running llama-server as another side")
+    parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
+    parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
+    parser.add_argument("--save", type=file_path, metavar="FILE", help="write the same lines to a file")
+    parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")
+    parser.add_argument("--card", type=file_path, metavar="NAME", help="write a share card: NAME.md and NAME.svg")
+    parser.add_argument("--check-lossless", action="store_true", help="compare the texts instead of the speed")
+    parser.add_argument("--samples", type=int, metavar="N", help=f"sampled answers a side (default: {SAMPLES})")

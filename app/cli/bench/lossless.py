@@ -1,0 +1,49 @@
+"""`tandem bench --check-lossless`: whether drafting changes what is answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+
+from app.cli.bench.task import BenchTask
+from app.cli.prose import for_reading
+from app.cli.race_session import Session, out
+from app.compare.lossless import EVERYTHING, Checks, check, statement
+from app.compare.report import checks_json, lossless_lines
+from app.compare.sides import AUTOMATIC, fixed_name
+from app.engine.types import AutoDraft, Drafting
+from app.errors import INTERRUPTED, Interrupted
+
+
+def check_lossless(session: Session, task: BenchTask) -> int:
+    """Compare the texts and tell; returns the exit code, 1 if drafting changes one."""
+    cancel, status = session.cancel, session.status
+    checks = Checks()
+    with suppress(Interrupted):
+        for doing in check(
+            session.pair, checks, task.prompts, task.request, _draftings(session, task), task.samples, cancel
+        ):
+            status.show(doing)
+    status.clear()
+    whole = json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False)
+    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
+    out(whole if task.as_json else for_reading(told, sys.stdout))
+    task.save.add(whole)
+    task.save.close()
+    if cancel():
+        status.say("Stopped early.")
+        return INTERRUPTED
+    return 0 if checks.hold else 1
+
+
+def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
+    """Every way of drafting that is held against plain decoding, by name."""
+    draftings: list[tuple[str, Drafting]] = []
+    if session.pair.drafter is not None:
+        draftings.append(("drafting everything", EVERYTHING))
+    if task.fixed is not None:
+        draftings.append((fixed_name(task.fixed), task.fixed))
+    automatic = task.options.drafting
+    draftings.append((AUTOMATIC, automatic if isinstance(automatic, AutoDraft) else AutoDraft()))
+    return draftings

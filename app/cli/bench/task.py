@@ -1,0 +1,120 @@
+"""What `tandem bench` was asked for, read from its flags and refused before anything is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.cli.bench.flags import REPEAT, SAMPLES
+from app.cli.options import Options, read_options
+from app.cli.process import refuse_process
+from app.cli.race_session import answer_request, at_least_one, fixed_params
+from app.cli.result_file import LineFile, check_writable
+from app.compare.server import Server
+from app.compare.suite import Prompt, choose, load_suite
+from app.engine.text import printable
+from app.engine.types import DraftParams
+from app.errors import UsageError
+from app.request import AnswerRequest
+
+CARD_SUFFIXES = (".md", ".svg")
+_TOKENS = 128
+_QUICK_TOKENS = 48
+_CHECK_TOKENS = 64
+_QUICK_SAMPLES = 50
+_OF_SPEED = ("repeat", "against", "no_oracle", "steps", "card")
+"""Flags that mean nothing where only texts are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """A benchmark to be run.
+
+    Attributes:
+        options: What is loaded, and how automatic drafting takes part.
+        prompts: The suite.
+        request: How everybody answers; the prompt is put into it.
+        fixed: Fixed parameters that take part, or None.
+        repeat: Counted runs of each side.
+        server: A running server that takes part, or None.
+        save: Where every line of the result goes as well.
+        card: Where a share card goes, without its suffix; None for nowhere.
+        as_json: Whether lines are printed as JSON.
+        with_steps: Whether every verify step of every run is among them.
+        oracle: Whether the bound of these drafts is reckoned.
+        check_lossless: Whether texts are compared instead of speeds.
+        samples: Sampled answers of each side, where texts are compared.
+    """
+
+    options: Options
+    prompts: tuple[Prompt, ...]
+    request: AnswerRequest
+    fixed: DraftParams | None
+    repeat: int
+    server: Server | None
+    save: LineFile
+    card: str | None
+    as_json: bool
+    with_steps: bool
+    oracle: bool
+    check_lossless: bool
+    samples: int
+
+
+def read_task(args: argparse.Namespace) -> BenchTask:
+    """What the flags ask for.
+
+    Raises:
+        UsageError: They contradict each other, or a file cannot be read or written.
+    """
+    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
+    refuse_process(options.process)
+    fixed = fixed_params(args, options)
+    _refuse_idle(args)
+    quick, checking = "quick" in args, "check_lossless" in args
+    kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
+    card = str(args.card) if "card" in args else None
+    if card is not None:
+        for suffix in CARD_SUFFIXES:
+            check_writable(Path(card + suffix))
+    return BenchTask(
+        options=options,
+        prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)),
+        request=answer_request(options, _QUICK_TOKENS if quick else _CHECK_TOKENS if checking else _TOKENS),
+        fixed=fixed,
+        repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),
+        server=Server(args.against, key=_api_key(args)) if "against" in args else None,
+        save=LineFile(getattr(args, "save", None)),
+        card=card,
+        as_json="json" in args,
+        with_steps="steps" in args,
+        oracle="no_oracle" not in args,
+        check_lossless=checking,
+        samples=at_least_one(args, "samples", _QUICK_SAMPLES if quick else SAMPLES),
+    )
+
+
+def _refuse_idle(args: argparse.Namespace) -> None:
+    """Raise UsageError for a flag that would do nothing, rather than let it be believed to have done something."""
+    checking = "check_lossless" in args
+    idle = dict.fromkeys(_OF_SPEED if checking else ("samples",), f"with{'out' * (not checking)} --check-lossless")
+    if "against" not in args:
+        idle["api_key_env"] = "without --against"
+    if not checking and "json" not in args and "save" not in args:
+        idle["steps"] = "without --json or --save"
+    for name, when in idle.items():
+        if name in args:
+            raise UsageError(f"--{name.replace('_', '-')} has no meaning {when}.", "Leave it out.")
+
+
+def _api_key(args: argparse.Namespace) -> str:
+    """The server's key; it is never an argument, because other users can read the arguments of a process."""
+    name: str | None = getattr(args, "api_key_env", None)
+    if name is None:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise UsageError(f"The environment has no {printable(name)}, or it is empty.", "Set it to the server's key.")
+    return key

@@ -1,0 +1,1 @@
+"""`tandem compare`: one prompt with and without drafts, side by side."""

@@ -1,0 +1,153 @@
+"""`tandem compare`: one prompt with and without drafts, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.chat.message import Message, Role
+from app.cli.compare.flags import REPEAT
+from app.cli.measured_on import measured_on
+from app.cli.options import read_options
+from app.cli.process import refuse_process
+from app.cli.prose import for_reading
+from app.cli.race_session import (
+    Session,
+    against_earlier,
+    answer_request,
+    at_least_one,
+    contenders_of,
+    fixed_params,
+    out,
+    progress_line,
+    with_pair,
+)
+from app.cli.result_file import check_writable, write
+from app.cli.streams import read_input
+from app.compare.difference import Difference, explain
+from app.compare.history import Facts
+from app.compare.measure import speeds
+from app.compare.race import Contender, Round, race
+from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
+from app.compare.sides import PLAIN
+from app.compare.steps import Steps
+from app.engine.text import printable
+from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.request import AnswerRequest
+
+_TOKENS = 256
+_SHOWN = 60
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Race on one prompt; returns the exit code."""
+    options = read_options(args, modes=("auto", "fixed"))
+    refuse_process(options.process)
+    request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
+    repeat = at_least_one(args, "repeat", REPEAT)
+    fixed = fixed_params(args, options)
+    if "save" in args:
+        check_writable(args.save)
+
+    def job(session: Session) -> int:
+        contenders = contenders_of(session.pair, options, fixed)
+        facts = measured_on(session.pair, session.params, request, options.drafting)
+        return _Comparer(session, request, facts).run(contenders, repeat, args)
+
+    return with_pair(options, job)
+
+
+class _Comparer:
+    """One race, watched and told."""
+
+    def __init__(self, session: Session, request: AnswerRequest, facts: Facts) -> None:
+        self._pair = session.pair
+        self._cancel = session.cancel
+        self._status = session.status
+        self._request = request
+        self._facts = facts
+
+    def run(self, contenders: Sequence[Contender], repeat: int, args: argparse.Namespace) -> int:
+        rounds = self._race(contenders, repeat)
+        stopped = self._cancel()
+        if not rounds:
+            self._status.say("Stopped before everybody had answered once.")
+            return INTERRUPTED
+        differences: dict[str, Difference | None] = {}
+        if not stopped:
+            self._status.show("Comparing the texts")
+            differences = self._differences(rounds[0])
+            stopped = self._cancel()
+        self._status.clear()
+        comparison = compared(rounds, differences)
+        # Of a stopped one the texts were not compared, and it has fewer rounds than its like.
+        remarks = [] if stopped else against_earlier(self._facts, {"": speeds(comparison.measured)})
+        whole = {
+            **self._about(repeat, len(rounds)),
+            "facts": {"machine": self._facts.machine, **self._facts.details},
+            "notes": remarks,
+            "contenders": comparison_json(comparison),
+        }
+        lines = [*comparison_lines(comparison), *([""] if remarks else []), *map(printable, remarks)]
+        text = "\n".join([*self._title(len(rounds)), "", *lines])
+        try:
+            out(json.dumps(whole, ensure_ascii=False) if "json" in args else for_reading(text, sys.stdout))
+        finally:
+            # A reader who has gone takes nothing from the file.
+            if "save" in args:
+                write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
+        if stopped:
+            self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")
+        return INTERRUPTED if stopped else 0
+
+    def _race(self, contenders: Sequence[Contender], repeat: int) -> list[Round]:
+        steps = Steps(race(contenders, self._request, repeat, self._cancel))
+        for event in steps:
+            if (line := progress_line(event, repeat)) is not None:
+                self._status.show(line)
+        return steps.result
+
+    def _differences(self, round_: Round) -> dict[str, Difference | None]:
+        found: dict[str, Difference | None] = {}
+        try:
+            for name, run in round_.items():
+                if name != PLAIN:
+                    sampling = self._request.sampling
+                    found[name] = explain(self._pair, round_[PLAIN], run, sampling, self._cancel)
+        except Interrupted:
+            pass
+        return found
+
+    def _title(self, done: int) -> list[str]:
+        prompt = " ".join(self._request.messages[-1].content.split())
+        shown = prompt if len(prompt) <= _SHOWN else prompt[: _SHOWN - 1] + "…"
+        return [
+            printable(pair_title(self._pair.info)),
+            printable(f'"{shown}", {how(self._request)}, {done} round{"s" if done != 1 else ""}'),
+        ]
+
+    def _about(self, repeat: int, done: int) -> dict[str, Any]:
+        info = self._pair.info
+        return {
+            "target": asdict(info.target),
+            "draft": asdict(info.draft) if info.draft is not None else None,
+            "device": info.device,
+            "prompt": self._request.messages[-1].content,
+            "sampling": asdict(self._request.sampling),
+            "max_tokens": self._request.max_tokens,
+            "rounds_asked": repeat,
+            "rounds_done": done,
+            "notices": list(self._pair.notices),
+        }
+
+
+def _read_prompt(text: str | None) -> str:
+    if text == "-":
+        text = read_input()
+    if text is None or not text.strip():
+        raise UsageError("Give a prompt.", 'For example: tandem compare "Why is the sky blue?"')
+    return text

@@ -1,0 +1,1 @@
+"""`tandem export` and `tandem import`: conversations as files."""

@@ -1,0 +1,42 @@
+"""`tandem import`: conversations from a Markdown or JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from app.chat.importing import read_file
+from app.chat.known import Known
+from app.chat.tree import Transcript
+from app.cli.conversations.export import open_store
+from app.engine.text import printable
+from app.paths import conversations_file
+
+
+def import_(args: argparse.Namespace) -> int:
+    """Read a file into the store; what is there already stays as it is. See the module."""
+    now = time.time()
+    transcripts = read_file(args.file, now)
+    store = open_store(conversations_file())
+    try:
+        known = store.known(transcripts, now)
+        both = list(zip(transcripts, known, strict=True))
+        fresh = iter(store.insert([transcript for transcript, there in both if not there.is_whole]))
+    finally:
+        store.close()
+    for transcript, there in both:
+        print(_line(transcript, there, there.conversation if there.is_whole else next(fresh)))
+    n = sum(not there.is_whole for there in known)
+    print(f"{len(known):,} conversation{'s' * (len(known) != 1)}, {n:,} new")
+    return 0
+
+
+def _line(transcript: Transcript, there: Known, number: int | None) -> str:
+    """One conversation, by the number that it has here."""
+    summary, tree = transcript.conversation.summary, transcript.conversation.tree
+    about = f"{len(tree.nodes):,} message{'s' * (len(tree.nodes) != 1)}"
+    if there.is_whole:
+        about += ", already there" + (f", and {there.n_more:,} more since" if there.n_more else "")
+    elif there.conversation is not None:
+        about += f", beside {there.conversation}, which holds less or went on otherwise"
+    return f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})"

@@ -1,0 +1,125 @@
+"""A pair looked at for `tandem doctor`: where it would go, and everything that could slow it down there."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.cli.known_pairs import catalog, registry
+from app.cli.loading import kept_here, wanted_params, with_threads
+from app.cli.measured_pairs import of_memory
+from app.cli.options import Options, read_options
+from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.pair_layers import of_file
+from app.cli.remote import reach
+from app.errors import AppError
+from app.fitting.device_rooms import memory_rooms, with_remote
+from app.fitting.fit_pair import offer_line
+from app.fitting.weighing import Fitting, weighed
+from app.hardware.builds import missed
+from app.hardware.conditions import conditions, resident_share
+from app.hardware.device_room import fast_devices
+from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
+from app.hardware.slow.measured import Measured
+from app.hardware.slow.situation import Situation
+
+if TYPE_CHECKING:
+    from app.hardware.checks import Facts
+    from app.llama.pair_params import PairParams
+
+_CHOOSING = ("pair", "target", "draft")
+
+
+def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
+    """The pair that the flags mean, held against this machine; nothing is loaded.
+
+    Args:
+        args: The flags of the command.
+        facts: What the machine and the library are.
+
+    Returns:
+        Where it goes, or what is wrong with it; and, if it could be looked at, what its speed depends on.
+    """
+    name, why, chosen = _which(args)
+    options = None
+    try:
+        options = read_options(args)
+        if facts.failure is not None:
+            return PairView(options.pair.name, options.pair.title, f"{why}; see build above"), None
+        params = wanted_params(options)
+        if options.tuned_threads:
+            params = with_threads(params)
+        rooms = memory_rooms(facts.devices)
+        if options.process.rpc:
+            servers = reach(options.process.rpc)
+            params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
+            rooms = with_remote(rooms, servers)
+        found = weighed(params, (options.pair.target, options.pair.draft), rooms)
+    except AppError as error:
+        title = options.pair.title if options is not None else name
+        return PairView(name, title, why, trouble=error, chosen=chosen), None
+    view = _view(options, found, why)
+    return view, _situation(view, found, facts)
+
+
+def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
+    """The name of the pair, why it is this one, and whether anybody chose it."""
+    if any(flag in args for flag in _CHOOSING):
+        return getattr(args, "pair", "files"), "as named", True
+    try:
+        here = registry().read()
+    except AppError:
+        return "default", "the default pair", True
+    if here.default:
+        return here.default, "the default pair", True
+    why = "no pair is the default: tandem pairs default NAME" if here.pairs else "no pair is set up yet: tandem setup"
+    return DEFAULT_PAIR, why, False
+
+
+def _view(options: Options, found: Fitting, why: str) -> PairView:
+    models = [model_place(TARGET, found.target, found.plan.target)]
+    if found.draft is not None and found.plan.draft is not None:
+        models.append(model_place(DRAFT, found.draft, found.plan.draft))
+    lines = () if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values()))))
+    return PairView(
+        name=options.pair.name,
+        title=options.pair.title,
+        why=why,
+        models=tuple(models),
+        needs=device_needs(found.plan, found.rooms),
+        measured=found.measured,
+        offers=lines,
+        target_source=str(options.pair.target),
+        recommended=of_file(options.pair, options.files),
+    )
+
+
+def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
+    fast = fast_devices(found.rooms)
+    has_card = any(room.kind == "gpu" for room in fast)
+    unused = missed(facts.machine.gpus, facts.devices)
+    urgent = facts.advice is not None and facts.advice.urgent
+    return Situation(
+        pair=view,
+        threads=found.params.n_threads,
+        cores=facts.machine.physical_cores,
+        conditions=conditions(),
+        card=fast[0].name if fast else "",
+        software=tuple(room.name for room in found.rooms if room.kind == "software"),
+        unused_card=unused[0].name if unused and not has_card else "",
+        command=facts.advice.command if facts.advice is not None and urgent else "",
+        draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
+        resident=resident_share(found.params.target),
+        measured=_measured(found.params),
+    )
+
+
+def _measured(params: PairParams) -> Measured | None:
+    """What earlier answers of this very pair have measured, placed as it is now."""
+    from app import memory_store
+    from app.llama.identity import memory_file
+
+    file = memory_file(params)
+    memory = memory_store.load(file) if file is not None else None
+    return of_memory(memory, with_draft=params.draft is not None) if memory is not None else None

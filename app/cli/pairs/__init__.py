@@ -1,0 +1,1 @@
+"""`tandem pairs`: what is known, what is here, what could ride together."""

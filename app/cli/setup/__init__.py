@@ -1,0 +1,1 @@
+"""`tandem setup`: one command from nothing to a pair that answers."""

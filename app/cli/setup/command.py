@@ -1,0 +1,247 @@
+"""`tandem setup`: one command from nothing to a pair that answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+
+from app.catalog import Pair
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
+from app.cli.output import LOOKING, StatusLine
+from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
+from app.cli.seen_pairs import seen_here
+from app.cli.setup.trial import trial
+from app.cli.shell import command, quoted
+from app.engine.text import printable
+from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
+from app.fitting.place import place
+from app.hub import store
+from app.pairing.gain import expected_gain
+from app.pairing.order import every_pair
+from app.pairing.progress import Progress
+from app.pairing.propose import Proposal, propose, why
+from app.pairing.setup import Prepared, Ready, Setup, Trying
+from app.pairing.texts import free_name, pair_name, title_of
+from app.pairing.weight import UNKNOWN, size_text
+from app.paths import memory_dir
+from app.registry import SetUp
+from app.sizes import gigabytes
+from app.source import parse_source
+
+_FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
+
+
+def setup(args: argparse.Namespace) -> int:
+    """Set a pair up; see the module."""
+    status = StatusLine(sys.stderr)
+    pair = _wanted(args, status)
+    if pair is None:
+        status.say("Nothing was set up.")
+        return 0
+    before = registry().read().default
+    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial(memory_dir()))
+    try:
+        with cancel_on_interrupt(steps.cancel):
+            ready = _go(steps, pair, args, status)
+    except CacheError:
+        raise
+    except HubError as error:
+        raise HubError(error.message, "\n".join(filter(None, (error.hint, _without_download(before))))) from error
+    except Interrupted:
+        status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
+        return INTERRUPTED
+    if ready is None:
+        status.say("Nothing was set up.")
+        return 0
+    _tell(ready, args, status, before)
+    return 0
+
+
+def _without_download(default: str | None) -> str:
+    """How to start with what is on this machine; "" where there is a pair already, or nothing to start with."""
+    known = default is not None or not demo_is_installed()
+    return "" if known else f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
+
+
+def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+    """The pair to set up: named, given by its models, or proposed."""
+    given = vars(args)
+    if "target" in given or "draft" in given:
+        return _of_models(given)
+    if "name" in given:
+        raise UsageError("--name goes with --target.", "It names a pair that you put together.")
+    if "pair" in given and given["pair"] is not None:
+        if "/" in given["pair"]:
+            raise UsageError(
+                f"{given['pair']} is not the name of a pair.",
+                f"To set up a model: tandem setup --target {given['pair']}",
+            )
+        return named_pair(given["pair"])[0]
+    return _proposed(args, status)
+
+
+def _of_models(given: dict[str, str]) -> Pair:
+    if given.get("pair") is not None:
+        raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
+    if "target" not in given:
+        raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
+    target = parse_source(given["target"])
+    draft = parse_source(given["draft"]) if "draft" in given else None
+    pair = Pair(pair_name(target), title_of(target, draft), target, draft)
+    known = catalog()
+    taken = every_pair(known.pairs, registry().read()) | dict.fromkeys(known.problems)
+    if "name" not in given:
+        return replace(pair, name=free_name(pair, taken))
+    name = given["name"]
+    if not name.strip() or not name.isprintable() or "/" in name:
+        raise UsageError(f'"{name}" is no name for a pair.', "Take letters, digits, dots and dashes.")
+    if name in known.problems:
+        raise known.problems[name]
+    if name in known.pairs and known.pairs[name].sources != pair.sources:
+        raise UsageError(f'"{name}" is the name of another pair, in the catalogue.', "Choose another name.")
+    if (other := taken.get(name)) is not None and other.sources != pair.sources:
+        raise UsageError(
+            f'"{name}" is another pair that was set up here.',
+            f"Choose another name, or forget that pair: tandem pairs remove {quoted(name)}",
+        )
+    return replace(pair, name=name)
+
+
+def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+    """The best pair for this machine; asks which, unless told not to."""
+    status.show(LOOKING)
+    here, seen, known = place(), seen_here(), catalog()
+    proposals = propose(list(known.pairs.values()), here.room)
+    if not proposals:
+        raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
+    status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
+    gains = {one.pair.name: expected_gain(one.pair, here.room, seen) for one in proposals}
+    alike = len(set(gains.values())) == 1
+    for number, proposal in enumerate(proposals, start=1):
+        status.say(_card(number, proposal, "" if alike else gains[proposal.pair.name]))
+    if alike and (gain := gains[proposals[0].pair.name]):
+        status.say(f"{printable(gain)}\n")
+    status.say(f"{printable(why(proposals))} All others: tandem pairs list")
+    status.say(f"{_without_download(registry().read().default)}\n".lstrip())
+    if known.trouble is not None:
+        status.say(f"{known.trouble.sentences}\n")
+    if hasattr(args, "yes"):
+        return proposals[0].pair
+    if not sys.stdin.isatty():
+        raise UsageError("Which pair? Nobody can be asked here.", "Name one, or take the first with --yes.")
+    return _ask_which(proposals)
+
+
+def _card(number: int, proposal: Proposal, gain: str) -> str:
+    pair = proposal.pair
+    size = size_text(pair) if size_text(pair) != UNKNOWN else "size not known yet"
+    lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.word}: {proposal.reason}"]
+    if pair.good_at:
+        lines.append(f"   good at {pair.good_at}")
+    if gain:
+        lines.append(f"   {printable(gain)}")
+    return "\n".join(lines) + "\n"
+
+
+def _ask_which(proposals: list[Proposal]) -> Pair | None:
+    while True:
+        try:
+            reply = input(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ").strip().lower()
+        except EOFError:
+            return None
+        if reply in ("q", "n", "no", "none"):
+            return None
+        if reply in ("", "y", "yes"):
+            return proposals[0].pair
+        if reply.isdigit() and 1 <= int(reply) <= len(proposals):
+            return proposals[int(reply) - 1].pair
+        print(f"Answer with a number from 1 to {len(proposals)}, or q.")
+
+
+def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
+    status.show(f"Looking at {pair.title}")
+    prepared = steps.prepare(pair)
+    status.clear()
+    lines = check_lines(prepared.check, _download_line(prepared))
+    if prepared.check.problems:
+        # What stands against the pair is said by the error that follows.
+        lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
+    for line in lines:
+        status.say(line, LABEL)
+    steps.refuse(prepared)
+    if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
+        return None
+    ready = None
+    for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
+        match event:
+            case Progress():
+                status.show(progress_line(event))
+            case Trying():
+                status.show("Loading, measuring and trying the pair")
+            case Ready():
+                ready = event
+    status.clear()
+    if ready is not None and ready.unkept is not None:
+        raise ready.unkept
+    return ready
+
+
+def _download_line(prepared: Prepared) -> str:
+    if not prepared.download_bytes:
+        return "Both models are here already." if prepared.draft is not None else "The model is here already."
+    return (
+        f"{gigabytes(prepared.download_bytes)} to download into {store.folder()}, "
+        f"{gigabytes(prepared.free_bytes)} free."
+    )
+
+
+def _agrees(prepared: Prepared) -> bool:
+    if not sys.stdin.isatty():
+        # Named on the command line of a script: that was the answer.
+        return True
+    try:
+        return input("Download? [Y/n] ").strip().lower() in ("", "y", "yes")
+    except EOFError:
+        return False
+
+
+def _again(args: argparse.Namespace, pair: Pair) -> str:
+    given = vars(args)
+    if "target" in given:
+        words = ["tandem", "setup", "--target", given["target"]]
+        words += ["--draft", given["draft"]] if "draft" in given else []
+        words += ["--name", given["name"]] if "name" in given else []
+    else:
+        words = ["tandem", "setup", pair.name]
+    words += [flag for name, flag in _FLAGS.items() if name in given]
+    return command(words)
+
+
+def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
+    pair = ready.pair
+    if hasattr(args, "json"):
+        print(json.dumps(as_json(pair), ensure_ascii=False))
+        return
+    tried = f" Tried: {ready.line}." if ready.line else ""
+    status.say(f"{pair.pair.name} is set up.{tried}")
+    name, default = quoted(pair.pair.name), registry().read().default
+    if default == pair.pair.name and before not in (None, default):
+        status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {before}")
+    elif default != pair.pair.name:
+        status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
+    status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")
+
+
+def as_json(pair: SetUp) -> dict[str, object]:
+    """A pair on this machine, for scripts."""
+    return {
+        "name": pair.pair.name,
+        "target": str(pair.target.path),
+        "draft": str(pair.draft.path) if pair.draft is not None else None,
+        "size": sum(model.size for model in pair.models),
+        "default": registry().read().default == pair.pair.name,
+    }

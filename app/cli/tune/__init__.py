@@ -1,0 +1,1 @@
+"""`tandem tune`: what batches cost here, measured, shown and kept."""

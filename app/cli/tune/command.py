@@ -1,0 +1,197 @@
+"""`tandem tune`: measure what batches cost here, show it, and keep it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.cli.interrupt import cancel_on_interrupt
+from app.cli.loading import load_here, pair_params
+from app.cli.options import Options, read_options
+from app.cli.output import LOADING, StatusLine
+from app.cli.process import refuse_process
+from app.cli.prose import for_reading
+from app.cli.result_file import append, check_writable
+from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
+from app.compare.steps import Steps
+from app.engine.replays.advice import HeatMap, heat_map
+from app.engine.replays.trace import Trace
+from app.engine.tuning.memory import Memory
+from app.engine.tuning.threads import ThreadTimes
+from app.engine.types import AutoDraft
+from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.hardware.cpu import thread_candidates
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.recording import record
+
+_BUDGET_NS = 20_000_000_000
+_PASSES = 3
+_SAMPLE = "Write a Python function that checks whether a string is a palindrome, and explain it in two sentences."
+_SAMPLE_TOKENS = 96
+_DEPTH = 12
+
+T = TypeVar("T")
+
+
+def tune(args: argparse.Namespace) -> int:
+    """Measure a pair; see the module."""
+    options = read_options(args, modes=("auto",), use_recommended=False)
+    refuse_process(options.process)
+    if not isinstance(options.drafting, AutoDraft):
+        raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
+    _refuse_idle(args, options, options.drafting)
+    status, cancel = StatusLine(sys.stderr), CancelFlag()
+    try:
+        with cancel_on_interrupt(cancel.set):
+            status.show(LOADING)
+            pair = load_here(pair_params(options), cancel, status)
+            try:
+                times = _threads(pair, options, cancel, status)
+                return _tune(pair, args, options.drafting, cancel, status, times)
+            finally:
+                pair.close()
+    except Interrupted:
+        status.say("Stopped.")
+        return INTERRUPTED
+
+
+def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:
+    """Refuse before anything is loaded what could only be ignored, or fail when everything was measured."""
+    following = [flag for flag in ("heat_map", "save_trace") if flag in args]
+    if following and "quick" in args:
+        raise UsageError("--quick follows no answer; leave it out for a heat map or a trace.")
+    if following and options.pair.draft is None:
+        raise UsageError(
+            "A heat map or a trace needs a draft model.", "Name one with --draft, or choose a pair that has one."
+        )
+    if following and not drafting.model:
+        raise UsageError(
+            "A heat map or a trace follows the draft model, which is left out.", "Leave --draft-source lookup out."
+        )
+    if "heat_map" in args and not args.heat_map.strip():
+        raise UsageError("The prompt is empty.")
+    if "save_trace" in args:
+        check_writable(args.save_trace)
+
+
+def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
+    """Find the best number of threads, unless it was given or nothing is left to the processor."""
+    candidates = thread_candidates()
+    if not options.tuned_threads or not pair.uses_processor or len(candidates) < 2:
+        return None
+    return _follow(pair.measure_threads(candidates, cancel), "Measuring threads", cancel, status)
+
+
+def _tune(
+    pair: NativePair,
+    args: argparse.Namespace,
+    drafting: AutoDraft,
+    cancel: CancelFlag,
+    status: StatusLine,
+    times: ThreadTimes | None,
+) -> int:
+    drafters = Drafters(model=pair.drafter is not None and drafting.model, lookup=drafting.lookup)
+    learned, pair.memory = pair.memory, None
+    calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
+    _follow(calibration, "Measuring batches", cancel, status)
+    assert pair.memory is not None
+    if learned is not None:
+        pair.memory = learned.measured_anew(pair.memory.costs)
+    # Measured with care: no answer has to wait for another look soon.
+    pair.memory.idle_answers = max(Memory.SECOND_LOOKS) + 1
+    pair.remember()
+    heat = None
+    if drafters.model and not getattr(args, "quick", False):
+        trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
+        if "save_trace" in args:
+            append(args.save_trace, json.dumps(trace.as_json(), separators=(",", ":")))
+        heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
+    status.clear()
+    if getattr(args, "json", False):
+        print(json.dumps(_as_json(pair, heat, times)))
+    else:
+        report = _report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))
+        print(for_reading("\n".join(report), sys.stdout))
+    if pair.unkept is not None:
+        status.say(_lost(pair.unkept))
+    return 0
+
+
+def _lost(error: OSError) -> str:
+    where = f" in {Path(error.filename).parent}" if error.filename else ""
+    return (
+        f"This could not be kept{where}: {error.strerror or error}. The next answer measures again; "
+        "tandem doctor names the folders."
+    )
+
+
+def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> Generator[float, None, Trace]:
+    prompt = getattr(args, "heat_map", None) or _SAMPLE
+    return record(pair, prompt, name="tune", kind="sample", n_tokens=_SAMPLE_TOKENS, depth=_DEPTH, cancelled=cancel)
+
+
+def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:
+    """Show the progress of a piece of work and give its result."""
+    steps = Steps(work)
+    for share in steps:
+        status.show(f"{what} {share:4.0%}")
+    if cancel():
+        raise Interrupted
+    return steps.result
+
+
+def _report(
+    pair: NativePair, drafters: Drafters, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool
+) -> list[str]:
+    assert pair.memory is not None
+    names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
+    lines = [f"{names}, {pair.info.device}", ""]
+    if times is not None:
+        lines += [*thread_lines(times), ""]
+    lines += cost_lines(pair.memory.costs, drafters)
+    lines += ["", *verdict(pair.memory.costs, drafters)]
+    if heat is not None:
+        lines += ["", *heat_map_lines(heat), ""] if whole else []
+        lines.append(best_setting(heat, "this answer" if whole else "a sample answer"))
+    elif whole and drafters.model:
+        lines.append("The answer is a single token, so there was nothing to draft.")
+    return lines
+
+
+def _as_json(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None) -> dict[str, Any]:
+    assert pair.memory is not None
+    profile = pair.memory.costs.profile
+    out: dict[str, Any] = {
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "target": pair.info.target.file,
+        "draft": pair.info.draft.file if pair.info.draft else None,
+        "device": pair.info.device,
+        "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.rows.items())},
+        "draft_ms": profile.draft_ns / 1e6,
+        "switch_ms": profile.switch_ns / 1e6,
+        "context_ns": {str(n): ns for n, ns in sorted(profile.cells.items())},
+    }
+    if times is not None:
+        out["threads"] = {"generation": times.best.generation, "prompt": times.best.prompt}
+        out["threads_ms"] = {
+            "generation": {str(n): ns / 1e6 for n, ns in sorted(times.generation.items())},
+            "prompt": {str(n): ns / 1e6 for n, ns in sorted(times.prompt.items())},
+        }
+    if heat is not None:
+        params, best = heat.best
+        out["best_fixed"] = {"n_max": params.n_max, "p_min": params.p_min, "speedup": best}
+        out["automatic_speedup"] = heat.automatic
+        out["oracle_speedup"] = heat.oracle
+        out["heat_map"] = {
+            "n_tokens": heat.n_tokens,
+            "n_max": heat.n_max,
+            "p_min": heat.p_min,
+            "speedups": heat.speedups,
+        }
+    return out

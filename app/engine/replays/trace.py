@@ -1,0 +1,115 @@
+"""Traces: an answer together with what the draft model would have said at every place of it.
+
+A trace holds all that a drafting policy can learn or gain from a text, so any policy can be tried on it without a
+model; `app.engine.replays.replay` does. Confidences are those of `app.engine.probability`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.engine.cache import TokenCache, common_prefix
+from app.engine.probability import most_probable
+from app.errors import AppError
+
+FORMAT = 1
+_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One answer of a target model, and a draft model's view of it.
+
+    Attributes:
+        name: What was asked for, in a word or two.
+        kind: Kind of text: code, edit, prose, chat, extraction, reasoning.
+        prompt: Token ids before the answer.
+        text: Token ids of the answer.
+        matches: Per place of the answer: how many greedy draft tokens in a row equal the answer from there.
+        confidences: Per place: the draft's probability of each of its tokens, matching or not.
+    """
+
+    name: str
+    kind: str
+    prompt: tuple[int, ...]
+    text: tuple[int, ...]
+    matches: tuple[int, ...]
+    confidences: tuple[tuple[float, ...], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "kind": self.kind,
+            "prompt": self.prompt,
+            "text": self.text,
+            "matches": self.matches,
+            "confidences": [[round(q, _DIGITS) for q in row] for row in self.confidences],
+        }
+
+
+def load_traces(file: Path) -> list[Trace]:
+    """Read a file with one trace a line.
+
+    Raises:
+        AppError: A line is no trace of this format.
+    """
+    traces = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            raw = json.loads(line)
+            if raw["format"] != FORMAT:
+                raise AppError(f"{file}, line {number}: a trace of format {raw['format']}; {FORMAT} is known.")
+            traces.append(
+                Trace(
+                    name=raw["name"],
+                    kind=raw["kind"],
+                    prompt=tuple(raw["prompt"]),
+                    text=tuple(raw["text"]),
+                    matches=tuple(raw["matches"]),
+                    confidences=tuple(map(tuple, raw["confidences"])),
+                )
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise AppError(f"{file}, line {number} is no trace: {error}.", "Record it again.") from error
+    return traces
+
+
+def teacher_forced(
+    draft: TokenCache, n_vocab: int, prompt: Sequence[int], text: Sequence[int], depth: int
+) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """What a draft model says at every place of an answer that is already known.
+
+    Args:
+        draft: The draft model's cache.
+        n_vocab: Ids that draft and target share.
+        prompt: Token ids before the answer.
+        text: The answer.
+        depth: How far to draft at each place; less where the draft model's context ends before.
+
+    Yields:
+        Per place of `text` but the first: how many drafted tokens equal the answer, and each one's probability.
+    """
+    sequence = [*prompt, *text]
+    draft.reuse(sequence)
+    for place in range(len(prompt) + 1, len(sequence)):
+        # What was drafted at the place before is not the text; its own last token is evaluated for its logits.
+        draft.rollback(min(len(draft), place - 1))
+        for _ in draft.process(sequence[len(draft) : place], cancelled=lambda: False):
+            pass
+        # The last drafted token is never evaluated, so it needs no cell.
+        reach = min(depth, draft.n_ctx - place + 1)
+        drafted: list[int] = []
+        confidences: list[float] = []
+        while True:
+            token, probability = most_probable(draft.logits(0)[:n_vocab])
+            drafted.append(token)
+            confidences.append(probability)
+            if len(drafted) == reach:
+                break
+            draft.evaluate((token,), n_outputs=1)
+        yield common_prefix(drafted, sequence[place : place + depth]), tuple(confidences)

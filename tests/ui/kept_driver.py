@@ -1,0 +1,58 @@
+"""A chat whose conversations stay on disk, and what another start shows of them, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.chat.store import Store
+from app.engine.types import FinishReason
+from app.errors import AppError, ContextOverflowError
+from tests.ui.chat_driver import Chat, open_chat, said
+
+FULL = ContextOverflowError(
+    "With this prompt the conversation has 272 tokens and the context holds 256.",
+    "Start a new conversation, or ask for a longer context (--ctx).",
+)
+BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
+REFUSAL = ["Answer", f"┃ {FULL.message}"]
+"""What stands below a prompt that was refused so, with the ways out."""
+WAYS_OUT = [
+    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets a",
+    "┃ longer context (ctx).",
+]
+BESIDE = [
+    "The prompt before this one has no answer, so the model does not read it. It is kept as",
+    "the branch beside this one: choose this one with ctrl+up, then left/right.",
+]
+"""What stands above a prompt that has taken the place of one without an answer."""
+
+
+@asynccontextmanager
+async def kept_chat(
+    file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40)
+) -> AsyncIterator[Chat]:
+    """A chat; in the conversation that an earlier one had, if it is to go on."""
+    async with open_chat(store=lambda: Store.open(file), size=size, loaded=loaded) as chat:
+        if again:
+            await chat.screen.open_conversation(1)
+        yield chat
+
+
+async def is_shown_again(file: Path, before: list[str]) -> None:
+    """Another start shows the same."""
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: said(chat) == before)
+
+
+async def refused(chat: Chat, error: AppError = FULL) -> None:
+    """Nothing, or nothing more, comes of the answer."""
+    chat.engine.fails(error)
+    await chat.ready()
+
+
+async def answered(chat: Chat, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+    """The rest of the answer comes, and is its end."""
+    chat.engine.goes_on(text, reason)
+    await chat.ready()
