@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.chat.answers import Answers
+from app.chat.arrivals import NOT_ARRIVING, Arrivals
 from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.journal import Journal
@@ -31,7 +32,6 @@ from app.chat.rows import (
     dump,
     gone,
     insert_node,
-    insert_transcript,
     storable,
     to_document,
     to_summary,
@@ -44,6 +44,8 @@ from app.errors import StoreError
 
 _PURGED_AT_ONCE = 32
 """Messages; taking one out of the index takes as long as putting it in."""
+_DOOMED = f"deleted <= ? AND {NOT_ARRIVING}"
+"""Of a conversation: that it was deleted so long ago that it goes for good."""
 
 
 class Store:
@@ -60,6 +62,7 @@ class Store:
         self._now = now
         self._writers = Writers(database.file)
         self._answers = Answers(database, self._writers, now)
+        self._arrivals = Arrivals(database, self._writers)
         self._reading = Reading(database, self._writers)
         self._search = Search(database)
         self._parting: Parting | None = None
@@ -202,7 +205,7 @@ class Store:
 
     def purge(self, older_than_s: float = UNDO_S) -> int:
         """Remove for good what was deleted longer ago than this; returns how many conversations."""
-        [(n,)] = self._rows("SELECT count(*) FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,))
+        [(n,)] = self._rows(f"SELECT count(*) FROM conversations WHERE {_DOOMED}", (self._now() - older_than_s,))
         while self._purge_some(older_than_s):
             pass
         return int(n)
@@ -219,14 +222,15 @@ class Store:
 
     def _purge_some(self, older_than_s: float) -> bool:
         """Remove a few messages: all at once would keep the screen and every other Tandem waiting for seconds."""
-        doomed, since = "SELECT id FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)
+        self._arrivals.give_up_lost()
+        doomed, since = f"SELECT id FROM conversations WHERE {_DOOMED}", (self._now() - older_than_s,)
         if not self._rows(doomed, since):
             return False
         some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
         with self._database.write() as db:
             db.execute(f"DELETE FROM messages WHERE id IN ({some})", since)
             db.execute(
-                "DELETE FROM conversations WHERE deleted <= ? "
+                f"DELETE FROM conversations WHERE {_DOOMED} "
                 "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
                 since,
             )
@@ -319,10 +323,11 @@ class Store:
         """What of these, which were read at that time, is there already; see `app.chat.known`."""
         return find_known(self._database, transcripts, now)
 
-    def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
-        """Put conversations in as new ones, all or none; returns their ids."""
-        with self._database.write() as db:
-            return tuple(insert_transcript(db, transcript) for transcript in transcripts)
+    def insert(
+        self, transcripts: Sequence[Transcript], told: Callable[[float], None] = lambda share: None
+    ) -> tuple[int, ...]:
+        """Put conversations in as new ones, all or none; returns their ids. `told` hears how far that is, of 1."""
+        return self._arrivals.bring(transcripts, told)
 
     def recover(self) -> int:
         """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
