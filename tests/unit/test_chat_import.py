@@ -91,14 +91,37 @@ def test_markdown_brings_the_active_branch_back(tmp_path: Path) -> None:
     assert "## Answer (cut)" in text
 
 
+def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside_the_others(tmp_path: Path) -> None:
+    nodes = (
+        Node(1, None, Role.USER, "Hello"),
+        Node(2, 1, Role.ASSISTANT, "Hi"),
+        Node(3, 2, Role.USER, "nobody answers"),
+        Node(4, 2, Role.USER, "edited"),
+        Node(5, 4, Role.ASSISTANT, "of an edit"),
+        Node(6, 2, Role.USER, "answered"),
+        Node(7, 6, Role.ASSISTANT, "Yes"),
+        Node(8, 7, Role.USER, "the last"),
+    )
+    file = tmp_path / "one.md"
+    text = to_markdown([Transcript(Conversation(Summary(0, "t"), Tree({n.id: n for n in nodes}, 8)))])
+    file.write_text(text, encoding="utf-8")
+    [read] = read_file(file)
+
+    tree = read.conversation.tree
+    assert "## You (not answered)\n\nnobody answers\n" in text
+    assert "edit" not in text
+    assert [node.text for node in tree.path] == ["Hello", "Hi", "answered", "Yes", "the last"]
+    assert [node.text for node in tree.siblings(tree.path[2].id)] == ["nobody answers", "answered"]
+
+
 def test_thinking_is_folded_away_in_markdown(tmp_path: Path) -> None:
     shown = replace(SAMPLE, conversation=replace(SAMPLE.conversation, tree=SAMPLE.conversation.tree.switched(4)))
     text = to_markdown([shown])
     [read] = from_markdown(text, 9)
 
     assert "<details>\n<summary>Thinking</summary>" in text
-    assert read["messages"][1]["reasoning"] == "Hm\n<!-- tandem:text -->"
-    assert read["messages"][1]["text"] == "Because --> of\n\nlight"
+    assert read["messages"][-1]["reasoning"] == "Hm\n<!-- tandem:text -->"
+    assert read["messages"][-1]["text"] == "Because --> of\n\nlight"
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=4))
