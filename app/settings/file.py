@@ -148,7 +148,7 @@ class SettingsFile:
             if len(text) > _LARGEST:
                 raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
             return read_toml(regular_file.with_line_feeds(text.decode("utf-8-sig")))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
             said = printable(reason(error)).rstrip(".")
