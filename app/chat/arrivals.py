@@ -11,7 +11,7 @@ from time import sleep
 
 from app.chat.database import Database
 from app.chat.recovery import Writers
-from app.chat.rows import NewIds, insert_head, insert_said, set_leaf
+from app.chat.rows import LAST_SECOND, NewIds, insert_head, insert_said, set_leaf
 from app.chat.tree import Node, Transcript
 from app.errors import StoreError
 
@@ -19,8 +19,8 @@ NOT_ARRIVING = "id NOT IN (SELECT conversation FROM arriving)"
 """Of a conversation: that it is not on its way."""
 _AT_ONCE = 1 << 16
 """Characters; the index takes some ten milliseconds for them."""
-_ABSENT = 0.0
-"""When a conversation was deleted that was never there: too long ago for anybody to bring it back."""
+_ABSENT = -LAST_SECOND
+"""When a conversation was deleted that was never there: too long ago for anybody to bring it back, by any clock."""
 
 
 class Arrivals:
