@@ -65,7 +65,11 @@ def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+        raise _not_regular(path)
+
+
+def _not_regular(path: Path) -> PipeOrDeviceError:
+    return PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
@@ -81,7 +85,11 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
         os.close(descriptor)
         raise
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(most)
+        data: bytes | None = file.read(most)
+    if data is None:
+        # The kernel's own log says that it is a file, and lets its readers wait.
+        raise _not_regular(path)
+    return data
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:

@@ -12,6 +12,8 @@ UNDO_S = 24 * 3600.0
 """How long a deleted conversation can be brought back; after that its messages go a few at a time."""
 _PURGED_AT_ONCE = 32
 """Messages; taking one out of the index takes as long as putting it in."""
+_DOOMED = "deleted <= ? AND id NOT IN (SELECT conversation FROM arriving)"
+"""Of a conversation: that it was deleted so long ago that it goes for good, and is not one on its way in."""
 
 
 def bring_back(db: sqlite3.Connection, conversation: int, now: float, also: str = "", *values: object) -> None:
@@ -37,11 +39,13 @@ class Deleted:
     Args:
         database: The store's.
         now: Seconds since 1970.
+        give_up_lost: Lets go of what was on its way in when its Tandem ended; that is purged like what was deleted.
     """
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(self, database: Database, now: Callable[[], float], give_up_lost: Callable[[], None]) -> None:
         self._database = database
         self._now = now
+        self._give_up_lost = give_up_lost
 
     def numbers(self) -> tuple[int, ...]:
         """Those that can still be brought back, the one that was deleted last at the end."""
@@ -57,7 +61,7 @@ class Deleted:
     def purge(self, older_than_s: float) -> int:
         """Remove for good what was deleted longer ago than this; returns how many conversations."""
         before = self._now() - older_than_s
-        [(n,)] = self._database.rows("SELECT count(*) FROM conversations WHERE deleted <= ?", (before,))
+        [(n,)] = self._database.rows(f"SELECT count(*) FROM conversations WHERE {_DOOMED}", (before,))
         while self.purge_some(older_than_s):
             pass
         return int(n)
@@ -68,14 +72,15 @@ class Deleted:
         Returns:
             Whether there are more.
         """
-        doomed, since = "SELECT id FROM conversations WHERE deleted <= ?", (self._now() - older_than_s,)
+        self._give_up_lost()
+        doomed, since = f"SELECT id FROM conversations WHERE {_DOOMED}", (self._now() - older_than_s,)
         if not self._database.rows(doomed, since):
             return False
         some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
         with self._database.write() as db:
             db.execute(f"DELETE FROM messages WHERE id IN ({some})", since)
             db.execute(
-                "DELETE FROM conversations WHERE deleted <= ? "
+                f"DELETE FROM conversations WHERE {_DOOMED} "
                 "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
                 since,
             )

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from app import regular_file
 from app.chat.export import FORMAT, VERSION, cut_again
 from app.chat.markdown import from_markdown
 from app.chat.message import Role
 from app.chat.rows import LAST_SECOND, dump, storable
+from app.chat.textfile import sentences
 from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
@@ -50,16 +52,8 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     Raises:
         AppError: It cannot be read, or is not what it should be.
     """
-    try:
-        if not file.is_file():
-            if file.is_dir():
-                raise AppError(f"{file} is a folder.", "Name a file in it.")
-            what = f"{file} is not a file." if file.exists() else f"There is no file {file}."
-            raise AppError(what, "Check the path.")
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise AppError(f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions.") from error
+    with sentences(str(file)):
+        data = regular_file.read_bytes(file, MAX_BYTES + 1)
     try:
         if len(data) > MAX_BYTES:
             _refuse(f"it is larger than {MAX_BYTES >> 20} MiB")

@@ -46,10 +46,26 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: in
         transcript: The conversation.
         number: Its id, which nobody else has; None for a new one.
     """
+    number = insert_head(db, transcript, number)
+    ids: NewIds = {None: None}
+    for node in transcript.conversation.tree.nodes.values():
+        insert_said(db, number, transcript, node, ids)
+    set_leaf(db, number, transcript, ids)
+    return number
+
+
+NewIds = dict[int | None, int | None]
+"""What the messages of a transcript are called in the store; None, before the first, is None."""
+
+
+def insert_head(
+    db: sqlite3.Connection, transcript: Transcript, number: int | None = None, deleted: float | None = None
+) -> int:
+    """Write a conversation without its messages, as `insert_transcript` does."""
     conversation, summary = transcript.conversation, transcript.conversation.summary
     row = db.execute(
-        "INSERT INTO conversations(id, title, named, pinned, created, updated, settings, draft) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO conversations(id, title, named, pinned, created, updated, deleted, settings, draft) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number,
             storable(summary.title),
@@ -57,28 +73,35 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: in
             summary.pinned,
             summary.created,
             summary.updated,
+            deleted,
             dump(conversation.settings),
             storable(conversation.draft),
         ),
     )
-    number = int(row.lastrowid or 0)
-    ids: dict[int | None, int | None] = {None: None}
-    for node in conversation.tree.nodes.values():
-        row = db.execute(
-            "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                number,
-                ids[node.parent],
-                node.role.value,
-                storable(node.text),
-                storable(node.reasoning),
-                # Nobody is writing it where it goes.
-                (State.CUT if node.state is State.WRITING else node.state).value,
-                node.created,
-                dump(transcript.stats.get(node.id)),
-            ),
-        )
-        ids[node.id] = row.lastrowid
-    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
-    return number
+    return int(row.lastrowid or 0)
+
+
+def insert_said(db: sqlite3.Connection, number: int, transcript: Transcript, node: Node, ids: NewIds) -> None:
+    """Write a message of a transcript whose parent has an id already; its own is noted."""
+    row = db.execute(
+        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            ids[node.parent],
+            node.role.value,
+            storable(node.text),
+            storable(node.reasoning),
+            # Nobody is writing it where it goes.
+            (State.CUT if node.state is State.WRITING else node.state).value,
+            node.created,
+            dump(transcript.stats.get(node.id)),
+        ),
+    )
+    ids[node.id] = row.lastrowid
+
+
+def set_leaf(db: sqlite3.Connection, number: int, transcript: Transcript, ids: NewIds) -> None:
+    """Make the branch active that is so in a transcript, whose messages are all there."""
+    leaf = ids[transcript.conversation.tree.leaf]
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (leaf, number))

@@ -1,4 +1,5 @@
-"""Conversations as Markdown: the active branch, for people; comments that no viewer shows let it be read back.
+"""Conversations as Markdown, for people: the active branch, and the prompts beside it that nothing came of, for those
+are in no other branch that anybody would look for. Comments that no viewer shows let it be read back.
 
 A line of a message that looks like such a comment gets a backslash, and loses it on the way in.
 """
@@ -7,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.chat.export import whole_title, written_state
 from app.chat.message import Role
-from app.chat.tree import Node, State, Transcript
+from app.chat.tree import Node, State, Transcript, Tree
 
 _HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
 _MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text) ?(.*?) ?-->$")
@@ -39,13 +40,27 @@ def _conversation(transcript: Transcript) -> str:
     summary = transcript.conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
     title = re.sub(r"([\\`*_<\[#])", r"\\\1", whole_title(transcript)) or "Conversation"
-    return "\n".join([head, f"# {title}", "", *map(_message, transcript.conversation.tree.path)])
+    tree = transcript.conversation.tree
+    messages = (_message(node, came_to_nothing=_came_to_nothing(node, tree)) for node in _told(tree))
+    return "\n".join([head, f"# {title}", "", *messages])
 
 
-def _message(node: Node) -> str:
+def _told(tree: Tree) -> Iterator[Node]:
+    for node in tree.path:
+        yield from (beside for beside in tree.siblings(node.id) if beside != node and _came_to_nothing(beside, tree))
+        yield node
+
+
+def _came_to_nothing(node: Node, tree: Tree) -> bool:
+    return node.role is Role.USER and not tree.has_replies(node.id)
+
+
+def _message(node: Node, *, came_to_nothing: bool) -> str:
     state = written_state(node)
-    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created)]
-    lines += [f"## {_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
+    fields = {"answered": False} if came_to_nothing else {}
+    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **fields)]
+    how = "not answered" if came_to_nothing else "" if state is State.COMPLETE else state.value
+    lines += [f"## {_HEADINGS[node.role]}" + (f" ({how})" if how else ""), ""]
     if node.reasoning:
         lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]
@@ -87,7 +102,7 @@ def _check_number(n: int, most: int) -> None:
 def _ours(lines: Iterable[str], most: int) -> list[Any]:
     found: list[dict[str, Any]] = []
     part: list[str] | None = None
-    n_messages = 0
+    n_messages, parent = 0, None
     parts: list[tuple[dict[str, Any], str, list[str]]] = []
     for line in lines:
         marker = _MARKER.match(line)
@@ -99,6 +114,7 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
         part = []
         if kind == "conversation":
             found.append({**fields, "messages": []})
+            parent = None
             continue
         if kind == "message":
             if not found:
@@ -106,7 +122,9 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
             messages = found[-1]["messages"]
             n_messages += 1
             _check_number(n_messages, most)
-            messages.append({**fields, "id": len(messages), "parent": len(messages) - 1 if messages else None})
+            messages.append({**fields, "id": len(messages), "parent": parent})
+            # What follows a prompt that nothing came of stands beside it.
+            parent = parent if fields.get("answered") is False else messages[-1]["id"]
         if not found or not found[-1]["messages"]:
             raise ValueError("a text stands before its message")
         parts.append((found[-1]["messages"][-1], "reasoning" if kind == "reasoning" else "text", part))

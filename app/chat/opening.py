@@ -13,7 +13,7 @@ from app import regular_file
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
 from app.chat.health import check_pages
 from app.chat.rows import decoded
-from app.chat.schema import migrate, prepare_index, prepare_unsent
+from app.chat.schema import migrate, prepare_index, prepare_unfinished
 from app.errors import StoreError
 
 _COMPANIONS = ("", "-wal", "-shm")
@@ -120,7 +120,7 @@ def _settle(db: sqlite3.Connection) -> None:
     # One title with a broken byte would make every list unreadable.
     db.text_factory = decoded
     migrate(db)
-    prepare_unsent(db)
+    prepare_unfinished(db)
     prepare_index(db)
     db.execute("PRAGMA foreign_keys = ON")
 

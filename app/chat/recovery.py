@@ -71,7 +71,7 @@ class Writers:
         The caller holds the transaction.
         """
         for writer, text in db.execute("SELECT writer, text FROM unsent ORDER BY updated DESC").fetchall():
-            if writer != self._token and not self._is_alive(writer):
+            if not self.is_alive(writer):
                 db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
                 self._clear_away(writer)
                 self.keep_unsent(db, to_text(text), now)
@@ -91,12 +91,12 @@ class Writers:
         [(writer,)] = database.rows("SELECT writer FROM messages WHERE id = ?", (node.id,))
         with sentences(database.file):
             node = pieces_of(database.connection, node)
-        return node if writer == self._token or self._is_alive(writer) else replace(node, state=State.CUT)
+        return node if self.is_alive(writer) else replace(node, state=State.CUT)
 
     def _dead(self, database: Database) -> tuple[str, ...]:
         """The writers of unfinished answers that no longer run."""
         writers = [name for (name,) in database.rows("SELECT DISTINCT writer FROM messages WHERE state = 'writing'")]
-        return tuple(name for name in writers if name != self._token and not self._is_alive(name))
+        return tuple(name for name in writers if not self.is_alive(name))
 
     def _bury(self, db: sqlite3.Connection, dead: Iterable[str]) -> int:
         """Fold their pieces and mark their answers as cut; returns how many. The caller holds the transaction."""
@@ -133,8 +133,9 @@ class Writers:
             with suppress(OSError):
                 _sign(self._file, writer).unlink()
 
-    def _is_alive(self, writer: str) -> bool:
-        return self._beside is not None and is_held(_sign(self._beside, writer))
+    def is_alive(self, writer: str) -> bool:
+        """Whether a writer still runs, as this store does."""
+        return writer == self._token or (self._beside is not None and is_held(_sign(self._beside, writer)))
 
 
 def pieces_of(db: sqlite3.Connection, node: Node) -> Node:

@@ -65,6 +65,8 @@ _UNSENT = """
     ) WITHOUT ROWID
 """
 """What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
+_ARRIVING = "CREATE TABLE IF NOT EXISTS arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)"
+"""The conversations that are on their way in, and by whom."""
 
 _INDEX = (
     "CREATE VIRTUAL TABLE {} USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
@@ -121,9 +123,10 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(version)
 
 
-def prepare_unsent(db: sqlite3.Connection) -> None:
-    """Make the place of what is typed where nothing was said yet."""
+def prepare_unfinished(db: sqlite3.Connection) -> None:
+    """Make the places of what is typed where nothing was said yet, and of what is on its way in."""
     db.execute(_UNSENT)
+    db.execute(_ARRIVING)
 
 
 def prepare_index(db: sqlite3.Connection) -> None:

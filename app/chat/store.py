@@ -16,10 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.chat.answers import Answers
+from app.chat.arrivals import Arrivals
 from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.deleting import UNDO_S, Deleted
-from app.chat.inserting import insert_node, insert_transcript
+from app.chat.inserting import insert_node
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
@@ -48,9 +49,10 @@ class Store:
         self._now = now
         self._writers = Writers(database.file)
         self._answers = Answers(database, self._writers, now)
+        self._arrivals = Arrivals(database, self._writers)
         self._reading = Reading(database, self._writers)
         self._search = Search(database)
-        self._deleted = Deleted(database, now)
+        self._deleted = Deleted(database, now, self._arrivals.give_up_lost)
         self._parting: Parting | None = None
 
     @classmethod
@@ -279,10 +281,11 @@ class Store:
         """What of these, which were read at that time, is there already; see `app.chat.known`."""
         return find_known(self._database, transcripts, now)
 
-    def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
-        """Put conversations in as new ones, all or none; returns their ids."""
-        with self._database.write() as db:
-            return tuple(insert_transcript(db, transcript) for transcript in transcripts)
+    def insert(
+        self, transcripts: Sequence[Transcript], told: Callable[[float], None] = lambda share: None
+    ) -> tuple[int, ...]:
+        """Put conversations in as new ones, all or none; returns their ids. `told` hears how far that is, of 1."""
+        return self._arrivals.bring(transcripts, told)
 
     def recover(self) -> int:
         """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""

@@ -58,7 +58,7 @@ def text_size(path: Path, name: str) -> int:
         FolderNamed: It is a folder.
         AppError: It is no regular file either.
     """
-    with _sentences(name):
+    with sentences(name):
         return regular_file.status(path).st_size
 
 
@@ -75,7 +75,7 @@ def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
     """
     # Before it is opened: a device may do something about that.
     text_size(path, name)
-    with _sentences(name):
+    with sentences(name):
         data = regular_file.read_bytes(path, most_bytes + 1)
     if len(data) > most_bytes:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
@@ -111,7 +111,7 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _sentences(name: str) -> Iterator[None]:
+def sentences(name: str) -> Iterator[None]:
     """Whatever keeps a file from being read, in words."""
     try:
         yield

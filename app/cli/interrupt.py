@@ -1,11 +1,16 @@
-"""Ctrl+C as a polite request."""
+"""Ctrl+C, and being ended from outside, as a polite request."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_HEARD = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+"""Ctrl+C, and how a program is ended from outside: by another one, and by its terminal that goes."""
 
 
 @contextmanager
@@ -32,21 +37,44 @@ def imported_whole() -> Iterator[None]:
 
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Turn the first Ctrl+C into a cancel; the second is Python's own again.
+    """Turn the first Ctrl+C, or the first time that somebody ends the program, into a cancel; the second one ends it.
 
-    Whoever started the program deaf to it, as a shell does in the background of a script, meant that.
+    Whoever started the program deaf to one of them, as a shell does in the background of a script, meant that.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        yield
-        return
+    mine = _heard()
 
     def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
+        _set(mine)
         cancel()
 
-    signal.signal(signal.SIGINT, on_interrupt)
+    _set(dict.fromkeys(mine, on_interrupt))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        _set(mine)
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Let Ctrl+C and whoever ends the program do so at once in here: nobody looks for a cancel who waits for a reply.
+
+    Raises:
+        KeyboardInterrupt: Ctrl+C.
+    """
+    mine = _heard()
+    _set({number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in mine})
+    try:
+        yield
+    finally:
+        _set(mine)
+
+
+def _heard() -> Mapping[int, Any]:
+    """What is done about each of them now, without those that the program is deaf to."""
+    now = {number: signal.getsignal(number) for number in _HEARD}
+    return {number: known for number, known in now.items() if known not in (signal.SIG_IGN, None)}
+
+
+def _set(handlers: Mapping[int, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

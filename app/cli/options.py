@@ -16,7 +16,7 @@ from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
 from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
-from app.errors import UsageError
+from app.errors import SettingsError, UsageError
 from app.hardware.cpu import default_threads
 from app.paths import settings_file
 from app.registry import SetUp
@@ -102,9 +102,14 @@ def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
 
 
 def refuse_problems(live: LiveSettings) -> None:
-    """Raise UsageError if the file holds anything wrong that concerns answers; looks and keys do not."""
+    """Look for what is wrong in the file and concerns answers; looks and keys do not.
+
+    Raises:
+        SettingsError: It cannot be read.
+        UsageError: It holds what cannot be meant.
+    """
     if live.content.unreadable:
-        raise UsageError(live.content.unreadable, "Mend it, or move it away.")
+        raise SettingsError(live.content.unreadable, "Mend it, or move it away.")
     wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
     if live.file is not None and wrong:
         more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""

@@ -18,7 +18,7 @@ from app.registry import SetUp
 from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
-from app.settings.presets import BUILT_IN
+from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
 
 _WIDEST = 32
@@ -78,21 +78,35 @@ def _of_fixed(live: LiveSettings, setting: Setting, preset: str) -> str:
 def _unset(file: SettingsFile, name: str) -> None:
     table, _, rest = name.partition(".")
     if table == PRESETS and rest and "." not in rest:
-        file.remove_preset(rest)
+        if not file.remove_preset(rest):
+            _check_preset(file, rest)
     elif table == KEYS and rest:
-        file.unset_key(rest)
+        if not file.unset_key(rest):
+            keys = file.read().keys
+            raise UsageError(
+                f'The file has no key for "{printable(rest)}".{nearest(rest, keys)}',
+                f"Those that it has stand under [{KEYS}]. tandem settings path tells where it is.",
+            )
     elif (known := find(name)) is not None:
         file.unset(known.name)
         if known.name == "draft.mode" and (meant := LiveSettings(file).resolved().meaning_fixed):
             _out(f"Drafting is fixed now, because {given(meant)}.")
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
-        file.unset(known.name, rest.partition(".")[0])
+        preset = rest.partition(".")[0]
+        if not file.unset(known.name, preset):
+            _check_preset(file, preset)
     elif not file.unset(name):
         # What this Tandem does not know may be the very thing to take out, if the file holds it.
         raise UsageError(
             f'There is no setting "{printable(name)}", here or in the file.{nearest(name)}',
             "tandem settings lists all of them.",
         )
+
+
+def _check_preset(file: SettingsFile, name: str) -> None:
+    """Raise UsageError for a preset that is neither in the file nor comes with Tandem."""
+    if name not in (known := LiveSettings(file).presets):
+        raise unknown_preset(name, known)
 
 
 def _named(name: str) -> tuple[str, Setting]:

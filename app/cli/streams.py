@@ -34,8 +34,10 @@ def prepare() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    if not sys.stderr.isatty() and sys.stderr is sys.__stderr__:
-        sys.stderr = io.TextIOWrapper(io.BufferedWriter(_Forgiving(2, "w", closefd=False)), line_buffering=True)
+    # Windows' console is written to in another way.
+    if sys.stderr is sys.__stderr__ and not (sys.platform == "win32" and sys.stderr.isatty()):
+        raw = io.BufferedWriter(_Forgiving(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, encoding=sys.__stderr__.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A console of another encoding shows a mark instead of failing.
         if hasattr(stream, "reconfigure"):
@@ -43,7 +45,7 @@ def prepare() -> None:
 
 
 class _Forgiving(io.FileIO):
-    """Standard error in a file or a pipe: what it cannot take is lost, and what it is said about is not."""
+    """Standard error: what it cannot take, as a full disk or a closed window, is lost, and what it is about is not."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:

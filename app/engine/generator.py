@@ -130,7 +130,7 @@ class Generator:
         if request.max_tokens is not None:
             expected = min(expected, request.max_tokens - self.stats.predicted_n)
         try:
-            for done in strategy.begin(sequence, expected, request.cancelled):
+            for done in strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except AppError as error:

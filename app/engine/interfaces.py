@@ -126,8 +126,17 @@ class Strategy(Protocol):
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 
-    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
-        """Get ready for a sequence whose first new token was just chosen.
+    def begin(
+        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+    ) -> Iterator[int]:
+        """Get ready for a sequence whose last token was just chosen.
+
+        Args:
+            sequence: What the target was given and has chosen so far.
+            expected_tokens: Most that may follow.
+            cancelled: Ends it early.
+            plain_ns: How long plain decoding has taken for this answer already, where drafting was off until now: it
+                belongs to what drafting makes of the answer as a whole.
 
         Yields:
             How many of its tokens a draft model has read, after each chunk.

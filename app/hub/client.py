@@ -12,6 +12,7 @@ from huggingface_hub.hf_api import ModelInfo
 
 from app.errors import HubError
 from app.file_name import is_possible
+from app.hub.bounded import read_whole
 from app.hub.choose import RemoteFile
 from app.hub.environment import check_way
 from app.hub.errors import host, login_page, translated
@@ -69,7 +70,7 @@ def repository(name: str, revision: str) -> Repository:
         HubError: It cannot be had; a `WaitError` if perhaps later.
     """
     check_way()
-    with translated(name):
+    with translated(name), read_whole():
         try:
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
             return _repository(name, info)
@@ -126,11 +127,13 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
     """
     check_way()
     with translated(words):
-        found = HfApi().list_models(
-            search=words, filter="gguf", sort="downloads", limit=limit, expand=["downloads", "gguf"]
-        )
         try:
-            for info in islice(found, limit):
+            with read_whole():
+                found = HfApi().list_models(
+                    search=words, filter="gguf", sort="downloads", limit=limit, expand=["downloads", "gguf"]
+                )
+                infos = list(islice(found, limit))
+            for info in infos:
                 summary = info.gguf if isinstance(info.gguf, dict) else {}
                 architecture, total = summary.get("architecture"), summary.get("total")
                 yield Found(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import httpx2
-from huggingface_hub import get_session, hf_hub_url
+from huggingface_hub import hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.errors import HubError, Interrupted, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
+from app.hub.bounded import session
 from app.hub.choose import RemoteFile
 from app.hub.errors import translated
 from app.hub.retry import RetryPolicy
@@ -52,7 +53,7 @@ def _stream(repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bo
     url = hf_hub_url(repo, file.path, revision=commit)
     data = bytearray()
     wanted = _FIRST_LOOK
-    with get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
+    with session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
         hf_raise_for_status(response)
         # As they come: whoever sends a few bytes now and then could not be stopped before a larger chunk is whole.
         for chunk in response.iter_bytes():

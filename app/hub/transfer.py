@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import BinaryIO
 
 import httpx2
-from huggingface_hub import get_session, hf_hub_url
+from huggingface_hub import hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.errors import HubError, WaitError
 from app.hub import store
+from app.hub.bounded import session
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
 from app.hub.errors import host, translated
@@ -92,9 +93,7 @@ class Transfer:
             headers["Range"] = f"bytes={self._have}-"
         # A compressed answer could not be continued by its length.
         headers["Accept-Encoding"] = "identity"
-        with get_session().stream(
-            "GET", self._url, headers=headers, timeout=_TIMEOUT, follow_redirects=True
-        ) as response:
+        with session().stream("GET", self._url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
             if response.status_code == 416:
                 self._start_over(out, checksum)
                 raise WaitError("The hub no longer knows the rest of the file.", "It is downloaded from its beginning.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from app.llama.library import native
@@ -16,27 +17,51 @@ _THREADS = "threads"
 _CPU_LABEL = "CPU"
 
 
-def memory_file(params: PairParams) -> Path | None:
-    """Where automatic drafting keeps what it learns about a pair; None for nowhere.
+Fingerprints = Mapping[Path, str]
+"""Of the files of a pair, those that can be read. A pair that is loaded needs its files no more: they may be gone, or
+be others, when something is to be kept of it."""
+
+
+def fingerprints(params: PairParams) -> Fingerprints:
+    """The files as they are now."""
+    found = {}
+    for path in filter(None, (params.target, params.draft)):
+        with suppress(OSError):
+            found[path] = fingerprint(path)
+    return found
+
+
+def memory_file(params: PairParams, files: Fingerprints | None = None) -> Path | None:
+    """Where automatic drafting keeps what it learns about a pair; None for nowhere, or if a file cannot be read.
 
     Args:
         params: How the pair is loaded; without a draft where that is not loaded.
+        files: As they were when it was loaded; None looks at them now.
     """
-    return params.memory_dir / f"{pair_identity(params)}.json" if params.memory_dir is not None else None
+    if params.memory_dir is None:
+        return None
+    files = fingerprints(params) if files is None else files
+    if not all(path in files for path in filter(None, (params.target, params.draft))):
+        return None
+    return params.memory_dir / f"{pair_identity(params, files)}.json"
 
 
-def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
-    """Where the number of threads is kept; None for nowhere, or where no layer is the processor's.
+def thread_file(params: PairParams, candidates: Sequence[int], files: Fingerprints | None = None) -> Path | None:
+    """Where the number of threads is kept; None for nowhere, or where no layer is the processor's, or as `memory_file`.
 
     Args:
         params: How the pair is loaded.
         candidates: The numbers that can be chosen from; a container with another quota has others.
+        files: As for `memory_file`.
     """
     path = processor_model(params)
     if params.memory_dir is None or path is None:
         return None
+    files = fingerprints(params) if files is None else files
+    if path not in files:
+        return None
     model = params.model if path == params.target else params.draft_model
-    return params.memory_dir / _THREADS / f"{model_identity(path, model, candidates)}.json"
+    return params.memory_dir / _THREADS / f"{model_identity(files[path], model, candidates)}.json"
 
 
 def processor_model(params: PairParams) -> Path | None:
@@ -51,13 +76,13 @@ def _computed_here(model: ModelParams) -> bool:
     return label(model) == _CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
-def pair_identity(params: PairParams) -> str:
+def pair_identity(params: PairParams, files: Fingerprints) -> str:
     """A name for what costs and acceptance depend on: files, placement, cache types, build and threads.
 
     Of a draft that is not loaded nothing counts.
     """
     parts = [
-        fingerprint(params.target),
+        files[params.target],
         *_placement(params.model, params.kv_type),
         native.llama_version().decode(),
         str(params.n_threads),
@@ -65,13 +90,19 @@ def pair_identity(params: PairParams) -> str:
         *params.rpc,
     ]
     if params.draft is not None:
-        parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
+        parts += [files[params.draft], *_placement(params.draft_model, params.draft_kv_type)]
     return _name(parts)
 
 
-def model_identity(path: Path, model: ModelParams, n_cpus: Iterable[int]) -> str:
-    """A name for what the best number of threads depends on: file, placement, build, and the numbers to choose from."""
-    return _name([fingerprint(path), *_placement(model, ""), native.llama_version().decode(), *map(str, n_cpus)])
+def model_identity(file: str, model: ModelParams, n_cpus: Iterable[int]) -> str:
+    """A name for what the best number of threads depends on.
+
+    Args:
+        file: Its fingerprint.
+        model: Where its layers are.
+        n_cpus: The numbers to choose from.
+    """
+    return _name([file, *_placement(model, ""), native.llama_version().decode(), *map(str, n_cpus)])
 
 
 def fingerprint(path: Path) -> str:

@@ -32,10 +32,18 @@ def computes_on_processors_only() -> bool:
 
 def build_identity() -> str:
     """A name for the installed build, which is another one after every installation."""
-    states = [(file.name, file.stat()) for file in sorted(_files())]
-    lines = [f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states]
+    lines = [_state(file) for file in sorted(_files())]
     elsewhere = [os.environ.get(name, "") for name in _ELSEWHERE]
     return hashlib.sha256("\n".join([*lines, *elsewhere]).encode(errors="replace")).hexdigest()[:32]
+
+
+def _state(file: Path) -> str:
+    try:
+        state = file.stat()
+    except OSError:
+        # A link that leads nowhere, or a file that an installer is just replacing.
+        return file.name
+    return f"{file.name} {state.st_size} {state.st_mtime_ns}"
 
 
 def _files() -> list[Path]:

@@ -26,7 +26,7 @@ from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
-from app.llama.identity import memory_file, processor_model, thread_file
+from app.llama.identity import fingerprints, memory_file, processor_model, thread_file
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import ContextParams
@@ -99,7 +99,8 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
-            file = memory_file(self._params)
+            self._files = fingerprints(self._params)
+            file = memory_file(self._params, self._files)
             self.memory: Memory | None = memory_store.load(file) if file is not None else None
             self._stack = stack.pop_all()
 
@@ -193,7 +194,7 @@ class NativePair:
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )
         self._use(times.best)
-        file = thread_file(self._params, candidates)
+        file = thread_file(self._params, candidates, self._files)
         if file is not None:
             self.unkept = thread_store.save(file, times) or self.unkept
         return times
@@ -224,7 +225,7 @@ class NativePair:
 
     def remember(self) -> None:
         """Keep what was learned for the next run."""
-        file = memory_file(self._params)
+        file = memory_file(self._params, self._files)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
             self.unkept = memory_store.save(file, self.memory) or self.unkept

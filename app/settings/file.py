@@ -92,14 +92,7 @@ class SettingsFile:
         Raises:
             SettingsError: As for `set`.
         """
-        found = False
-
-        def change(table: Table) -> None:
-            nonlocal found
-            found = _take(table, _path(name, preset))
-
-        self._change(change)
-        return found
+        return self._took(_path(name, preset))
 
     def clear(self) -> None:
         """Take out every setting; presets, keys and what this Tandem does not know stay."""
@@ -120,18 +113,13 @@ class SettingsFile:
 
         self._change(change)
 
-    def remove_preset(self, name: str) -> None:
-        """Take a preset out."""
-        self._change(lambda table: _take(table, [PRESETS, name]))
+    def remove_preset(self, name: str) -> bool:
+        """Take a preset out; returns whether there was one."""
+        return self._took([PRESETS, name])
 
-    def unset_key(self, binding: str) -> None:
-        """Give a binding its own key back, however its id is written."""
-
-        def change(table: Table) -> None:
-            _take(table, [KEYS, binding])
-            _take(table, [KEYS, *binding.split(".")])
-
-        self._change(change)
+    def unset_key(self, binding: str) -> bool:
+        """Give a binding its own key back, however its id is written; returns whether it had another one."""
+        return self._took([KEYS, binding], [KEYS, *binding.split(".")])
 
     def move_away(self) -> Path:
         """Rename the file, so that a new one can be written; returns its new path.
@@ -148,13 +136,19 @@ class SettingsFile:
             raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error
         return away
 
+    def _took(self, *paths: list[str]) -> bool:
+        """Take entries out; returns whether any of them was there."""
+        found: list[bool] = []
+        self._change(lambda table: found.extend(_take(table, path) for path in paths))
+        return any(found)
+
     def _table(self) -> Table:
         try:
             text = regular_file.read_bytes(self.path, _LARGEST + 1)
             if len(text) > _LARGEST:
                 raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
             return read_toml(regular_file.with_line_feeds(text.decode("utf-8-sig")))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
             said = printable(reason(error)).rstrip(".")

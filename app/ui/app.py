@@ -30,6 +30,7 @@ from app.ui.pairs.setups import Choice, PairService
 from app.ui.pairs.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.on_top import OnTop
+from app.ui.screens.overlay import Overlay
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
@@ -232,7 +233,7 @@ class TandemApp(OrderlyApp):
         self._leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl+C, when nothing is selected: the first one stops an answer that runs, the second one in a row quits."""
+        """Ctrl+C, when nothing is selected: the first one stops what runs, the second one in a row quits."""
         now = time.monotonic()
         if now - self._interrupted_at < _QUIT_AGAIN_S:
             self._leave()
@@ -242,9 +243,11 @@ class TandemApp(OrderlyApp):
             # Where nothing could be said of the answer it goes on.
             self.notify("ctrl+c again quits")
             return
-        stops = self._chat.asking.stop()
+        screen = self.screen
+        stops = screen.stop_work() if isinstance(screen, Overlay) else ""
+        stops = stops or ("The answer" if self._chat.asking.stop() else "")
         for hint in hints:
-            hint.say(f"{'The answer stops; ' if stops else ''}ctrl+c again quits")
+            hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text, as far as the terminal lets us; see `app.ui.terminal.copying`."""

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from app.errors import CacheError, HubError, Interrupted
+from app.errors import CacheError, HubError, Interrupted, WaitError
 from app.hub import download, store
 from app.hub.client import repository, safe_name, search
 from app.hub.errors import wait_asked
+from app.hub.remote import read_remote_header
 from app.pairing.find import find_drafts
 from app.pairing.resolve import cached_file, facts_of, resolve
 from app.source import HubModel
@@ -77,6 +78,48 @@ def test_a_length_that_is_no_number_is_not_read(hub: LoopbackHub, total: str) ->
 
     # Three wrong bytes are found by the checksum.
     assert Watched().fetch(commit, file).read_bytes() == CONTENT
+
+
+def test_an_answer_that_has_no_end_is_not_read_to_it(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.hub.bounded._MOST", 1 << 20)
+    hub.add(TARGET, {"m.gguf": b"x"})
+    hub.faults.add(BadJson("[" + "1," * (4 << 20)), "/api/*", times=None)
+
+    with pytest.raises(HubError, match="without an end"):
+        repository(TARGET, "main")
+    with pytest.raises(HubError, match="without an end"):
+        list(search("x", limit=3))
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_page_of_an_error_that_has_no_end_is_not_read_to_it(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr("app.hub.bounded._MOST", 1 << 20)
+    hub.add(TARGET, {"m.gguf": b"x"})
+    repo = repository(TARGET, "main")
+    hub.faults.add(Status(status, {}, "x" * (8 << 20)), times=None)
+
+    with pytest.raises(HubError, match="without an end"):
+        repository(TARGET, "main")
+    with pytest.raises(HubError, match="without an end"):
+        read_remote_header(TARGET, repo.commit, repo.files[0], lambda: False, RETRY)
+
+
+def test_an_answer_in_drops_is_not_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.hub.bounded._MOST_S", -1.0)
+    hub.add(TARGET, {"m.gguf": b"x"})
+
+    with pytest.raises(WaitError, match="takes too long"):
+        repository(TARGET, "main")
+
+
+def test_a_packed_answer_that_nobody_asked_for_is_not_unpacked(hub: LoopbackHub) -> None:
+    hub.add(TARGET, {"m.gguf": b"x"})
+    hub.faults.add(Status(200, {"Content-Encoding": "gzip"}, "few"), "/api/*", times=None)
+
+    with pytest.raises(HubError, match="not asked for"):
+        repository(TARGET, "main")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"siblings":' + "[" * 100_000])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from app.chat.message import Message, Role
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.errors import Interrupted, ModelFileError, ModelLoadError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
@@ -72,6 +74,21 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
     assert counted == NOTHING
     with pytest.raises(UsageError):
         pair.target.evaluate((1,), 1)
+
+
+def test_what_was_learned_is_kept_of_files_that_are_gone_meanwhile(tiny: Callable[..., Path], tmp_path: Path) -> None:
+    target, away = tiny(), tmp_path / "away.gguf"
+    pair = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
+    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=0.0)))
+    target.rename(away)
+    pair.remember()
+    pair.close()
+    assert pair.unkept is None
+
+    away.rename(target)
+    again = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
+    assert again.memory is not None
+    again.close()
 
 
 def test_without_a_draft(tiny: Callable[..., Path]) -> None:

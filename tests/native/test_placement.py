@@ -18,13 +18,12 @@ from app.fitting import fit_pair
 from app.fitting.device_rooms import memory_rooms
 from app.fitting.fit_pair import DoesNotFitError, fitted
 from app.hardware.device_room import DeviceRoom
-from app.llama import identity as identities
 from app.llama import pair as pairs
 from app.llama import placement
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
-from app.llama.identity import pair_identity
+from app.llama.identity import Fingerprints, pair_identity
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
@@ -178,10 +177,8 @@ def test_a_quantised_cache_without_flash_attention_is_refused() -> None:
             PairParams(Path(), None, 1, flash_attention="off", **{name: "q8_0"})  # type: ignore[arg-type]
 
 
-def test_what_was_learned_belongs_to_a_placement(
-    cards: None, demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identities, "fingerprint", lambda path: path.name)
+def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
+    files: Fingerprints = {demo_target: "target", demo_draft: "draft"}
     base = PairParams(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))
     kinds = [
@@ -197,12 +194,12 @@ def test_what_was_learned_belongs_to_a_placement(
         replace(base, n_threads=1),
     ]
 
-    names = [pair_identity(params) for params in kinds]
+    names = [pair_identity(params, files) for params in kinds]
     assert len(set(names)) == len(kinds)
-    assert pair_identity(base) == pair_identity(replace(base, n_ctx=256))
+    assert pair_identity(base, files) == pair_identity(replace(base, n_ctx=256), files)
     # Of a draft that is not loaded nothing counts.
     alone = replace(base, draft=None)
-    assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
+    assert pair_identity(alone, files) == pair_identity(replace(alone, draft_kv_type="q8_0"), files) != names[0]
 
 
 # From what the machine has to a load

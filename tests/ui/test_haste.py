@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.ui.monkey.moves import Engine, Key, Paste, Session, Type, Wait
 from tests.ui.monkey.play import TroubleError
 from tests.ui.setup_driver import open_setup
 
+_LOOKS = 500
 SAID: Session = (Type("Hello"), Key("enter"), Wait(), Engine("say", "Hi there"), Engine("end"), Wait())
 BURSTS: dict[str, Session] = {
     "a message is changed": (Key("ctrl+up"), Key("up"), Key("e"), Key("ctrl+u"), Type("anew")),
@@ -45,6 +47,15 @@ def hit(chat: Chat, *keys: str) -> None:
     """Keys that arrive at once; nothing is waited for."""
     for key in keys:
         chat.pilot.app.post_message(events.Key(key, None))
+
+
+async def without_the_pilot(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; the pilot would wait for the screen, which waits itself."""
+    for _ in range(_LOOKS):
+        await asyncio.sleep(0.01)
+        if condition():
+            return
+    pytest.fail("never came true")
 
 
 async def test_a_screen_that_is_left_twice_takes_no_other_one_with_it() -> None:
@@ -102,12 +113,10 @@ async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkey
         chat.pilot.app.post_message(events.Key("x", "x"))
         hit(chat, "enter")
         chat.pilot.app.post_message(events.Key("y", "y"))
-        # The pilot would wait for the screen, which waits.
-        for _ in range(500):
-            await asyncio.sleep(0.01)
-            if chat.prompt == "y":
-                break
-        ends.set()
+        try:
+            await without_the_pilot(lambda: chat.prompt == "y")
+        finally:
+            ends.set()
         assert chat.prompt == "y"
 
 
@@ -128,15 +137,14 @@ async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_type
         monkeypatch.setattr(chat.screen.sending, "send", send)
         app.post_message(events.Key("x", "x"))
         hit(chat, "enter")
-        # The pilot would wait for the screen, which waits.
-        while not app.in_turn._is_late:
-            await asyncio.sleep(0.01)
-        for character in "yz":
-            app.post_message(events.Key(character, character))
-        hit(chat, "enter")
-        while chat.prompt or not app.in_turn._is_late or app.in_turn._waiting:
-            await asyncio.sleep(0.01)
-        ends.set()
+        try:
+            await without_the_pilot(lambda: app.in_turn._is_late)
+            for character in "yz":
+                app.post_message(events.Key(character, character))
+            hit(chat, "enter")
+            await without_the_pilot(lambda: not chat.prompt and app.in_turn._is_late and not app.in_turn._waiting)
+        finally:
+            ends.set()
         await chat.until(lambda: len(sent) > 1)
         assert sent == ["x", "yz"]
 

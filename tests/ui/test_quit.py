@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.errors import AppError
 from tests.ui.chat_driver import open_chat
+from tests.ui.compare_driver import open_comparison
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -49,6 +50,17 @@ async def test_ctrl_c_stops_an_answer_first() -> None:
         await chat.pilot.press("ctrl+c")
         await chat.pilot.pause()
         assert not chat.pilot.app.is_running
+
+
+async def test_ctrl_c_stops_a_comparison_first() -> None:
+    async with open_comparison() as compare:
+        chat = compare.chat
+        await chat.pilot.press("ctrl+c")
+        await chat.shows("The comparison stops; ctrl+c again quits")
+        assert chat.engine.cancelled == 1
+        assert chat.pilot.app.is_running
+        compare.finishes([], stopped=True)
+        await chat.shows("stopped before everybody had answered once")
 
 
 async def test_ctrl_c_asks_first() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -90,14 +91,37 @@ def test_markdown_brings_the_active_branch_back(tmp_path: Path) -> None:
     assert "## Answer (cut)" in text
 
 
+def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside_the_others(tmp_path: Path) -> None:
+    nodes = (
+        Node(1, None, Role.USER, "Hello"),
+        Node(2, 1, Role.ASSISTANT, "Hi"),
+        Node(3, 2, Role.USER, "nobody answers"),
+        Node(4, 2, Role.USER, "edited"),
+        Node(5, 4, Role.ASSISTANT, "of an edit"),
+        Node(6, 2, Role.USER, "answered"),
+        Node(7, 6, Role.ASSISTANT, "Yes"),
+        Node(8, 7, Role.USER, "the last"),
+    )
+    file = tmp_path / "one.md"
+    text = to_markdown([Transcript(Conversation(Summary(0, "t"), Tree({n.id: n for n in nodes}, 8)))])
+    file.write_text(text, encoding="utf-8")
+    [read] = read_file(file)
+
+    tree = read.conversation.tree
+    assert "## You (not answered)\n\nnobody answers\n" in text
+    assert "edit" not in text
+    assert [node.text for node in tree.path] == ["Hello", "Hi", "answered", "Yes", "the last"]
+    assert [node.text for node in tree.siblings(tree.path[2].id)] == ["nobody answers", "answered"]
+
+
 def test_thinking_is_folded_away_in_markdown(tmp_path: Path) -> None:
     shown = replace(SAMPLE, conversation=replace(SAMPLE.conversation, tree=SAMPLE.conversation.tree.switched(4)))
     text = to_markdown([shown])
     [read] = from_markdown(text, 9)
 
     assert "<details>\n<summary>Thinking</summary>" in text
-    assert read["messages"][1]["reasoning"] == "Hm\n<!-- tandem:text -->"
-    assert read["messages"][1]["text"] == "Because --> of\n\nlight"
+    assert read["messages"][-1]["reasoning"] == "Hm\n<!-- tandem:text -->"
+    assert read["messages"][-1]["text"] == "Because --> of\n\nlight"
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=4))
@@ -133,6 +157,66 @@ def test_all_of_an_import_goes_in_or_nothing(tmp_path: Path) -> None:
     (number,) = store.insert([Transcript(Conversation(Summary(0, "w"), Tree({3: writing}, 3)))])
     assert store.load(number).tree.path[0].state is State.CUT
     store.close()
+
+
+LONG = Transcript(
+    Conversation(
+        Summary(0, "Long"), Tree({n: Node(n, n - 1 or None, Role.USER, f"said {n} " * 9000) for n in range(1, 5)}, 4)
+    )
+)
+"""Of more than goes in at once."""
+
+
+def test_others_write_while_an_import_goes_on_and_see_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "conversations.db"
+    # Also where the clock says that it is 1970.
+    store, other = Store.open(file, lambda: 10.0), Store.open(file, lambda: 10.0)
+    kept: list[int] = []
+
+    def meanwhile(_: float) -> None:
+        while other.tidy():
+            pass
+        kept.append(other.create())
+        assert [each.id for each in other.summaries()] == kept[::-1]
+        assert (other.search("said"), other.deleted()) == ((), ())
+
+    monkeypatch.setattr("app.chat.arrivals.sleep", meanwhile)
+    shares: list[float] = []
+    (number,) = store.insert([LONG], shares.append)
+
+    assert len(kept) == len(shares) > 1
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert number in [each.id for each in other.summaries()]
+    assert other.load(number).tree.path[-1].text == LONG.conversation.tree.path[-1].text
+    for each in (store, other):
+        each.close()
+
+
+def test_of_an_import_that_was_killed_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "conversations.db"
+    store = Store.open(file)
+
+    def killed(_: float) -> None:
+        # As the end of a process does: it lets go of the file, and nothing is written.
+        store._writers.close()
+        store._database.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.chat.arrivals.sleep", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.insert([LONG])
+
+    after = Store.open(file)
+    assert after.summaries() == ()
+    assert after._database.rows("SELECT count(*) > 0 FROM messages") == [(1,)]
+    while after.tidy():
+        assert (after.summaries(), after.deleted()) == ((), ())
+    for table in ("conversations", "messages", "arriving"):
+        assert after._database.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+    after.close()
 
 
 def test_an_answer_on_its_way_is_exported_as_cut(tmp_path: Path) -> None:
@@ -367,6 +451,14 @@ def test_what_is_no_conversation_is_told_by_what_it_was_taken_for(tmp_path: Path
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
     for path, why in ((tmp_path, "is a folder"), (tmp_path / "absent.json", "There is no file")):
         with pytest.raises(AppError, match=why):
+            read_file(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+def test_what_has_no_end_is_named_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.json")
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(AppError, match="is a device or a pipe, not a file"):
             read_file(path)
 
 

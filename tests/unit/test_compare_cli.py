@@ -6,6 +6,7 @@ import argparse
 import hashlib
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from app.cli.race_session import parse_fixed
 from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
+from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -148,6 +150,20 @@ def test_a_stop_in_the_middle(
     shown = capsys.readouterr()
     assert "1 round" in shown.out
     assert "Stopped after 1 of 3 rounds." in shown.err
+
+
+def test_whoever_ends_it_from_outside_takes_nothing_from_the_file(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
+) -> None:
+    class EndedAfter(CancelFlag):
+        def __call__(self) -> bool:
+            if len(pair.samplers) == 6 and not super().__call__():
+                signal.raise_signal(signal.SIGTERM)
+            return super().__call__()
+
+    monkeypatch.setattr(race_session, "CancelFlag", EndedAfter)
+    assert tandem("compare", "hello", "--save", str(tmp_path / "kept.json")) == 130
+    assert json.loads((tmp_path / "kept.json").read_text())["rounds_done"] == 1
 
 
 def test_a_stop_before_anything(

@@ -58,3 +58,10 @@ def test_another_installation_is_another_build(folder: Path) -> None:
 
     (folder / "libllama.so").write_text("ab")
     assert installed.build_identity() != first
+
+
+def test_a_library_that_is_a_link_to_nothing_belongs_to_the_build_too(folder: Path) -> None:
+    before = installed.build_identity()
+    (folder / "libllama.so").symlink_to("libllama.so.0")
+
+    assert installed.build_identity() != before

@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.cli.interrupt import cancel_on_interrupt, imported_whole
+from app.cli.interrupt import cancel_on_interrupt, ended_at_once, imported_whole
 from app.cli.parser import build_parser
 from app.errors import INTERRUPTED
+
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""How a program is ended from outside."""
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_the_first_cancels_and_the_second_is_pythons_own() -> None:
@@ -38,6 +42,43 @@ def test_a_program_that_was_started_deaf_to_it_stays_so() -> None:
         signal.raise_signal(signal.SIGINT)
     assert asked == []
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_who_ends_the_program_cancels_first_as_well(number: signal.Signals) -> None:
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        signal.raise_signal(number)
+        assert asked == [True]
+        assert signal.getsignal(number) is signal.SIG_DFL
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_who_was_started_deaf_to_an_end_stays_so(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        signal.raise_signal(number)
+        with ended_at_once():
+            signal.raise_signal(number)
+        assert asked == []
+        signal.raise_signal(signal.SIGINT)
+    assert asked == [True]
+
+
+def test_a_question_is_left_with_the_first_one() -> None:
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        with ended_at_once():
+            assert all(signal.getsignal(number) is signal.SIG_DFL for number in ENDS)
+        with pytest.raises(KeyboardInterrupt), ended_at_once():
+            signal.raise_signal(signal.SIGINT)
+        assert asked == []
+        signal.raise_signal(signal.SIGINT)
+    assert asked == [True]
 
 
 def test_what_is_imported_is_imported_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -12,6 +13,7 @@ from app.catalog import Pair
 from app.chat.titles import width
 from app.cli import main
 from app.cli.known_pairs import registry
+from app.errors import CatalogError
 from app.fitting.place import Place
 from app.pairing.propose import Room
 from app.registry import ModelOnDisk, SetUp
@@ -54,6 +56,19 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
     assert [line for line in lines if len(line) > 80] == []
     assert any(line.endswith(" Qwen3 4B with 0.6B") for line in lines), "and not that it thinks first"
     assert any(line.endswith(", answers at once") for line in lines), "where there is room for it"
+
+
+@pytest.mark.parametrize("command", ["list", "show demo"])
+def test_it_says_what_it_is_at_before_it_looks_at_anything(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def slowly(_: object) -> NoReturn:
+        assert said
+        raise CatalogError("a disk that is far away")
+
+    monkeypatch.setattr("app.cli.output.StatusLine.show", lambda _, text: said.append(text))
+    monkeypatch.setattr("app.registry.Registry.read", slowly)
+    assert main(["pairs", *command.split()]) == 1
 
 
 @pytest.mark.parametrize("command", ["list", "show demo"])

@@ -154,3 +154,18 @@ def test_a_link_to_nothing_is_no_file_yet(tmp_path: Path) -> None:
     (tmp_path / "models.toml").symlink_to("nowhere.toml")
     with pytest.raises(AppError, match="cannot be read"):
         Catalog([shipped_file(), tmp_path / "models.toml"])
+
+
+def test_what_says_that_it_is_a_file_and_lets_its_readers_wait_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    # As /proc/kmsg does; whoever writes here says nothing.
+    monkeypatch.setattr(regular_file, "_check", lambda *_: None)
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    try:
+        for most in (-1, 10):
+            with pytest.raises(regular_file.PipeOrDeviceError):
+                regular_file.read_bytes(tmp_path / "pipe", most)
+    finally:
+        os.close(writer)

@@ -92,20 +92,20 @@ def test_commands_about_drafting_do_not_take_its_absence_from_the_file(file: Pat
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "said", "code"),
     [
-        ("[sampling]\ntemp = 200", 'sampling.temp is "200"; it must be a number between 0 and 100.'),
-        ("[sampling]\ntmep = 1", 'sampling.tmep is no setting. Did you mean "sampling.temp"?'),
-        ("[sampling\n", "cannot be read: "),
-        ('preset = "codr"', 'There is no preset "codr". Did you mean "coder"?'),
-        ("[draft]\nn_max = 3\nn_min = 4", "n_min is 4; it must lie between 0 and n_max (3)."),
+        ("[sampling]\ntemp = 200", 'sampling.temp is "200"; it must be a number between 0 and 100.', 2),
+        ("[sampling]\ntmep = 1", 'sampling.tmep is no setting. Did you mean "sampling.temp"?', 2),
+        ("[sampling\n", "cannot be read: ", 1),
+        ('preset = "codr"', 'There is no preset "codr". Did you mean "coder"?', 2),
+        ("[draft]\nn_max = 3\nn_min = 4", "n_min is 4; it must lie between 0 and n_max (3).", 2),
     ],
 )
 def test_a_command_does_not_answer_with_a_file_that_is_wrong(
-    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str, code: int
 ) -> None:
     file.write_text(text)
-    assert main(["run", "--target", "x.gguf", "Hi"]) == 2
+    assert main(["run", "--target", "x.gguf", "Hi"]) == code
     shown = capsys.readouterr().err
     assert said in shown
     assert str(file) in shown
@@ -202,6 +202,35 @@ def test_what_cannot_be_set(file: Path, capsys: pytest.CaptureFixture[str], name
     assert main(["settings", "set", name, value]) == 2
     assert said in capsys.readouterr().err
     assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tmep", 'There is no setting "tmep", here or in the file. Did you mean'),
+        ("presets.breif", 'There is no preset "breif". Did you mean "brief"?'),
+        ("presets.breif.temp", 'There is no preset "breif". Did you mean "brief"?'),
+        ("presets.brief.nothing", 'There is no setting "presets.brief.nothing"'),
+        ("keys.chat.agian", 'The file has no key for "chat.agian". Did you mean "chat.again"?'),
+    ],
+)
+def test_what_is_not_there_cannot_be_taken_out(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    file.write_text('[presets.brief.sampling]\ntop_k = 3\n[keys]\n"chat.again" = "f8"\n')
+    before = file.read_text()
+    assert main(["settings", "unset", name]) == 2
+    assert said in capsys.readouterr().err
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["temp", "presets.coder", "presets.brief.temp", "presets.coder.temp"])
+def test_what_has_its_own_value_already_is_taken_out_without_a_word(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file.write_text("[presets.brief.sampling]\ntop_k = 3\n")
+    assert main(["settings", "unset", name]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

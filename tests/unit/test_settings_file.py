@@ -243,3 +243,8 @@ def test_a_long_text_is_no_key_of_many_parts() -> None:
     assert read_toml(written) == {"answer": {"system": text}}
     with pytest.raises(ValueError, match="parts"):
         read_toml(f"{'a.' * 1100}a = 1")
+
+
+def test_where_no_folder_can_be_there_is_no_file_either(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    assert SettingsFile(tmp_path / "plain" / "settings.toml").read() == Content()

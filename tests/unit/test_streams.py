@@ -42,6 +42,25 @@ def test_closed_standard_output_is_a_failure() -> None:
 
 
 @posix
+def test_a_terminal_that_is_gone_changes_nothing_else() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    code = (
+        "import sys; from app.cli.streams import prepare; prepare(); print(sys.stderr.isatty(), flush=True); input()\n"
+        "print('lost', file=sys.stderr, flush=True); print('kept')"
+    )
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=theirs) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        os.close(ours)
+        assert process.communicate("\n")[0] == "kept\n"
+    assert process.returncode == 0
+
+
+@posix
 def test_closed_standard_error_leaves_its_number_to_nobody() -> None:
     said = 'import os; from app.cli.streams import prepare; prepare(); print(os.open("/dev/zero", os.O_RDONLY) > 2)'
     assert in_shell(f"{sys.executable} -c '{said}' 2>&-").stdout == "True\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import queue
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -131,6 +133,22 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
     assert set(read) == {len(PROMPT) + 4}
     assert finished(seen).plan.mode != "off"
     assert riders.remembered == isinstance(drafting, AutoDraft)
+
+
+def test_what_was_plain_before_it_was_switched_on_belongs_to_the_answer() -> None:
+    told: list[list[float]] = []
+    long = replace(request(AutoDraft()), max_tokens=200)
+    for n_plain in (0, 100):
+        riders, rounds = pair(), iter(range(1000))
+        list(riders.calibrate(never))
+        drafts = functools.partial(lambda rounds, n: next(rounds) >= n, rounds, n_plain)
+        seen = list(answer(riders, 1, long, never, clock=ticking(), drafts=drafts))
+        told.append([step.drafting.speedup for step in steps(seen) if step.drafting and step.drafting.speedup])
+
+    whole, second_half = told
+    assert whole[-1] != 1
+    # Half of it was as fast as plain decoding, for it was that.
+    assert abs(second_half[-1] - 1) < 0.7 * abs(whole[-1] - 1)
 
 
 def test_off_and_on_again_catches_up() -> None:

@@ -38,7 +38,7 @@ def export(args: argparse.Namespace) -> int:
     if listing and not conversations_file().exists():
         print(_list_as_json([]) if form == "json" else _list([]), end="")
         return 0
-    store = _open()
+    store = _open(which)
     try:
         known = store.summaries()
         if listing:
@@ -46,7 +46,7 @@ def export(args: argparse.Namespace) -> int:
         else:
             chosen = known if everything else [_choose(known, which)]
             if not chosen:
-                raise _nothing()
+                raise _nothing(which)
             text = _render([store.transcript(summary.id) for summary in chosen], form)
     finally:
         store.close()
@@ -65,11 +65,11 @@ def open_store(file: Path) -> Store:
     return store
 
 
-def _open() -> Store:
+def _open(which: str | None) -> Store:
     """The store, or what can be read of it where nothing can be written."""
     file = conversations_file()
     if not file.exists():
-        raise _nothing()
+        raise _nothing(which)
     try:
         return open_store(file)
     except StoreError:
@@ -80,14 +80,15 @@ def _open() -> Store:
         raise
 
 
-def _nothing() -> AppError:
-    return AppError("There are no conversations yet.", "tandem opens the chat.")
+def _nothing(which: str | None) -> AppError:
+    """There is none; whoever named one has named what is not there, as with any other name."""
+    return (AppError if which is None else UsageError)("There are no conversations yet.", "tandem opens the chat.")
 
 
 def _choose(known: Sequence[Summary], which: str | None) -> Summary:
-    """The conversation that is meant. Raises AppError if none is, or several are."""
+    """The conversation that is meant. Raises UsageError if none is called so, or several are."""
     if not known:
-        raise _nothing()
+        raise _nothing(which)
     if which is None:
         return max(known, key=lambda summary: (summary.updated, summary.id))
     found = [summary for summary in known if str(summary.id) == which]
@@ -96,9 +97,9 @@ def _choose(known: Sequence[Summary], which: str | None) -> Summary:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise AppError(f'No conversation is called "{printable(which)}".', "tandem export --list shows them.")
+        raise UsageError(f'No conversation is called "{printable(which)}".', "tandem export --list shows them.")
     numbers = ", ".join(str(summary.id) for summary in found[:10])
-    raise AppError(f'{len(found)} conversations are called "{printable(which)}".', f"Give a number: {numbers}.")
+    raise UsageError(f'{len(found)} conversations are called "{printable(which)}".', f"Give a number: {numbers}.")
 
 
 def _render(transcripts: Sequence[Transcript], form: str) -> str:

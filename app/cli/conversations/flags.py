@@ -27,7 +27,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("markdown", "json"),
-        help="markdown is the active branch, json is everything (default: by the name of the file, else markdown)",
+        help="markdown is the active branch and prompts beside it that have no answer, json is everything (default: by "
+        "the name of the file, else markdown)",
     )
     parser.add_argument("--output", type=file_path, metavar="FILE", help="write to a file instead of standard output")
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from app.chat.importing import read_file
 from app.chat.known import Known
 from app.chat.tree import Transcript
 from app.cli.conversations.export import open_store
+from app.cli.output import StatusLine
 from app.engine.text import printable
 from app.paths import conversations_file
 
@@ -17,12 +19,15 @@ def import_(args: argparse.Namespace) -> int:
     """Read a file into the store; what is there already stays as it is. See the module."""
     now = time.time()
     transcripts = read_file(args.file, now)
+    status = StatusLine(sys.stderr)
     store = open_store(conversations_file())
     try:
         known = store.known(transcripts, now)
         both = list(zip(transcripts, known, strict=True))
-        fresh = iter(store.insert([transcript for transcript, there in both if not there.is_whole]))
+        new = [transcript for transcript, there in both if not there.is_whole]
+        fresh = iter(store.insert(new, lambda share: status.show(f"Importing {share:4.0%}")))
     finally:
+        status.clear()
         store.close()
     for transcript, there in both:
         print(_line(transcript, there, there.conversation if there.is_whole else next(fresh)))

@@ -91,8 +91,8 @@ def list_pairs(args: argparse.Namespace) -> int:
 
 def show_pair(args: argparse.Namespace) -> int:
     """Everything about one."""
-    pair, here = named_pair(args.pair)
     StatusLine(sys.stderr).show(LOOKING)
+    pair, here = named_pair(args.pair)
     space = place().room
     proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
     facts: dict[str, Any] = {

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 from app.catalog import Pair
-from app.cli.interrupt import cancel_on_interrupt
+from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
@@ -204,7 +204,8 @@ def _agrees(prepared: Prepared) -> bool:
         # Named on the command line of a script: that was the answer.
         return True
     try:
-        return input("Download? [Y/n] ").strip().lower() in ("", "y", "yes")
+        with ended_at_once():
+            return input("Download? [Y/n] ").strip().lower() in ("", "y", "yes")
     except EOFError:
         return False
 

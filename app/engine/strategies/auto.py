@@ -75,8 +75,11 @@ class AutomaticDrafting:
 
     # The answer begins
 
-    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+    def begin(
+        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+    ) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
+        self._pace.went_before(plain_ns)
         self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
         self.memory.trial.begin()
         self.memory.ledger.begin()

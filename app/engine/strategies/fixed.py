@@ -27,7 +27,9 @@ class FixedDrafting:
     def native_ns(self) -> int:
         return self._drafter.native_ns
 
-    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+    def begin(
+        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+    ) -> Iterator[int]:
         if self.params.n_max == 0:
             return iter(())
         return self._drafter.begin(sequence, cancelled)

@@ -38,6 +38,11 @@ class Pace:
         """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
+    def went_before(self, plain_ns: int) -> None:
+        """Book plain decoding of the same answer that nobody watched: its time is the one and the other."""
+        self._spent_ns += plain_ns
+        self._plain_ns += plain_ns
+
     def observe(self, n_tokens: int, took: Took, plain_ns: float, *, drafted: bool) -> None:
         """Book a round.
 

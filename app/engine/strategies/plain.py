@@ -14,7 +14,9 @@ class PlainDecoding:
     status = None
     native_ns = 0
 
-    def begin(self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled) -> Iterator[int]:
+    def begin(
+        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+    ) -> Iterator[int]:
         return iter(())
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:

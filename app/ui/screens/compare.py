@@ -113,13 +113,17 @@ class CompareScreen(Overlay[None]):
     # What the user does
 
     def action_leave(self) -> None:
-        if self._stops:
-            self._comparing.stop()
-            self.outcome.tell("stopping")
-            self.refresh_bindings()
-            return
-        self._listen(None)
-        self.dismiss()
+        if not self.stop_work():
+            self._listen(None)
+            self.dismiss()
+
+    def stop_work(self) -> str:
+        if not self._stops:
+            return ""
+        self._comparing.stop()
+        self.outcome.tell("stopping")
+        self.refresh_bindings()
+        return "The comparison"
 
     async def action_more(self, rounds: int) -> None:
         await self.outcome.forget_problem()

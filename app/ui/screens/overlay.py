@@ -33,5 +33,9 @@ class Overlay(SturdyScreen[_T]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         return in_order(super().active_bindings, self.SHOWN_FIRST)
 
+    def stop_work(self) -> str:
+        """Stop what goes on here; returns what that is, "" where nothing does."""
+        return ""
+
     def dismiss(self, result: _T | None = None) -> AwaitComplete:
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -1,0 +1,113 @@
+"""Conversations on their way into the store: a few messages at a time, for nobody else can write meanwhile, and in
+nobody's list before all of them are there."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import sleep
+
+from app.chat.database import Database
+from app.chat.inserting import NewIds, insert_head, insert_said, set_leaf
+from app.chat.recovery import Writers
+from app.chat.rows import LAST_SECOND
+from app.chat.tree import Node, Transcript
+from app.errors import StoreError
+
+_AT_ONCE = 1 << 16
+"""Characters; the index takes some ten milliseconds for them."""
+_ABSENT = -LAST_SECOND
+"""When a conversation was deleted that was never there: too long ago for anybody to bring it back, by any clock."""
+
+
+class Arrivals:
+    """The way in of one store.
+
+    Args:
+        database: The store's.
+        writers: This store among others.
+    """
+
+    def __init__(self, database: Database, writers: Writers) -> None:
+        self._database = database
+        self._writers = writers
+
+    def bring(self, transcripts: Sequence[Transcript], told: Callable[[float], None]) -> tuple[int, ...]:
+        """Put conversations in, all or none.
+
+        Args:
+            transcripts: What goes in.
+            told: Hears how much of it is there, as a share of 1.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            StoreError: The disk refuses, or another Tandem holds it too long; nothing went in.
+        """
+        writer = self._writers.sign()
+        try:
+            numbers = self._write(transcripts, writer, told)
+            with self._database.write() as db:
+                db.execute(
+                    "UPDATE conversations SET deleted = NULL "
+                    "WHERE id IN (SELECT conversation FROM arriving WHERE writer = ?)",
+                    (writer,),
+                )
+                _forget(db, writer)
+        except BaseException:
+            # Where even that is refused, others find that this one has ended.
+            with suppress(StoreError), self._database.write() as db:
+                _forget(db, writer)
+            raise
+        return numbers
+
+    def give_up_lost(self) -> None:
+        """Let go of what those were bringing who have ended: from here on it counts as deleted long ago."""
+        lost = [name for (name,) in self._database.rows("SELECT DISTINCT writer FROM arriving")]
+        lost = [name for name in lost if not self._writers.is_alive(name)]
+        if lost:
+            with self._database.write() as db:
+                for writer in lost:
+                    _forget(db, writer)
+
+    def _write(self, transcripts: Sequence[Transcript], writer: str, told: Callable[[float], None]) -> tuple[int, ...]:
+        done, all_of_it = 0, sum(map(_size, transcripts)) or 1
+        numbers = []
+        for transcript in transcripts:
+            with self._database.write() as db:
+                number = insert_head(db, transcript, deleted=_ABSENT)
+                db.execute("INSERT INTO arriving(conversation, writer) VALUES (?, ?)", (number, writer))
+            numbers.append(number)
+            ids: NewIds = {None: None}
+            waiting = list(transcript.conversation.tree.nodes.values())[::-1]
+            while waiting:
+                began = time.monotonic()
+                with self._database.write() as db:
+                    written = 0
+                    while waiting and written < _AT_ONCE:
+                        node = waiting.pop()
+                        insert_said(db, number, transcript, node, ids)
+                        written += _length(node)
+                done += written
+                told(done / all_of_it)
+                if self._database.file is not None:
+                    # SQLite lets nobody in by turn; whoever waits looks again now and then.
+                    sleep(time.monotonic() - began)
+            with self._database.write() as db:
+                set_leaf(db, number, transcript, ids)
+        return tuple(numbers)
+
+
+def _forget(db: sqlite3.Connection, writer: str) -> None:
+    db.execute("DELETE FROM arriving WHERE writer = ?", (writer,))
+
+
+def _size(transcript: Transcript) -> int:
+    return sum(map(_length, transcript.conversation.tree.nodes.values()))
+
+
+def _length(node: Node) -> int:
+    return len(node.text) + len(node.reasoning)
