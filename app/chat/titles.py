@@ -7,7 +7,8 @@ import unicodedata
 
 from app.engine.text import printable
 
-MAX_COLUMNS = 48
+MAX_COLUMNS = 100
+"""Of a title that a list shows, cut further where it has less room."""
 WHOLE = 200
 """Columns of a title where there is no list that it must fit into."""
 _LONGEST_PROMPT = 4000

@@ -14,7 +14,6 @@ from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
-from app.ui.commands import table
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import as_said, as_typed, is_command
 from app.ui.commands.table import COMMANDS
@@ -152,6 +151,28 @@ async def test_help_breaks_within_its_columns() -> None:
         assert [row for row in commands if row[0] == "/"] == [row for row in commands if row[:14].strip()]
 
 
+async def test_help_that_is_longer_than_the_window_is_read_from_its_beginning() -> None:
+    async with open_chat(size=(60, 20)) as chat:
+        await chat.exchange("hello", "hi")
+        await chat.pilot.press(*"/help", "enter")
+        await chat.shows("/again")
+        assert "/new" in chat.text
+        await chat.exchange("and now?", "the answer")
+        await chat.shows("the answer")
+
+
+async def test_help_is_copied_as_it_looks() -> None:
+    async with open_chat(size=(100, 40)) as chat:
+        await chat.pilot.press(*"/help", "enter")
+        await chat.shows("/quit")
+        await chat.pilot.mouse_down("#told", offset=(0, 0))
+        await chat.pilot.hover("#told", offset=(60, 2))
+        await chat.pilot.mouse_up("#told", offset=(60, 2))
+        assert chat.screen.get_selected_text() == "\n".join(
+            f"/{command.name}  {command.help}" for command in list(COMMANDS.known.values())[:3]
+        )
+
+
 async def test_help_lists_every_command() -> None:
     async with open_chat(size=(100, 40)) as chat:
         await chat.pilot.press(*"/help", "enter")
@@ -164,7 +185,7 @@ async def test_help_lists_every_command() -> None:
 async def test_help_names_the_key_that_suspends_where_there_is_one(
     can_suspend: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "CAN_SUSPEND", can_suspend)
+    monkeypatch.setattr("app.ui.commands.help.CAN_SUSPEND", can_suspend)
     async with open_chat(size=(100, 40)) as chat:
         await chat.pilot.press(*"/help", "enter")
         await chat.shows("every key")

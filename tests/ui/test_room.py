@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from textual.content import Content
+from textual.selection import SELECT_ALL
 
 from app.chat.titles import in_brief
+from app.errors import AppError
 from app.ui.pairs.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
 from app.ui.text import cut, side_by_side
@@ -78,6 +80,23 @@ async def test_a_notice_keeps_a_row_from_what_is_below_it() -> None:
         rows = [row.strip() for row in chat.rows]
         at = rows.index("The first.")
         assert rows[at - 2 : at + 4] == ["one", "", "The first.", "", "The second.", ""]
+
+
+async def test_a_path_is_broken_behind_its_separators_and_copied_whole() -> None:
+    path = f"/home/me/{'a_long_folder/' * 8}file.gguf"
+    async with open_chat(size=(60, 24)) as chat:
+        await chat.screen.messages.notice(f"Kept in {path}.")
+        await chat.shows("file.gguf.")
+        rows = [row.strip() for row in chat.rows if "folder/" in row]
+        assert rows[0].startswith("Kept in /home/me/")
+        assert all(row.endswith("/") for row in rows[:-1])
+        notice = chat.screen.query_one(".notice")
+        assert notice.get_selection(SELECT_ALL) == (f"Kept in {path}.", "\n")
+        await chat.screen.messages.fail(AppError(f"{path} is not a file.", f"Look at {path}."))
+        await chat.shows("Look at /home/me/")
+        chat.screen.hint.say(f"Saved as {path}.")
+        await chat.shows("Saved as /home/me/")
+        assert all("a_long_folder" in row or "a_long" not in row for row in chat.rows), chat.text
 
 
 async def test_what_is_to_be_confirmed_stands_out_until_it_is_settled(tmp_path: Path) -> None:

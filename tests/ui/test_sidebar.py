@@ -44,6 +44,29 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
+async def test_a_long_title_goes_on_in_a_second_line(file: Path) -> None:
+    long = "Why does my build fail only on Windows when the path holds a space and a bracket"
+    fill(file, "rivers", *(f"{number} {long}" for number in range(40)))
+    async with open_chat(size=(120, 24), store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await chat.shows(" 39 Why does my build")
+        rows = [row[:27].rstrip() for row in chat.rows if row[:27].strip() and row.startswith("   ")]
+        assert rows[:3] == ["   39 Why does my build", "   fail only on Windows…", "   38 Why does my build"]
+        await chat.pilot.press("ctrl+o", "down", "down")
+        assert chosen(picker).startswith("37 ")
+        await chat.pilot.press("pageup")
+        assert chosen(picker).startswith("39 ")
+        await chat.pilot.press(*["down"] * 45)
+        await chat.until(lambda: chosen(picker) == "rivers")
+        await chat.shows("   0 Why does my build")
+        await chat.click("rivers")
+        await chat.shows("The answer about rivers is long.")
+        # A click on the second line opens as well.
+        line = next(at for at, row in enumerate(chat.rows) if row.startswith("   0 Why"))
+        await chat.pilot.click(offset=(5, line + 1))
+        await chat.shows("The answer about 0 Why")
+
+
 @pytest.mark.parametrize("leaves", ["ctrl+n", "enter"])
 async def test_what_goes_on_is_not_hidden_by_a_filter_that_has_found_something(file: Path, leaves: str) -> None:
     fill(file, "rivers", "mountains")

@@ -89,7 +89,7 @@ def test_what_ended_early_can_be_continued() -> None:
     ],
 )
 def test_titles(text: str, title: str) -> None:
-    assert make_title(text) == title
+    assert make_title(text, 48) == title
 
 
 @given(st.text(), st.integers(min_value=1, max_value=60))

@@ -66,6 +66,8 @@ def test_another_pair_is_offered_where_this_one_has_no_context_that_would_do() -
     assert said.endswith(f"{TRAINED}. The pair roomy can have one: f4, ctx 11264, then f6.")
     said = hint("prompt", 9000, Situation(FULL, roomier=replace(ROOMY, set_up=False)))
     assert said.endswith(f"{TRAINED}. A pair such as roomy can have one: f4, ctx 11264, then f6.")
+    said = hint("prompt", 9000, Situation(FULL, roomier=replace(ROOMY, slow=True)))
+    assert said.endswith("The pair roomy can have one, but is slow here: f4, ctx 11264, then f6.")
     assert "roomy" not in hint("prompt", 5000, Situation(PAIR, roomier=ROOMY))
 
 
@@ -82,3 +84,11 @@ def test_the_pair_that_is_offered_can_hold_it_and_if_any_can_at_once() -> None:
     assert roomier([short, large, is_open, to_come, ROOMY], 9000) is ROOMY
     assert roomier([short, large, is_open, to_come], 9000) is to_come
     assert roomier([short, large, is_open, replace(ROOMY, context=9000)], 9000) is None
+
+
+def test_a_slow_pair_is_offered_only_where_there_is_no_other() -> None:
+    slow, fast = replace(ROOMY, name="slow", set_up=False, slow=True), replace(ROOMY, name="fast", set_up=False)
+
+    assert roomier([slow, fast], 9000) is fast
+    assert roomier([slow], 9000) is slow
+    assert roomier([fast, replace(slow, set_up=True)], 9000) == replace(slow, set_up=True)

@@ -93,4 +93,5 @@ def _other(n_tokens: int, situation: Situation) -> str:
         return ""
     settings, pairs = key("chat.settings", "f4"), key("chat.pairs", "f6")
     which = f"The pair {card.name}" if card.set_up else f"A pair such as {card.name}"
-    return f" {which} can have one: {settings}, ctx {min(card.context, roomy(n_tokens))}, then {pairs}."
+    slowly = ", but is slow here" if card.slow else ""
+    return f" {which} can have one{slowly}: {settings}, ctx {min(card.context, roomy(n_tokens))}, then {pairs}."

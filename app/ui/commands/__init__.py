@@ -3,4 +3,5 @@
 command      what a line that begins with a slash asks for       chat  whom it is asked
 table        the commands, one line each           palette      what the palette can do in the chat
 code_blocks  the code in an answer                 saving       the conversation as a file
+help         what /help says
 """

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from app.chat.message import Role
 from app.chat.textfile import text_size
@@ -18,14 +12,13 @@ from app.errors import AppError, UsageError
 from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
+from app.ui.commands.help import help_rows
 from app.ui.commands.saving import save
-from app.ui.key_names import key
-from app.ui.keys.program_keys import CAN_SUSPEND
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
-_MARGIN = 3
-"""Cells beside what is told, the scrollbar included."""
+_MARGIN, _WIDEST = 3, 100
+"""Cells beside what is told, the scrollbar included, and what it takes at most."""
 
 
 def _draft(chat: Chat, mode: str) -> None:
@@ -82,47 +75,7 @@ def _system(chat: Chat, text: str) -> None:
 
 
 async def _help(chat: Chat, _: str) -> None:
-    commands = _columns([(command.usage, command.help) for command in COMMANDS.known.values()])
-    keys = _columns(_some_keys(chat.messages.size.width - _MARGIN))
-    await chat.messages.tell(Group(commands, "", keys))
-
-
-def _columns(rows: Iterable[Sequence[str]]) -> Table:
-    """Rows of cells, each broken within its own column where there is little room."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    for column in table.columns[::2]:
-        # What is typed is looked for whole.
-        column.no_wrap = True
-    return table
-
-
-def _some_keys(room: int) -> Iterator[Sequence[str]]:
-    """Those that the last line seldom has room for, in three columns, or in one where there are fewer cells."""
-    columns = (
-        (
-            (key("prompt.break_line", "ctrl+j"), "new line"),
-            (key("chat.copy", "f8"), "copy answer"),
-            (key("app.suspend", "ctrl+z"), "suspend") if CAN_SUSPEND else (key("app.quit", "ctrl+q"), "quit"),
-        ),
-        (
-            (key("prompt.search", "ctrl+s"), "search past prompts"),
-            (key("chat.copy_code", "ctrl+b"), "copy its last code"),
-            (key("chat.choose", "ctrl+up"), "choose a message"),
-        ),
-        (
-            ("@file", "include a file"),
-            (key("prompt.undo", "ctrl+_"), "undo"),
-            (key("app.keys", "f1"), "every key"),
-        ),
-    )
-    widths = [max(map(len, texts)) for column in columns for texts in zip(*column, strict=True)]
-    if sum(widths) + 2 * len(widths) > room:
-        yield from chain(*columns)
-    else:
-        for cells in zip(*columns, strict=True):
-            yield tuple(chain(*cells))
+    await chat.messages.tell(help_rows(COMMANDS.known.values(), min(_WIDEST, chat.messages.size.width - _MARGIN)))
 
 
 COMMANDS = Commands(

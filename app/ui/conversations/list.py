@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import time
 
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.message import Message
@@ -13,12 +14,15 @@ from textual.widget import Widget
 
 from app.chat.search import Excerpt
 from app.engine.text import printable
+from app.ui.reading.wrapping import wrapped
 from app.ui.text import MARK, age, cut
 
 _MARGIN = 3
 _GAP = 2
 _BEFORE = 4
 """Characters before a hit in a narrow list."""
+_BESIDE_TITLE = 26
+"""Cells beside a title at most."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
 _NARROW = 48
@@ -51,7 +55,9 @@ class Row:
 
 
 class ConversationList(Widget):
-    """A line for each, a search adds one with what it has found. Only what is in sight is drawn.
+    """A line for each, two in a narrow list where a title is that long, and with a search one for what it has found.
+
+    Only what is in sight is drawn.
 
     Args:
         at_once: Whether a click takes the line, not the second one.
@@ -95,16 +101,17 @@ class ConversationList(Widget):
     @property
     def page(self) -> int:
         """How many are in sight."""
-        return max(1, self.size.height // self._height)
+        return max(1, len(self._in_sight()))
 
     def on_resize(self) -> None:
         self._choose(self._at)
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        at = self._top + event.y // self._height
-        if at >= len(self._rows):
+        lines = [at for at in self._in_sight() for _ in range(self._lines(at))]
+        if event.y >= len(lines):
             return
+        at = lines[event.y]
         taken = self._at_once or at == self._at
         self._choose(at)
         if taken:
@@ -120,18 +127,18 @@ class ConversationList(Widget):
 
     def render(self) -> Content:
         if not self._rows:
-            lines = Content.styled(self._empty, "$quiet").wrap(max(1, self.size.width - _MARGIN - 1))
-            return Content("\n").join(Content.assemble(" " * _MARGIN, line) for line in lines)
+            empty = Content.styled(self._empty, "$quiet").wrap(max(1, self.size.width - _MARGIN - 1))
+            return Content("\n").join(Content.assemble(" " * _MARGIN, line) for line in empty)
         now, width = time(), self.size.width
-        lines = []
-        for at, row in enumerate(self._rows[self._top : self._top + self.page], self._top):
+        lines: list[Content] = []
+        for at in self._in_sight():
+            row, is_chosen = self._rows[at], at == self._at
             if width < _NARROW:
-                lines.append(_narrow_title(row, width, chosen=at == self._at and self._is_searched))
+                lines += _narrow_title(row, width, chosen=is_chosen and self._is_searched)
             else:
-                lines.append(_title(row, width, age(now - row.updated), chosen=at == self._at))
-            if self._height > 1:
-                lines.append(_found(row, width))
-                lines.append(Content(""))
+                lines.append(_title(row, width, age(now - row.updated), chosen=is_chosen))
+            if row.excerpt is not None:
+                lines += [_found(row, width), Content("")]
         return Content("\n").join(lines)
 
     @property
@@ -139,15 +146,33 @@ class ConversationList(Widget):
         """Whether keys go here, by way of the line that searches."""
         return isinstance(self.parent, Widget) and self.parent.has_focus_within
 
-    @property
-    def _height(self) -> int:
-        """Lines for each."""
-        return 3 if self._rows and self._rows[0].excerpt is not None else 1
+    def _lines(self, at: int) -> int:
+        """How many lines one of them takes."""
+        row = self._rows[at]
+        if row.excerpt is not None:
+            return 3
+        return len(_narrow_title(row, self.size.width)) if self.size.width < _NARROW else 1
+
+    def _in_sight(self) -> range:
+        """Those that can be seen, the last perhaps in part."""
+        end, left = self._top, self.size.height
+        while end < len(self._rows) and left > 0:
+            left -= self._lines(end)
+            end += 1
+        return range(self._top, end)
+
+    def _first_above(self, last: int) -> int:
+        """The first one in sight where another one is the last that is seen whole."""
+        first, left = last, self.size.height - self._lines(last)
+        while first and (left := left - self._lines(first - 1)) >= 0:
+            first -= 1
+        return first
 
     def _choose(self, at: int) -> None:
         self._at = max(0, min(len(self._rows) - 1, at))
-        top = max(0, min(self._top, len(self._rows) - self.page))
-        self._top = max(min(top, self._at), self._at - self.page + 1)
+        if self._rows:
+            top = min(self._top, self._at, self._first_above(len(self._rows) - 1))
+            self._top = max(top, self._first_above(self._at))
         self.refresh()
         self.post_message(self.Changed())
 
@@ -161,24 +186,34 @@ def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
     return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
 
 
-def _narrow_title(row: Row, width: int, *, chosen: bool) -> Content:
+def _narrow_title(row: Row, width: int, *, chosen: bool = False) -> list[Content]:
+    """The title, and its rest in a second line where nothing else stands below it."""
     mark = MARK if chosen else _OPEN if row.is_open else " "
     right = f" {_PINNED} " if row.pinned else " "
-    room = max(0, width - _MARGIN - len(right))
-    title = cut(_name(row).stylize("bold" if chosen or row.is_open else ""), room)
-    gap = " " * max(0, room - title.cell_length)
-    return Content.assemble(f" {mark} ", title, gap, (right, "$quiet"))
+    room = max(1, width - _MARGIN - len(right))
+    title = _name(row).stylize("bold" if chosen or row.is_open else "")
+    if title.cell_length <= room or row.excerpt is not None:
+        first, rest = cut(title, room), Content("")
+    else:
+        first = wrapped(title, room)[0]
+        rest = title[len(first) + (title.plain[len(first) : len(first) + 1] == " ") :]
+    gap = " " * max(0, room - first.cell_length)
+    lines = [Content.assemble(f" {mark} ", first, gap, (right, "$quiet"))]
+    if rest.plain:
+        lines.append(Content.assemble(" " * _MARGIN, cut(Content.styled(rest.plain, "$quiet"), width - _MARGIN - 1)))
+    return lines
 
 
 def _name(row: Row) -> Content:
     """The title, with the hits of a search in it."""
-    if row.in_title and row.excerpt is not None and row.excerpt.text == row.title:
+    if row.excerpt is not None and row.excerpt.text == row.title:
         return _marked(row.excerpt)
     return Content(printable(row.title) or _UNTITLED)
 
 
 def _found(row: Row, width: int) -> Content:
-    if row.excerpt is None or row.in_title:
+    is_said = row.excerpt is not None and row.excerpt.text == row.title and cell_len(row.title) <= width - _BESIDE_TITLE
+    if row.excerpt is None or row.in_title or is_said:
         return Content("")
     found = _marked(row.excerpt).stylize_before("$quiet")
     start, end = row.excerpt.marks[0] if row.excerpt.marks else (0, 0)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual.visual import VisualType
 from textual.widget import Widget
-from textual.widgets import Static
 
 from app.chat.tree import Node, Tree
 from app.engine.text import printable
@@ -18,6 +16,8 @@ from app.ui.messages.exchange import Exchange
 from app.ui.messages.message import AnswerMessage, Problem, UserMessage
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
+from app.ui.reading.rows import Row
+from app.ui.widgets.passage import Passage
 
 
 class MessageList(Exchange, can_focus=False):
@@ -36,24 +36,32 @@ class MessageList(Exchange, can_focus=False):
         While an answer is waited for that is above its prompt.
         """
         async with self._changing():
-            await self._put(Static(printable(text), classes="notice", markup=False), before=self._expecting)
+            await self._put(Passage(printable(text), "notice"), before=self._expecting)
 
-    async def tell(self, what: VisualType) -> None:
+    async def tell(self, rows: Sequence[Row]) -> None:
         """Show words of the program's own below everything else, in place of what was told before."""
+        words = Passage(classes="notice")
+        words.id = "told"
+        words.put(0, rows)
         async with self._changing():
             told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
             await self._take_out(told)
-            await self._put(Static(what, classes="notice", id="told", markup=False))
+            entry = await self._put(words)
             self.anchor()
+            if sum(row.height(self.said.size.width) for row in rows) > self._height:
+                # It is read from its beginning.
+                self._bring_up(entry)
 
     async def fail(self, error: AppError) -> None:
         """Say what could not be done."""
         async with self._changing():
             await self._put(Problem(error))
 
-    async def _put(self, widget: Widget, before: Entry | None = None) -> None:
-        self.said.put([Entry(widget=widget)], before)
+    async def _put(self, widget: Widget, before: Entry | None = None) -> Entry:
+        entry = Entry(widget=widget)
+        self.said.put([entry], before)
         await self._settle()
+        return entry
 
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""

@@ -23,6 +23,7 @@ from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.pairs.way_list import WayList
 from app.ui.pairs.ways import NoRoomError
+from app.ui.widgets.passage import Passage
 
 if TYPE_CHECKING:
     from app.ui.messages.token_view import TokenView
@@ -75,11 +76,11 @@ class Problem(VerticalGroup):
         self._error = error
 
     def compose(self) -> ComposeResult:
-        yield Static(Content(printable(self._error.message)), classes="what")
+        yield Passage(printable(self._error.message), "what")
         if isinstance(self._error, NoRoomError):
             yield WayList(self._error.ways)
         if self._error.hint:
-            yield Static(Content(printable(self._error.hint)), classes="way-out")
+            yield Passage(printable(self._error.hint), "way-out")
 
 
 class AnswerMessage(Speech):

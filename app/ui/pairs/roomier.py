@@ -9,6 +9,9 @@ from app.ui.pairs.setups import Card
 
 
 def roomier(cards: Iterable[Card], n_tokens: int) -> Card | None:
-    """The first pair that was made for more than so many tokens of context, one that can be opened at once if any."""
+    """The first pair that was made for more than so many tokens of context.
+
+    One that can be opened at once goes before the others, and one that answers as fast as people read before the slow.
+    """
     found = [c for c in cards if c.context > n_tokens and not c.is_open and c.fit is not Fit.TOO_BIG]
-    return next((card for card in found if card.set_up), next(iter(found), None))
+    return min(found, key=lambda card: (not card.set_up, card.slow), default=None)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from textual.content import Content
 
+from app.ui.reading.wrapping import wrapped
+
 NOTHING = Content("")
 BOXES = ("☑ ", "☐ ")
 """Before what is done of a task list, and what is not."""
@@ -98,7 +100,7 @@ class Row:
 
     def _wrapped(self, width: int) -> list[Content]:
         room = width - max(self.first.cell_length, self.rest.cell_length)
-        return self.content.wrap(max(2, room))
+        return wrapped(self.content, max(2, room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +236,4 @@ class TableRow(Row):
 
     @staticmethod
     def _cell_height(cell: Content, room: int) -> int:
-        return 1 if cell.cell_length <= room else len(cell.wrap(max(2, room)))
+        return 1 if cell.cell_length <= room else len(wrapped(cell, max(2, room)))

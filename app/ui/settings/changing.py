@@ -13,10 +13,13 @@ from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import Setting
-from app.ui.settings.line import Shown
+from app.ui.key_names import key
+from app.ui.settings.line import Shown, value_text
 from app.ui.settings.rows import not_here, to_load
 
 _LONGEST_NAME = 64
+_LONGEST_VALUE = 24
+"""Characters of a value that is said again once it counts."""
 
 
 class Changing:
@@ -80,12 +83,23 @@ class Changing:
         if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"It is kept; the preset {self._live.preset} goes before it."
         if not told and setting.name == "model.ctx" and isinstance(value, int):
-            return self._remark(setting, value) or rounding(value)
-        return told
+            return self._remark(setting, value) or rounding(value) or self._for_whom(setting)
+        return told or self._for_whom(setting)
+
+    def _for_whom(self, setting: Setting) -> str:
+        """That a setting has changed, and for whom; "" where it can only be for all."""
+        if not setting.in_conversation:
+            return ""
+        value = value_text(setting, self._live.resolved()[setting.name])
+        other = f"; {key('settings.scope', 'tab')}: for this one only" if self.scope is Scope.ALL else ""
+        is_now = value if 0 < len(value) <= _LONGEST_VALUE else "changed"
+        return f"{setting.key} is {is_now} for {self.scope.value}{other}."
 
     def reset(self, setting: Setting) -> str:
         """Let what is under its value count."""
-        return self._try(lambda: self._live.reset(setting.name))
+        told = self._try(lambda: self._live.reset(setting.name))
+        value = value_text(setting, self._live.resolved()[setting.name])
+        return told or (f"{setting.key} is {value} again." if 0 < len(value) <= _LONGEST_VALUE else "")
 
     def reset_all(self) -> str:
         """Let nothing count but pair and defaults."""

@@ -10,6 +10,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from app.ui.key_names import key
+from app.ui.reading.wrapping import wrapped
 
 _SECONDS = 4.0
 
@@ -64,6 +65,9 @@ class Hint(Static):
             self._repeating = hundreds
             self._draw()
 
+    def on_resize(self) -> None:
+        self._draw()
+
     def on_click(self) -> None:
         if self._unseen:
             self.post_message(self.Followed())
@@ -83,4 +87,8 @@ class Hint(Static):
         circles = f"It has been repeating itself for {self._repeating:,} tokens; {key('chat.stop', 'esc')} stops it."
         odd = [circles] if self._repeating else []
         odd += ["↓ new text below"] if self._unseen else []
-        self.update(Content(self._said or self._kept or "  ".join(odd)))
+        said = Content(self._said or self._kept or "  ".join(odd))
+        # Before the first layout there is no width.
+        width = self.size.width
+        lines = [part for line in said.split(allow_blank=True) for part in (wrapped(line, width) if width else [line])]
+        self.update(Content("\n").join(lines))

@@ -1,0 +1,66 @@
+"""Where a long line goes on below: between words, and in what has no spaces where a reader would break it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len, get_character_cell_size
+from textual.content import Content
+
+_WIDE = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
+"""Scripts that are written without spaces, and their punctuation. Korean has spaces."""
+_NOT_FIRST = "\u3001\u3002\u30fb\u30fc\u300d\u300f\u3011\u3015\u300b\u3009\uff0c\uff0e\uff01\uff1f\uff1a\uff1b\uff09"
+"""What does not begin a line: full stops, commas, closing brackets (JIS X 4051, the commonest)."""
+_NOT_LAST = "\u300c\u300e\u3010\u3014\u300a\u3008\uff08"
+"""What does not end a line: opening brackets."""
+_HAS_WIDE = re.compile(f"[{_WIDE}]")
+_WORD = re.compile(r"\S+\s*|\s+")
+_ENDS = r"/\\?&,;-"
+"""What ends a part of an address or of a path; names of files have dots and underscores within them."""
+_PIECE = re.compile(
+    rf"[{_NOT_LAST}]*[{_WIDE}][{_NOT_FIRST}]*\s*|[^\s{_WIDE}{_ENDS}]*[{_ENDS}]+\s*|[^\s{_WIDE}{_ENDS}]+\s*|\s+"
+)
+
+
+def wrapped(content: Content, width: int) -> list[Content]:
+    """The lines that a line takes, without the spaces at their ends.
+
+    Args:
+        content: One line.
+        width: Cells of each, at least 1.
+    """
+    text = content.plain
+    is_wide = _HAS_WIDE.search(text) is not None
+    if not is_wide and all(cell_len(word) <= width for word in text.split()):
+        return content.wrap(width)
+    return [line.rstrip() for line in content.divide(list(_offsets(text, width)))]
+
+
+def _offsets(text: str, width: int) -> Iterator[int]:
+    """The places of the characters that begin a line, but for the first."""
+    used = 0
+    for start, piece in _pieces(text, width):
+        needs = cell_len(piece.rstrip())
+        if used and used + needs > width and needs <= width:
+            yield start
+            used = 0
+        if needs <= width:
+            used += cell_len(piece)
+            continue
+        # There is no good place.
+        for at, character in enumerate(piece, start):
+            size = get_character_cell_size(character)
+            if used + size > width and at and not character.isspace():
+                yield at
+                used = 0
+            used += size
+
+
+def _pieces(text: str, width: int) -> Iterator[tuple[int, str]]:
+    """What is not to be broken, with its place and the spaces behind it."""
+    for word in _WORD.finditer(text):
+        if cell_len(word[0].rstrip()) <= width and _HAS_WIDE.search(word[0]) is None:
+            yield word.start(), word[0]
+        else:
+            yield from ((word.start() + piece.start(), piece[0]) for piece in _PIECE.finditer(word[0]))
