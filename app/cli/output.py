@@ -120,6 +120,13 @@ class AnswerPrinter:
         self._answer.write(printable(text) if self._safe else text)
         self._last = text[-1:]
 
+    @property
+    def holds_line(self) -> bool:
+        """Whether the cursor of a terminal stands in a line of text: whatever clears it takes that away."""
+        if self._was_thinking and not self._began:
+            return self._thinking.isatty()
+        return self._safe and self._last not in ("", "\n")
+
     def break_line(self) -> None:
         """Let what is said about the answer stand in a line of its own, where both are on one terminal."""
         if self._was_thinking and not self._began:

@@ -97,13 +97,11 @@ class _Listener:
                     self._pair = pair
                 case Notice(text):
                     self._notices.append(text)
-                    self._status.say(text)
+                    self._say(text)
                 case PromptProgressed(drafting=drafting, done=done, total=total):
-                    self._status.show(
-                        f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}"
-                    )
+                    self._show(f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}")
                 case Measuring():
-                    self._status.show(f"{event.what.capitalize()} {event.share:4.0%}")
+                    self._show(f"{event.what.capitalize()} {event.share:4.0%}")
                 case StepCompleted(segments=segments, repeating=repeating):
                     if not self._as_one_object:
                         self._status.clear()
@@ -122,12 +120,22 @@ class _Listener:
                     self._printer.break_line()
                     raise error
 
+    def _show(self, text: str) -> None:
+        """Say how far it is, unless the answer stands where that would go: the draft reads after the first token."""
+        if not self._printer.holds_line:
+            self._status.show(text)
+
+    def _say(self, text: str) -> None:
+        """Say something that stays, in a line of its own where that is the answer's terminal."""
+        if sys.stderr.isatty():
+            self._printer.break_line()
+        self._status.say(text)
+
     def _tell_repeating(self, tokens: int) -> None:
         """Say once, to whoever watches, that the answer goes round in circles; it is theirs to stop."""
         self._told_repeating = True
         if sys.stderr.isatty():
-            self._printer.break_line()
-            self._status.say(f"(It has been repeating itself for {tokens:,} tokens; ctrl+c stops it.)")
+            self._say(f"(It has been repeating itself for {tokens:,} tokens; ctrl+c stops it.)")
 
     def _finish(self, event: Finished) -> int:
         self._status.clear()

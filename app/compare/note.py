@@ -9,7 +9,7 @@ from pathlib import Path
 from app import atomic
 from app.compare.card import escaped
 from app.compare.measure import in_figures, verdict
-from app.compare.report import Comparison, how, pair_title, remarks, start, unsteady
+from app.compare.report import Comparison, crowded, how, pair_title, remarks, start, unsteady
 from app.engine.text import printable
 from app.errors import AppError
 from app.events import PairInfo
@@ -44,6 +44,8 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines += [f"  - {escaped(remark)}" for remark in remarks(comparison, m)]
     if (warning := unsteady(comparison.rounds, comparison.measured[0].name)) is not None:
         lines.append(f"- {escaped(warning)}")
+    if (company := crowded(comparison.rounds)) is not None:
+        lines.append(f"- {escaped(company)}")
     lines.append(f"- {escaped(how(request))}; {n} alternating round{'s' * (n != 1)}, each side alone")
     lines.append(f"- {escaped(start(comparison.rounds))}")
     for m in comparison.measured:

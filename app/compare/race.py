@@ -8,6 +8,7 @@ everybody; and the draft model's reading of the prompt counts against drafting.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
 from app.errors import Interrupted
 from app.events import Event, Finished, Notice, StepCompleted
+from app.processors import others_seconds
 from app.request import AnswerRequest, LoadedPair
 from app.responder import answer
 
@@ -62,6 +64,8 @@ class Run:
         notices: What happened on the way, such as a draft that was lost.
         drafter: "model", "look-up", "model+look-up" or "none".
         why: Why nothing was drafted; "" if something was, or nothing is known to be why.
+        wall_s: Seconds from its beginning to its end; 0 where nobody looked at what other programs did meanwhile.
+        others_s: Seconds that other programs ran in that time, on all processors together.
     """
 
     contender: str
@@ -74,6 +78,8 @@ class Run:
     notices: tuple[str, ...] = ()
     drafter: str = "none"
     why: str = ""
+    wall_s: float = 0.0
+    others_s: float = 0.0
 
     @property
     def ns_per_token(self) -> float | None:
@@ -140,7 +146,14 @@ RaceProgress = RaceEvent | RunEnded
 
 
 def in_process(
-    pair: LoadedPair, name: str, drafting: Drafting, *, prefix: Sequence[int] = (), number: int = 0
+    pair: LoadedPair,
+    name: str,
+    drafting: Drafting,
+    *,
+    prefix: Sequence[int] = (),
+    number: int = 0,
+    clock: Callable[[], float] = time.monotonic,
+    others: Callable[[], float] = others_seconds,
 ) -> Contender:
     """A contender that answers with the loaded pair.
 
@@ -150,6 +163,8 @@ def in_process(
         drafting: How it drafts.
         prefix: The beginning of the prompt that both models have read before a run; () for empty caches.
         number: The request that its events carry.
+        clock: Seconds.
+        others: Seconds that other programs have run so far.
     """
 
     def run(request: AnswerRequest, cancelled: Cancelled) -> Generator[Event, None, Run]:
@@ -162,6 +177,7 @@ def in_process(
         notices: list[str] = []
         finished: Finished | None = None
         before = GenerationStats()
+        began, theirs = clock(), others()
         for event in answer(tap, number, replace(request, drafting=drafting), cancelled):
             match event:
                 case StepCompleted(stats=stats):
@@ -185,6 +201,8 @@ def in_process(
             notices=tuple(notices),
             drafter=finished.plan.drafter,
             why=finished.why_undrafted,
+            wall_s=clock() - began,
+            others_s=others() - theirs,
         )
 
     return Contender(name, run)

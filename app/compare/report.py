@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,14 @@ from app.compare.race import Round, Run
 from app.engine.text import printable
 from app.engine.types import MODEL_OFF
 from app.events import PairInfo
+from app.processors import usable_processors
 from app.request import AnswerRequest
 
 _MS = 1e-6
+_CROWDED = 0.3
+"""Share of the processors that other programs take, from which on figures are those of that moment."""
+_SHORT_S = 0.5
+"""Of less time nothing is said: counters of the system advance by a hundredth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,17 @@ def unsteady(rounds: Sequence[Round], name: str) -> str | None:
     if all(first_difference(first, other) is None for other in others):
         return None
     return "Plain decoding gives different texts from run to run here; differences below may come from that."
+
+
+def crowded(rounds: Iterable[Round]) -> str | None:
+    """A warning where other programs took much of the processors while it was measured."""
+    runs = [run for round_ in rounds for run in round_.values()]
+    wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
+    taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
+    if taken < _CROWDED * n:
+        return None
+    of_all = f"{min(taken, n):.1f} of {n} processor{'s' * (n != 1)}"
+    return f"Other programs took {of_all} meanwhile; without them these figures would be others."
 
 
 def start(rounds: Sequence[Round]) -> str:

@@ -69,10 +69,11 @@ def _room(machine: Machine, devices: tuple[Device, ...], *, loads: bool) -> Room
     cards = _cards(devices)
     # What a card of its own can hold it also reads fast enough.
     shared = not cards or _share_memory(cards) or all(gpu.integrated for gpu in machine.gpus)
-    bytes_per_s = None
-    if shared and loads:
-        bytes_per_s = weights_per_second(build_identity(), machine.cpu, devices, default_threads(), memory_dir())
-    return Room(_for_models(machine, cards), _named(cards), bytes_per_s)
+    free, name = _for_models(machine, cards), _named(cards)
+    if not shared or not loads:
+        return Room(free, name)
+    found = weights_per_second(build_identity(), machine.cpu, devices, default_threads(), memory_dir())
+    return Room(free, name, found.bytes_per_s, at_least=not found.alone) if found is not None else Room(free, name)
 
 
 def _cards(devices: tuple[Device, ...]) -> list[Device]:

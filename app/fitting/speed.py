@@ -51,8 +51,8 @@ def weights_per_second(
     *,
     measure: Callable[[int], Throughput | None] = probe_throughput,
     clock: Callable[[], float] = time.time,
-) -> float | None:
-    """Bytes of weights that are computed with per second, as it was measured for this build on this machine.
+) -> Throughput | None:
+    """How fast weights are computed with, as it was measured for this build on this machine.
 
     Args:
         build: The identity of the installed llama.cpp.
@@ -69,12 +69,12 @@ def weights_per_second(
     file = folder / "throughput" / f"{_name(build, processor, devices, n_threads)}.json"
     known = _load(file)
     if known is not None and known.holds(clock()):
-        return known.found.bytes_per_s
+        return known.found
     found = _settled(known.found if known is not None else None, measure(n_threads))
     if found is None:
         return None
     _save(file, Remembered(found, clock()))
-    return found.bytes_per_s
+    return found
 
 
 def _settled(old: Throughput | None, new: Throughput | None) -> Throughput | None:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, constants
 from huggingface_hub.hf_api import ModelInfo
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.errors import HubError
 from app.file_name import is_possible
-from app.hub.bounded import read_whole
+from app.hub.bounded import read_whole, session
 from app.hub.choose import RemoteFile
 from app.hub.environment import check_way
 from app.hub.errors import host, login_page, translated
@@ -122,18 +123,22 @@ def _name(value: object) -> str | None:
 def search(words: str, *, limit: int) -> Iterator[Found]:
     """Repositories with GGUF files whose name holds the words, most downloaded first.
 
+    It asks once: the client's own `list_models` tries again six times, for as long as the hub says, and tells of each
+    on standard error.
+
     Raises:
         HubError: The hub cannot be asked.
     """
     check_way()
+    asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
     with translated(words):
+        with read_whole():
+            response = session().get(
+                f"{constants.ENDPOINT}/api/models", params=asked, headers=build_hf_headers(), timeout=_TIMEOUT_S
+            )
+        hf_raise_for_status(response)
         try:
-            with read_whole():
-                found = HfApi().list_models(
-                    search=words, filter="gguf", sort="downloads", limit=limit, expand=["downloads", "gguf"]
-                )
-                infos = list(islice(found, limit))
-            for info in infos:
+            for info in islice((ModelInfo(**found) for found in response.json()), limit):
                 summary = info.gguf if isinstance(info.gguf, dict) else {}
                 architecture, total = summary.get("architecture"), summary.get("total")
                 yield Found(

@@ -55,9 +55,9 @@ def find_drafts(
         Interrupted: Cancelled.
     """
     seen: set[str] = set()
-    trouble: HubError | None = None
+    troubles: list[HubError] = []
     n_found = 0
-    for source, origin in _likely(target, pairs):
+    for source, origin in _likely(target, pairs, troubles):
         if str(source) in seen or len(seen) >= _LOOKED_AT:
             continue
         seen.add(str(source))
@@ -67,26 +67,34 @@ def find_drafts(
                 continue
             facts = facts_of(resolved, cancelled, retry)
         except HubError as error:
-            trouble = trouble or error
+            troubles.append(error)
             continue
         except AppError:
             continue
         problems = check_pair(target, facts).problems
         n_found += not problems
         yield Candidate(str(source), origin, facts.weight_bytes, facts.n_parameters, problems[0] if problems else "")
-    if trouble is not None and not n_found:
-        raise trouble
+    if troubles and not n_found:
+        raise troubles[0]
 
 
-def _likely(target: ModelFacts, pairs: Sequence[Pair]) -> Iterator[tuple[ModelSource, str]]:
-    """Drafts of the catalogue by likeness of name to the target, then small models that a search finds."""
+def _likely(target: ModelFacts, pairs: Sequence[Pair], troubles: list[HubError]) -> Iterator[tuple[ModelSource, str]]:
+    """Drafts of the catalogue by likeness of name to the target, then small models that a search finds.
+
+    A search that fails adds to the troubles, and takes nothing from what the catalogue gave.
+    """
     family = _family(target.name)
     drafts = {str(pair.draft): pair for pair in pairs if isinstance(pair.draft, HubModel)}
     for pair in sorted(drafts.values(), key=lambda pair: _family(str(pair.target)) != family):
         if _family(str(pair.target)) == family or _family(pair.family) == family:
             assert pair.draft is not None
             yield pair.draft, "catalogue"
-    for found in sorted(search(family, limit=_SEARCHED), key=lambda found: -found.downloads):
+    try:
+        searched = sorted(search(family, limit=_SEARCHED), key=lambda found: -found.downloads)
+    except HubError as error:
+        troubles.append(error)
+        return
+    for found in searched:
         n = found.n_params or _parameters_in(found.name)
         limit = (target.n_parameters or target.weight_bytes) / _SMALLEST_SHARE
         if 0 < n <= limit and (not found.architecture or found.architecture == target.architecture):

@@ -49,15 +49,27 @@ class Room:
         free_bytes: Of the cards, or of main memory where there is none, after what is left to everybody else.
         device: Its name; "" for main memory.
         bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
+        at_least: Whether other programs took the processor meanwhile, so that it may be more.
     """
 
     free_bytes: int
     device: str = ""
     bytes_per_s: float | None = None
+    at_least: bool = False
 
     @property
     def where(self) -> str:
         return f"on {self.device}" if self.device else "in main memory"
+
+    @property
+    def doubt(self) -> str:
+        """Why pairs may be faster here than is guessed, in sentences; "" without a reason."""
+        if not self.at_least:
+            return ""
+        return (
+            "Other programs took the processor while the speed of this machine was measured, so pairs may answer "
+            "faster than this says. It is measured again after an hour."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     tight = need > _TIGHT * room.free_bytes
     spare = f"{'only ' if tight else ''}{rough}{gigabytes(room.free_bytes - need)} to spare"
     if speed is not None and speed < _FAST:
-        reason = f"{about(speed)}; {spare}"
+        reason = f"{about(speed, at_least=room.at_least)}; {spare}"
     elif slow:
         reason = f"{spare} {room.where}; without a graphics card it answers slowly"
     else:
@@ -162,11 +174,12 @@ def why(proposals: Sequence[Proposal]) -> str:
     return f"{name} is the largest that fits{how}{at}."
 
 
-def about(speed: float) -> str:
-    """A guessed speed in words that say so."""
+def about(speed: float, *, at_least: bool = False) -> str:
+    """A guessed speed in words that say so; see `Room.at_least`."""
     if speed < 0.5:
         return "under 1 token/s"
-    return f"about {speed:.0f} tokens/s" if speed >= 1.5 else "about a token a second"
+    guess = f"about {speed:.0f} tokens/s" if speed >= 1.5 else "about a token a second"
+    return f"{guess} or more" if at_least else guess
 
 
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
+from app.catalog import Pair
 from app.errors import HubError, Interrupted, ModelFileError, UsageError, WaitError
 from app.hub.client import repository, safe_name, search
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
+from app.pairing.find import find_drafts
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
 from tests.hub.content import HOSTILE_NAMES
-from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, IgnoreRange, Status
+from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, Fault, IgnoreRange, Status
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import TARGET, tiny
+from tests.hub.models import DRAFT, TARGET, tiny
 
 RETRY = RetryPolicy(lambda seconds: False)
 
@@ -166,6 +168,29 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
     assert [(f.name, f.downloads, f.architecture, f.n_params) for f in search("small-model", limit=5)] == [
         ("owner/small-model-GGUF", 7, "llama", 12)
     ]
+
+
+@pytest.mark.parametrize("fault", [Drop(), Status(503)])
+def test_a_search_that_fails_asks_once_and_is_a_sentence(
+    hub: LoopbackHub, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.faults.add(fault, "/api/models", times=None)
+    with pytest.raises(HubError):
+        list(search("tiny", limit=3))
+    assert len(hub.asked("/api/models")) == 1
+    assert not caplog.records
+
+
+def test_drafts_of_the_catalogue_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
+    hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
+    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
+    hub.faults.add(Status(503), "/api/models", times=None)
+
+    assert [one.name for one in find_drafts(target, (pair,), lambda: False, RETRY)] == [DRAFT]
+    with pytest.raises(HubError):
+        list(find_drafts(target, (), lambda: False, RETRY))
 
 
 def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
 from app.errors import AppError, CatalogError, PairError
+from app.fitting.place import Place
 from app.hub import store
+from app.pairing.propose import Room
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
 from app.source import parse_source
@@ -221,3 +223,12 @@ def test_all_parts_of_a_split_model_come_and_go_together(
     assert [(target.path.parent / name).is_file() for name in names] == [True] * 3
     assert main(["pairs", "remove", "split", "--yes"]) == 0
     assert not list(store.folder().rglob("*.gguf"))
+
+
+def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy = Room(16_000_000_000, bytes_per_s=10e9, at_least=True)
+    monkeypatch.setattr("app.cli.setup.place", lambda: Place(busy, "a machine"))
+    assert main(["setup"]) == 2, "nobody is there to be asked"
+    assert f"{busy.doubt} All others: tandem pairs list" in capsys.readouterr().err

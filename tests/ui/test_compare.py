@@ -142,6 +142,13 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
         await compare.chat.shows("2.0x faster (4 runs each, alternating: 2.0 to 2.5)")
 
 
+async def test_what_other_programs_took_is_said() -> None:
+    async with open_comparison() as compare:
+        crowded = [replace(made(side, 4), wall_s=5.0, others_s=500.0) for side in (PLAIN, AUTOMATIC)]
+        compare.races(crowded, differences=SAME)
+        await compare.chat.shows("Other programs took")
+
+
 async def test_a_spread_wider_than_the_difference_tells_nothing() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 3.6)], [made(AUTOMATIC, 4.2), made(PLAIN, 4)], differences=SAME)

@@ -111,6 +111,22 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
     assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
 
 
+def test_both_tell_what_other_programs_took(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = "Other programs took all of it."
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: crowd if list(rounds) else None)
+    assert tandem("compare", "hello", "--repeat", "1") == 0
+    assert crowd in capsys.readouterr().out
+    assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"][0] == crowd
+    monkeypatch.chdir(tmp_path)
+    assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--no-oracle", "--card", "card") == 0
+    assert crowd in capsys.readouterr().out
+    assert "Other programs" in Path("card.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

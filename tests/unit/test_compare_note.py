@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def test_it_tells_what_was_measured_and_how() -> None:
     assert "- every side starts with the 9 tokens before the prompt already read" in told
     assert "greedy, 256 tokens at most; 1 alternating round, each side alone" in told
     assert told.count(f"````text\n{text}\n````") == 2
+
+
+def test_it_tells_what_other_programs_took() -> None:
+    crowd = replace(run("plain", 4, "x"), wall_s=4.0, others_s=400.0)
+    request = AnswerRequest(SAID[:1], SamplingParams(temperature=0), max_tokens=256)
+    assert "- Other programs took" in comparison_markdown(compared([{"plain": crowd}], {}), request, PAIR)
 
 
 @pytest.mark.parametrize(("text", "fence"), [("x", "```"), ("a `b`", "```"), ("```", "````"), ("`````", "``````")])

@@ -22,6 +22,8 @@ from app.compare.race import (
     in_process,
     race,
 )
+from app.compare.report import crowded
+from app.compare.steps import Steps
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.events import StepCompleted
@@ -64,6 +66,28 @@ def made(name: str, ns: int, n: int = 11, *, draft_prompt_ns: int = 0, drafted: 
     stats = GenerationStats(predicted_n=n, predicted_ns=ns, draft_prompt_ns=draft_prompt_ns, verify_steps=5)
     stats.draft_n, stats.draft_n_accepted = drafted, accepted
     return Run(name, (1,), (1,), "", FinishReason.STOP, stats)
+
+
+def test_what_other_programs_did_meanwhile_is_in_the_run(pair: FakePair) -> None:
+    clock, others = iter([10.0, 14.0]), iter([100.0, 106.0])
+    run = Steps(
+        in_process(pair, "plain", None, clock=clock.__next__, others=others.__next__).answer(GREEDY, lambda: False)
+    )
+    list(run)
+    assert (run.result.wall_s, run.result.others_s) == (4.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "others_s", "told"),
+    [(10.0, 5.9, None), (10.0, 12.5, "took 1.2 of 2 processors"), (10.0, 25.0, "took 2.0 of 2"), (0.1, 1.0, None)],
+)
+def test_figures_from_beside_other_programs_are_not_given_without_a_word(
+    wall_s: float, others_s: float, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.compare.report.usable_processors", lambda: frozenset({0, 1}))
+    half = replace(made("plain", 10), wall_s=wall_s / 2, others_s=others_s / 2)
+    said = crowded([{"plain": half}, {"plain": half}])
+    assert said is None if told is None else said is not None and told in said
 
 
 def test_the_order_turns_and_the_warm_up_comes_first(pair: FakePair) -> None:

@@ -154,6 +154,15 @@ def test_a_guessed_speed_is_said_to_be_one() -> None:
     assert (fast.word, fast.reason) == ("fits", "37.3 GB to spare in main memory")
 
 
+def test_a_guess_from_beside_other_programs_says_that_it_may_be_more() -> None:
+    big = next(pair for pair in CATALOG if pair.name == "coder-32b")
+    busy = Room(60 * GB, bytes_per_s=40e9, at_least=True)
+    assert weigh(big, busy).reason.startswith("about 2 tokens/s or more;")
+    assert weigh(big, replace(busy, bytes_per_s=5e9)).reason.startswith("under 1 token/s;")
+    assert "measured again" in busy.doubt
+    assert not replace(busy, at_least=False).doubt
+
+
 def test_a_guess_is_as_rough_as_it_is_and_never_at_odds_with_the_word_slow() -> None:
     pair = Pair("x", "x", HubModel("a/b", size=GB), None)
     for speed, said, word in (

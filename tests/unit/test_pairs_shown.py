@@ -58,6 +58,18 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
     assert any(line.endswith(", answers at once") for line in lines), "where there is room for it"
 
 
+@pytest.mark.parametrize("busy", [True, False])
+def test_speeds_that_were_measured_beside_other_programs_are_not_given_without_a_word(
+    busy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    room = Room(16_000_000_000, bytes_per_s=5e9, at_least=busy)
+    monkeypatch.setattr("app.cli.pairs_shown.place", lambda: Place(room, "a machine"))
+
+    assert main(["pairs", "list"]) == 0
+    assert ("Other programs took the processor" in capsys.readouterr().out) == busy
+
+
 @pytest.mark.parametrize("command", ["list", "show demo"])
 def test_it_says_what_it_is_at_before_it_looks_at_anything(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []

@@ -15,6 +15,7 @@ from app.fitting.place import place
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
 from app.llama.described import BuildInfo, Device
+from app.llama.throughput_probe import Throughput
 from app.sizes import GB, gigabytes
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
@@ -27,10 +28,11 @@ class Here:
         self.available = 20 * GB
         self.devices: tuple[Device, ...] | None = ()
         self.gpus: tuple[Gpu, ...] = ()
+        self.speed: Throughput | None = Throughput(40e9)
         monkeypatch.setattr(place_module, "look", self._look)
         monkeypatch.setattr(place_module, "probe", self._probe)
         monkeypatch.setattr(place_module, "computes_on_processors_only", lambda: False)
-        monkeypatch.setattr(place_module, "weights_per_second", lambda *_: 40e9)
+        monkeypatch.setattr(place_module, "weights_per_second", lambda *_: self.speed)
 
     def _look(self) -> Machine:
         return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, self.gpus)
@@ -45,6 +47,14 @@ class Here:
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Here:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return Here(monkeypatch)
+
+
+def test_what_was_measured_beside_other_programs_is_told_as_such(here: Here) -> None:
+    assert not place().room.at_least
+    here.speed = Throughput(10e9, alone=False)
+    assert place().room.at_least
+    here.speed = None
+    assert place().room.bytes_per_s is None
 
 
 def card(name: str, free: float, description: str = "RTX 3090", backend: str = "CUDA", total: int = 24) -> Device:

@@ -25,9 +25,10 @@ class Machine:
 
     def look(self, build: str = "abc", n_threads: int = 4) -> float | None:
         clock = lambda: self.now  # noqa: E731
-        return weights_per_second(
+        found = weights_per_second(
             build, "An abacus", [CARD], n_threads, self.folder, measure=self._measure, clock=clock
         )
+        return found.bytes_per_s if found is not None else None
 
     def _measure(self, n_threads: int) -> Throughput | None:
         self.measured += 1

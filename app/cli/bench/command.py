@@ -19,7 +19,7 @@ from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, row
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import factor, measure, verdict
-from app.compare.report import how, pair_title, raced_json, table_lines, undrafted
+from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
 from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
@@ -111,6 +111,7 @@ class _Benchmark:
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, names)
         notes = [f"stopped early: {len(raced)} of {len(task.prompts)} prompts"] if stopped else []
+        notes += filter(None, [crowded(round_ for one in raced for round_ in one.rounds)])
         # Half a suite is not comparable with a whole one.
         remarks = [] if stopped else against_earlier(facts, figures(table))
         runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"

@@ -32,7 +32,7 @@ from app.compare.difference import Difference, explain
 from app.compare.history import Facts
 from app.compare.measure import speeds
 from app.compare.race import Contender, Round, race
-from app.compare.report import compared, comparison_json, comparison_lines, how, pair_title
+from app.compare.report import compared, comparison_json, comparison_lines, crowded, how, pair_title
 from app.compare.sides import PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
@@ -86,6 +86,7 @@ class _Comparer:
         comparison = compared(rounds, differences)
         # Of a stopped one the texts were not compared, and it has fewer rounds than its like.
         remarks = [] if stopped else against_earlier(self._facts, {"": speeds(comparison.measured)})
+        remarks[:0] = filter(None, [crowded(rounds)])
         whole = {
             **self._about(repeat, len(rounds)),
             "facts": {"machine": self._facts.machine, **self._facts.details},

@@ -83,6 +83,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     legend = [f"* default  + on this machine  in {printable(str(folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
         legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
+    if space.doubt:
+        legend.append(space.doubt)
     print(for_reading("\n".join(["", *legend]), sys.stdout))
     if known.trouble is not None:
         status.say(f"\n{known.trouble.sentences}")

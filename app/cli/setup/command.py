@@ -125,7 +125,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
         status.say(_card(number, proposal, "" if alike else gains[proposal.pair.name]))
     if alike and (gain := gains[proposals[0].pair.name]):
         status.say(f"{printable(gain)}\n")
-    status.say(f"{printable(why(proposals))} All others: tandem pairs list")
+    status.say(" ".join(filter(None, (printable(why(proposals)), here.room.doubt, "All others: tandem pairs list"))))
     status.say(f"{_without_download(registry().read().default)}\n".lstrip())
     if known.trouble is not None:
         status.say(f"{known.trouble.sentences}\n")

@@ -11,7 +11,7 @@ from textual.getters import query_one
 from textual.widgets import Static
 
 from app.compare.measure import Measured, outcome, verdict
-from app.compare.report import Comparison, remarks, start, unsteady
+from app.compare.report import Comparison, crowded, remarks, start, unsteady
 from app.engine.text import printable
 from app.errors import AppError
 from app.ui.messages.message import Problem
@@ -64,6 +64,8 @@ def _lines(comparison: Comparison) -> Iterator[Content]:
     yield Content.styled(printable(start(comparison.rounds)), "$quiet")
     if (note := unsteady(comparison.rounds, plain.name)) is not None:
         yield Content.styled(printable(note), "$quiet")
+    if (company := crowded(comparison.rounds)) is not None:
+        yield Content.styled(company, "$quiet")
 
 
 def _drafts(measured: Measured) -> str:
