@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from huggingface_hub import HfApi, constants
 from huggingface_hub.hf_api import ModelInfo
@@ -120,6 +121,10 @@ def _name(value: object) -> str | None:
     return value if isinstance(value, str) and value.isascii() and value.isalnum() and len(value) <= 64 else None
 
 
+def _model(found: dict[str, Any]) -> ModelInfo:
+    return ModelInfo(**found)  # type: ignore[no-untyped-call]
+
+
 def search(words: str, *, limit: int) -> Iterator[Found]:
     """Repositories with GGUF files whose name holds the words, most downloaded first.
 
@@ -130,7 +135,13 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
         HubError: The hub cannot be asked.
     """
     check_way()
-    asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
+    asked: dict[str, str | int | list[str]] = {
+        "search": words,
+        "filter": "gguf",
+        "sort": "downloads",
+        "limit": limit,
+        "expand": ["downloads", "gguf"],
+    }
     with translated(words):
         with read_whole():
             response = session().get(
@@ -138,7 +149,7 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
             )
         hf_raise_for_status(response)
         try:
-            for info in islice((ModelInfo(**found) for found in response.json()), limit):
+            for info in islice((_model(found) for found in response.json()), limit):
                 summary = info.gguf if isinstance(info.gguf, dict) else {}
                 architecture, total = summary.get("architecture"), summary.get("total")
                 yield Found(

@@ -229,6 +229,6 @@ def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     busy = Room(16_000_000_000, bytes_per_s=10e9, at_least=True)
-    monkeypatch.setattr("app.cli.setup.place", lambda: Place(busy, "a machine"))
+    monkeypatch.setattr("app.cli.setup.command.place", lambda: Place(busy, "a machine"))
     assert main(["setup"]) == 2, "nobody is there to be asked"
     assert f"{busy.doubt} All others: tandem pairs list" in capsys.readouterr().err
