@@ -1,6 +1,14 @@
 """The command line: parses, composes the parts, and turns every failure into a sentence and an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a command needs is imported, when it runs.
+
+    chat, run and a package for every other command; in each `flags` is what the parser needs of it
+    parser, argument_parser, actions, help_page, flags    how a command is read, and its help
+    options, process, placement, pair_choice, pair_layers from flags and settings to what is asked for
+    loading, loader, opener, engine, isolated_engine      from that to models that answer
+    known_pairs, seen_pairs, measured_pairs, pair_lines   the pairs of this machine
+    race_session, measured_on, report, result_file        what is measured, shown and written
+    output, prose, streams, interrupt, shell              the terminal
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "pairs": "app.cli.pairs.command:pairs",
     "export": "app.cli.conversations.export:export",
     "import": "app.cli.conversations.import_:import_",
-    "settings": "app.cli.settings:settings",
+    "settings": "app.cli.settings.command:settings",
 }
 """What each command runs; a name instead of the function, so that no other command's modules are imported."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from app.cli.argument_parser import shape
 from app.cli.prose import broken
@@ -39,3 +40,13 @@ def _hang(line: str) -> int:
     """Columns that what goes on of an example is indented by."""
     columns = _LAST_COLUMN.match(line)
     return columns.end() if columns is not None else len(line) - len(line.lstrip(" "))
+
+
+def page(epilog: str) -> dict[str, Any]:
+    """What every parser of this program is made with, besides its name: such a page, and no flag that was not given."""
+    return {
+        "epilog": epilog,
+        "formatter_class": HelpPage,
+        "argument_default": argparse.SUPPRESS,
+        "allow_abbrev": False,
+    }

@@ -16,7 +16,7 @@ from app.engine.types import Origin
 from app.events import StepCompleted
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
-from tests.ui.test_snapshots import ANSWER
+from tests.ui.pictures import ANSWER
 
 _MARKS = (1_000, 10_000, 50_000, 200_000)
 _LETTERS = 4

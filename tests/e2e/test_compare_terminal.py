@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tests.e2e.test_terminal import Terminal, pytestmark, start  # noqa: F401 - the fixture and the marks
+from tests.e2e.terminal import MARKS, Terminal
+
+pytestmark = MARKS
 
 _FIGURES = r"\d+\.\d t/s"
 _VERDICT = re.compile(r"(too few runs to tell|the same work|not faster) \(.*1 run each")
@@ -25,7 +27,7 @@ def _asks(terminal: Terminal) -> str:
     return next(line for line in screen.splitlines() if "Paris" in line).strip()
 
 
-def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., Terminal]) -> None:  # noqa: F811
+def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--max-tokens", "16")
     answer = _asks(terminal)
     terminal.type("half a prom")
@@ -57,7 +59,7 @@ def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., T
     assert terminal.exit_code() == 0
 
 
-def test_stopped_in_the_middle_and_quit_from_there(start: Callable[..., Terminal]) -> None:  # noqa: F811
+def test_stopped_in_the_middle_and_quit_from_there(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0")
     terminal.until(lambda s: " ready " in s)
     terminal.type("Write a very long story about the sea.")
@@ -71,7 +73,7 @@ def test_stopped_in_the_middle_and_quit_from_there(start: Callable[..., Terminal
     assert terminal.exit_code(5) == 0
 
 
-def test_sides_move_when_the_terminal_is_resized(start: Callable[..., Terminal]) -> None:  # noqa: F811
+def test_sides_move_when_the_terminal_is_resized(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--max-tokens", "16")
     terminal.until(lambda s: " ready " in s)
     terminal.type("Name the capital of France.")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_terminal import Terminal
+from tests.e2e.terminal import MARKS, Terminal
 from tests.hub.client import point_at
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, tiny
 
-pytestmark = [
-    pytest.mark.terminal,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
-]
+pytestmark = MARKS
 
 
 @pytest.fixture

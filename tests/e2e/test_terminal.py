@@ -2,103 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from app.paths import conversations_file
 from app.ui.text import MARK
+from tests.e2e.terminal import MARKS, Terminal
 
-pytestmark = [
-    pytest.mark.terminal,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
-]
+pytestmark = MARKS
 
 _ROOT = Path(__file__).parents[2]
 _READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+%  \d+\.\d per check  model  ctx \d")
-
-
-class Terminal:
-    """`tandem` in a tmux window of its own server."""
-
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self._name = f"tandem-test-{uuid.uuid4().hex}"
-        self._status = folder / "status"
-        self._process = folder / "process"
-        # The shell that becomes the program tells its number, to kill exactly this one.
-        program = f"echo $$ > {self._process}; exec {sys.executable} -m app {' '.join(flags)}"
-        # Readline, which a test runner loads, tells children a size that would hold whatever the window's becomes.
-        run = f"unset COLUMNS LINES; sh -c '{program}'; echo $? > {self._status}; sleep 60"
-        self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), run)
-
-    def _tmux(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-L", self._name, *arguments], check=True, capture_output=True, text=True)
-        return done.stdout
-
-    @property
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def type(self, text: str) -> None:
-        self._tmux("send-keys", "-l", text)
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def resize(self, width: int, height: int) -> None:
-        self._tmux("resize-window", "-x", str(width), "-y", str(height))
-
-    def until(self, what: Callable[[str], object], seconds: float = 60) -> str:
-        """Look until the screen is as wanted; returns it."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if what(screen := self.screen):
-                return screen
-            time.sleep(0.05)
-        pytest.fail(f"never came true; the screen shows:\n{self.screen}")
-
-    def exit_code(self, seconds: float = 10) -> int:
-        """Wait for the program to end."""
-        self.until(lambda _: self._status.exists() and self._status.read_text(), seconds)
-        return int(self._status.read_text())
-
-    def kill(self) -> None:
-        """End the program as a power cut would."""
-        os.kill(int(self._process.read_text()), signal.SIGKILL)
-        self.until(lambda _: self._status.exists() and self._status.read_text())
-        self._status.unlink()
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-
-@pytest.fixture
-def start(tmp_path: Path, demo_draft: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts the chat; the draft model is made before, and nothing that another test has typed is there."""
-    started: list[Terminal] = []
-    for file in conversations_file().parent.glob("conversations.db*"):
-        file.unlink()
-
-    def open_terminal(*flags: str) -> Terminal:
-        chosen = () if "--target" in flags else ("--pair", "demo")
-        started.append(Terminal(tmp_path, *chosen, *flags))
-        started[-1].until(lambda s: "ask anything" in s)
-        return started[-1]
-
-    yield open_terminal
-    for terminal in started:
-        terminal.close()
 
 
 def test_a_conversation(start: Callable[..., Terminal]) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_terminal import Terminal, pytestmark, start  # noqa: F401 - the fixture and the marks
+from tests.e2e.terminal import MARKS, Terminal
+
+pytestmark = MARKS
 
 _ROOT = Path(__file__).parents[2]
 
@@ -28,7 +30,7 @@ def _process(folder: Path) -> int:
     return int((folder / "process").read_text())
 
 
-def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: Path) -> None:  # noqa: F811
+def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: Path) -> None:
     terminal = start("--temp", "0", "--max-tokens", "20")
     terminal.until(lambda s: " ready " in s)
     terminal.type(f'@"{notes.parent}/zeb')
@@ -44,7 +46,7 @@ def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: 
     assert terminal.exit_code() == 0
 
 
-def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:  # noqa: F811
+def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = start("--temp", "0")
     terminal.until(lambda s: " ready " in s)
     pasted = tmp_path / "pasted"
@@ -60,7 +62,7 @@ def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tm
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_ended_from_outside_it_restores_the_terminal_and_keeps_what_was_said(
-    start: Callable[..., Terminal],  # noqa: F811
+    start: Callable[..., Terminal],
     tmp_path: Path,
     number: signal.Signals,
 ) -> None:

@@ -40,6 +40,14 @@ class Window(Driver):
         for key in keys:
             self.app.post_message(events.Key(key, None))
 
+    async def reach_setup(self, *, first_run: bool) -> None:
+        """Get to the set-up screen: the first run begins with it, any other has a pair loaded behind it."""
+        if not first_run:
+            await self.until(lambda: self.engine.loads)
+            await self.chat.load()
+            await self.press("f6")
+        await self.until(lambda: isinstance(self.app.screen, SetupScreen) and ("begin",) in self.pairs.calls)
+
     @property
     def setup(self) -> SetupScreen:
         assert isinstance(self.app.screen, SetupScreen)
@@ -87,9 +95,5 @@ async def open_setup(
     app, engine = setup_app(pairs, first_run=first_run)
     async with app.run_test(size=size) as pilot:
         window = Window(pilot, app, engine, pairs)
-        if not first_run:
-            await window.until(lambda: engine.loads)
-            await window.chat.load()
-            await window.press("f6")
-        await window.until(lambda: isinstance(app.screen, SetupScreen) and ("begin",) in pairs.calls)
+        await window.reach_setup(first_run=first_run)
         yield window

@@ -8,7 +8,7 @@ from textual.selection import SELECT_ALL
 
 from app.ui.messages.markdown import ModelMarkdown
 from tests.ui.chat_driver import open_chat
-from tests.ui.test_snapshots import ANSWER
+from tests.ui.pictures import ANSWER
 
 HARD = "# A\r\n\ntext\n----\n\n```\nno language, no end [red]x[/red]\n\n\n  indented\n"
 

@@ -12,7 +12,7 @@ from app.compare.difference import Difference
 from tests.ui.chat_driver import Chat
 from tests.ui.compare_driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
 from tests.ui.fakes import fake_app
-from tests.ui.test_snapshots import THEMES, SnapCompare
+from tests.ui.pictures import THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 

@@ -10,7 +10,7 @@ from app.chat.store import Store
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import NOW, look
 from tests.ui.fakes import fake_app
-from tests.ui.test_snapshots import THEMES, SnapCompare
+from tests.ui.pictures import THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("even_clock")
 

@@ -14,7 +14,7 @@ from app.ui.conversations.picker import ConversationPicker
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app
-from tests.ui.test_snapshots import ANSWER, PROMPT, SnapCompare
+from tests.ui.pictures import ANSWER, PROMPT, SnapCompare, goes_faster
 from tests.ui.test_snapshots_conversations import filled
 
 pytestmark = pytest.mark.usefixtures("even_clock")
@@ -30,20 +30,8 @@ async def idle(chat: Chat) -> None:
 async def writing(chat: Chat) -> None:
     await chat.send(PROMPT)
     chat.engine.says(ANSWER, stats=GenerationStats(predicted_n=1))
-    stats = replace(_BEGUN, first_token_ns=210_000_000, prompt_ns=1_370_000_000)
-    for speed in [60, 80, 95, 110, 106, 100, 118, 120]:
-        stats = replace(
-            stats,
-            predicted_n=stats.predicted_n + speed // 2,
-            predicted_ns=stats.predicted_ns + 500_000_000,
-            verify_steps=stats.verify_steps + 9,
-            drafted_steps=stats.drafted_steps + 8,
-            draft_n=stats.draft_n + 60,
-            draft_n_accepted=stats.draft_n_accepted + 47,
-            draft_n_model=stats.draft_n_model + 53,
-        )
-        chat.engine.says("", stats=stats, drafting=_STATUS)
-        await chat.until(lambda seen=stats: chat.screen.status.stats == seen)  # type: ignore[misc]
+    begun = replace(_BEGUN, first_token_ns=210_000_000, prompt_ns=1_370_000_000)
+    await goes_faster(chat, begun, _STATUS, draft_n=60, draft_n_accepted=47, draft_n_model=53)
 
 
 async def keys(chat: Chat) -> None:

@@ -15,7 +15,7 @@ from app.ui.pairs.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
-from tests.ui.test_snapshots import SnapCompare
+from tests.ui.pictures import SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 

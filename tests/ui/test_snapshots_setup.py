@@ -12,10 +12,9 @@ from app.errors import HubError
 from app.pairing.propose import Fit
 from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
 from app.ui.pairs.setups import Job, Stage
-from app.ui.screens.setup import SetupScreen
 from tests.ui.fake_pairs import BEGUN, FakePairs
+from tests.ui.pictures import SIZES, THEMES, SnapCompare
 from tests.ui.setup_driver import Window, setup_app
-from tests.ui.test_snapshots import SIZES, THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -29,11 +28,7 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
 
     async def run_before(pilot: Pilot[None]) -> None:
         window = Window(pilot, app, engine, pairs)
-        if not first_run:
-            await window.until(lambda: engine.loads)
-            await window.chat.load()
-            await window.press("f6")
-        await window.until(lambda: isinstance(app.screen, SetupScreen) and ("begin",) in pairs.calls)
+        await window.reach_setup(first_run=first_run)
         await scene(window)
         await pilot.pause()
 

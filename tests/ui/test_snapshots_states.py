@@ -13,7 +13,7 @@ from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
-from tests.ui.test_snapshots import SnapCompare
+from tests.ui.pictures import SnapCompare
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
 from tests.ui.test_tokens import ROUND, D, T, says
 from tests.ui.test_ways import refuse

@@ -30,7 +30,7 @@ _LITERAL = {
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
     "ui/keys/own.py": {"ctrl+k", "f8"},
-    "cli/settings.py": {"f8"},
+    "cli/settings/command.py": {"f8"},
     # This list takes its keys itself.
     "ui/pairs/way_list.py": {"esc"},
 }

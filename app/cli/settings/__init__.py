@@ -1,0 +1,1 @@
+"""`tandem settings`: what counts and why; what holds for all commands and conversations, set and unset."""
