@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from shutil import disk_usage
 from time import sleep
 
 from app.chat.database import Database
@@ -15,9 +16,14 @@ from app.chat.recovery import Writers
 from app.chat.rows import LAST_SECOND
 from app.chat.tree import Node, Transcript
 from app.errors import StoreError
+from app.sizes import gigabytes
 
 _AT_ONCE = 1 << 16
 """Characters; the index takes some ten milliseconds for them."""
+_BYTES = 6
+"""On disk for a character, with its place in the index; 2.5 to 4.5 were seen, of ASCII."""
+_LOG_BYTES = 8 << 20
+"""What waits beside the file to go into it; 6 MB were seen."""
 _ABSENT = -LAST_SECOND
 """When a conversation was deleted that was never there: too long ago for anybody to bring it back, by any clock."""
 
@@ -47,6 +53,7 @@ class Arrivals:
         Raises:
             StoreError: The disk refuses, or another Tandem holds it too long; nothing went in.
         """
+        self._check_room(sum(map(_size, transcripts)))
         writer = self._writers.sign()
         try:
             numbers = self._write(transcripts, writer, told)
@@ -63,6 +70,19 @@ class Arrivals:
                 _forget(db, writer)
             raise
         return numbers
+
+    def _check_room(self, n_characters: int) -> None:
+        """Refuse what does not surely fit: half of it would stay on the full disk, where nothing can be removed."""
+        file = self._database.file
+        if file is None or n_characters <= _AT_ONCE:
+            return
+        needed = _LOG_BYTES + _BYTES * n_characters
+        with suppress(OSError):
+            if disk_usage(file.parent).free < needed:
+                raise StoreError(
+                    f"The disk of {file} is too full for so much: that may take {gigabytes(needed)}.",
+                    "Free some space; nothing was changed.",
+                )
 
     def give_up_lost(self) -> None:
         """Let go of what those were bringing who have ended: from here on it counts as deleted long ago."""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
-from app.errors import AppError
+from app.errors import AppError, StoreError
 
 NODES = (
     Node(3, None, Role.USER, "Why?\n```\ncode\n```", created=1.5),
@@ -193,6 +194,18 @@ def test_others_write_while_an_import_goes_on_and_see_nothing_of_it(
     assert other.load(number).tree.path[-1].text == LONG.conversation.tree.path[-1].text
     for each in (store, other):
         each.close()
+
+
+def test_what_would_fill_the_disk_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(tmp_path / "conversations.db")
+    monkeypatch.setattr("app.chat.arrivals.disk_usage", lambda _: SimpleNamespace(free=9 << 20))
+    with pytest.raises(StoreError, match="too full for so much"):
+        store.insert([LONG])
+    assert store._database.rows("SELECT count(*) FROM conversations") == [(0,)]
+    store.insert([SAMPLE])
+    store.close()
 
 
 def test_of_an_import_that_was_killed_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
