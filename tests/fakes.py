@@ -55,7 +55,7 @@ class FakeModel:
     def __init__(self, rule: Rule, n_ctx: int = 512, n_batch: int = 16, n_vocab: int = N_VOCAB) -> None:
         self.rule = rule
         self.n_ctx = n_ctx
-        self.n_batch = n_batch
+        self.n_batch = self.n_chunk = n_batch
         self.n_vocab = n_vocab
         self.native_ns = 0
         self.batches: list[tuple[int, ...]] = []

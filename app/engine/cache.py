@@ -70,7 +70,7 @@ class TokenCache:
         Raises:
             Interrupted: Cancelled between two chunks or inside one; what was evaluated stays.
         """
-        size = self._model.n_batch
+        size = self._model.n_chunk
         for start in range(0, len(tokens), size):
             if cancelled():
                 raise Interrupted

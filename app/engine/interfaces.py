@@ -35,6 +35,10 @@ class TokenModel(Protocol):
         """Most tokens that one `decode` takes."""
 
     @property
+    def n_chunk(self) -> int:
+        """Most tokens of a prompt in one `decode`, 1 to `n_batch`: while it lasts, nobody hears how far it is."""
+
+    @property
     def n_past(self) -> int:
         """Tokens that the cache holds now."""
 

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from app.events import Event, LoadProgress, PromptProgressed, StepCompleted
 
 CHUNK = 512
-"""Most prompt tokens between two events, as `app.llama.params.ContextParams.n_batch` has it."""
+"""Most prompt tokens between two events: `app.llama.params.ContextParams.n_batch`, which a device reads at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ _NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
 _REASONS = 8
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
+_PROCESSOR_CHUNK = 128
+"""A processor reads a prompt no slower in chunks of so many tokens, and tells how far it is four times as often.
+
+Chunks of 512, 256 and 128 tokens took 5.2, 4.9 and 5.1 s of one core for 512 tokens (Q4_K_M, half a billion weights).
+More than `_DRAFTED`, so that the threads for prompts read it.
+"""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
 _logits_address = native._lib["llama_get_logits_ith"]
@@ -102,6 +108,10 @@ class Context:
     @property
     def n_batch(self) -> int:
         return self._n_batch
+
+    @property
+    def n_chunk(self) -> int:
+        return min(self._n_batch, _PROCESSOR_CHUNK) if self._model.on_processor else self._n_batch
 
     @property
     def n_past(self) -> int:

@@ -10,11 +10,10 @@ from pathlib import Path
 from app.llama.library import native
 from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
-from app.llama.placement import label
+from app.llama.placement import CPU_LABEL, label
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"
-_CPU_LABEL = "CPU"
 
 
 Fingerprints = Mapping[Path, str]
@@ -73,7 +72,7 @@ def processor_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # How many layers a model has is not known here; a number that was given means that some are left over.
-    return label(model) == _CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
+    return label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
 def pair_identity(params: PairParams, files: Fingerprints) -> str:

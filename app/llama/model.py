@@ -14,6 +14,7 @@ from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import load
 from app.llama.params import ModelParams
+from app.llama.placement import CPU_LABEL, label
 from app.llama.plain import plain
 from app.model_names import known_as
 
@@ -38,6 +39,9 @@ class Model:
         params: How to load it.
         on_progress: Told the share loaded, 0 to 1; False cancels.
 
+    Attributes:
+        on_processor: Whether the processor computes all of its layers.
+
     Raises:
         ModelLoadError: llama.cpp refused it.
         Interrupted: `on_progress` said False.
@@ -56,7 +60,9 @@ class Model:
         # Not weak: a context that nobody holds any more must still be freed first.
         self._contexts: set[Any] = set()
         self._pieces: dict[int, bytes] = {}
-        loaded = load(file.path, params or ModelParams(), on_progress)
+        params = params or ModelParams()
+        self.on_processor = label(params) == CPU_LABEL
+        loaded = load(file.path, params, on_progress)
         self._handle: Any = loaded.handle
         # Both kept on the object: llama.cpp holds bare pointers.
         self._placement, self._progress_callback = loaded.placement, loaded.callback

@@ -63,7 +63,7 @@ class ContextParams:
 
     Attributes:
         n_ctx: Tokens the KV cache holds.
-        n_batch: Most tokens in one decode; prompts are chunked by it.
+        n_batch: Most tokens in one decode.
         n_outputs: Most logits rows in one decode. llama.cpp reserves n_outputs x n_vocab floats for them.
         n_threads: CPU threads for single tokens.
         n_threads_batch: CPU threads for batches.

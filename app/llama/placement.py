@@ -10,6 +10,8 @@ from app.llama.devices import graphics
 from app.llama.library import native
 from app.llama.params import CPU, MAX_DEVICES, ModelParams
 
+CPU_LABEL = "CPU"
+"""What `label` says where the processor computes all layers."""
 _SPLIT_NONE = 0
 
 
@@ -66,10 +68,10 @@ def find(names: tuple[str, ...]) -> list[int]:
 def label(params: ModelParams) -> str:
     """Where the layers are, as a short phrase."""
     if params.on_cpu:
-        return "CPU"
+        return CPU_LABEL
     if params.devices:
         return " + ".join(params.devices)
-    return " + ".join(_hardware()) or "CPU"
+    return " + ".join(_hardware()) or CPU_LABEL
 
 
 def _hardware() -> dict[str, int]:

@@ -144,6 +144,22 @@ def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tok
     assert context.n_past == 2 * len(tokens)
 
 
+def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
+    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = new_context(1024, n_batch=512)
+    prompt = (tokens * 200)[:600]
+    on_processor = TokenCache(context)
+    assert [*on_processor.process(prompt, cancelled=lambda: False)] == [128, 256, 384, 512, 600]
+    one = context.logits(0).copy()
+
+    context.clear()
+    monkeypatch.setattr(context._model, "on_processor", False)
+    on_card = TokenCache(context)
+    assert [*on_card.process(prompt, cancelled=lambda: False)] == [512, 600]
+    assert int(one.argmax()) == int(context.logits(0).argmax())
+
+
 def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
     new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,8 +193,8 @@ def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
 
     # The first batch stays; the one that was cut leaves nothing behind, or everything if it ended just before.
     assert context.n_past == len(cache.tokens)
-    assert len(cache) % 256 == 0
-    assert 256 <= len(cache) < 2000
+    assert len(cache) % context.n_chunk == 0
+    assert context.n_chunk <= len(cache) < 2000
     assert list(cache.tokens) == prompt[: len(cache)]
     assert_true_to_the_library(context)
 

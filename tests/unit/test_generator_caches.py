@@ -80,7 +80,9 @@ class TestPromptReuse:
 
 class TestProgressAndCancel:
     def test_long_prompts_are_processed_in_chunks_with_progress(self) -> None:
-        bench = Bench(FakeModel(mixing(1), n_batch=16), FakeModel(mixing(1), n_batch=16))
+        target, draft = FakeModel(mixing(1), n_batch=64), FakeModel(mixing(1), n_batch=64)
+        target.n_chunk = draft.n_chunk = 16
+        bench = Bench(target, draft)
         bench.run(prompt=list(range(1, 41)), max_tokens=2)
 
         progress = [(e.drafting, e.done, e.total) for e in bench.events if isinstance(e, PromptProgress)]

@@ -64,7 +64,7 @@ def test_speeds_that_were_measured_beside_other_programs_are_not_given_without_a
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     room = Room(16_000_000_000, bytes_per_s=5e9, at_least=busy)
-    monkeypatch.setattr("app.cli.pairs_shown.place", lambda: Place(room, "a machine"))
+    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(room, "a machine"))
 
     assert main(["pairs", "list"]) == 0
     assert ("Other programs took the processor" in capsys.readouterr().out) == busy
