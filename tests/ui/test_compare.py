@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from textual.content import Content
-from textual.widgets import Static
 
 from app.compare.difference import Difference
 from app.engine.types import DraftParams
@@ -166,10 +164,17 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
         assert isinstance(screen, CompareScreen)
         marked = {}
         for name, pane in screen.panes.items():
-            text = pane.query_one(Static).content
-            assert isinstance(text, Content)
-            marked[name] = [text.plain[s.start : s.end] for s in text.spans if "underline" in str(s.style)]
+            rows = [row.content for row in pane.shown.rows]
+            marked[name] = [r.plain[s.start : s.end] for r in rows for s in r.spans if "underline" in str(s.style)]
         assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
+
+
+async def test_a_side_is_broken_as_an_answer_is() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4, text=f"See http://{'example/' * 12}end")], differences={})
+        await compare.chat.shows("example/end")
+        row = next(row for row in compare.chat.rows if "See http://" in row)
+        assert row.rstrip("\N{LOWER HALF BLOCK} ").endswith("/example/")
 
 
 async def test_what_was_read_beforehand_is_said() -> None:

@@ -169,7 +169,7 @@ def test_what_it_costs_is_estimated(tree: Path) -> None:
     assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 2,700 tokens; 8% of the context"
     assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 2,800 tokens"
     assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
-    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("8% of the context; There is no file a/b")
+    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("8% of the context. There is no file a/b")
     assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
     (tree / "dot.md").write_text("one")
     assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 12 tokens"
@@ -182,7 +182,7 @@ def test_many_files_are_counted_so_that_what_they_cost_is_seen(tree: Path) -> No
         (tree / f"n{number}.md").write_text("x" * 1000)
     prompt = "@n0.md @n1.md @n2.md @n3.md"
     assert estimate(f"{prompt} @a/b ", (), tree, 32768).startswith("4 files, 4 KB, about ")
-    assert estimate(f"{prompt} @a/b ", (), tree, 32768).endswith("% of the context; There is no file a/b")
+    assert estimate(f"{prompt} @a/b ", (), tree, 32768).endswith("% of the context. There is no file a/b")
     pasted = (Attachment("pasted 1", "x" * 1000),)
     assert estimate(prompt, pasted, tree, None).startswith("5 files and pastes, 5 KB, about ")
     assert estimate("what?", pasted * 4, tree, None).startswith("4 pastes, 4 KB, about ")

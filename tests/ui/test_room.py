@@ -15,6 +15,7 @@ from app.ui.pairs.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
 from tests.ui.fake_pairs import DEMO, FakePairs
@@ -97,6 +98,21 @@ async def test_a_path_is_broken_behind_its_separators_and_copied_whole() -> None
         chat.screen.hint.say(f"Saved as {path}.")
         await chat.shows("Saved as /home/me/")
         assert all("a_long_folder" in row or "a_long" not in row for row in chat.rows), chat.text
+
+
+@pytest.mark.parametrize("long", ["", "\nword" * 5000], ids=["short", "long"])
+async def test_what_was_asked_is_broken_as_what_is_answered_and_keeps_its_tabs(long: str) -> None:
+    async with open_chat(size=(40, 24)) as chat:
+        chat.screen.prompt.insert(f"if x:\n\ty = 1\n全角 http://{'example/' * 6}end{long}")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+        await chat.pilot.press("ctrl+home")
+        await chat.shows("        y = 1")
+        assert any(row.strip() == "全角 http://example/example/example/" for row in chat.rows), chat.text
+        said = chat.screen.messages.speeches[0].query(RowsView).last()
+        copied = said.get_selection(SELECT_ALL)
+        assert copied is not None
+        assert copied[0].startswith("if x:\n\ty = 1\n")
 
 
 async def test_what_is_to_be_confirmed_stands_out_until_it_is_settled(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: 
     async with open_panel(file) as panel:
         await panel.find("n_max")
         await panel.press("right")
-        await panel.chat.shows("Drafting is fixed now, and no longer automatic; mode auto turns it back.")
+        await panel.chat.shows("Drafting is fixed for all conversations now; mode auto turns it back.")
         await panel.find("draft.mode")
         await panel.chat.shows("It is fixed, because draft.n_max is given; auto turns that back.")
         await panel.press("left")

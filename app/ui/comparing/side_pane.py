@@ -12,7 +12,6 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Static
 
 from app.compare.measure import Measured
 from app.compare.race import Run, ns_per_token
@@ -20,6 +19,7 @@ from app.compare.sides import AUTOMATIC, PLAIN
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment, printable
 from app.ui.text import percent
+from app.ui.widgets.passage import Passage
 
 _TITLE = 23
 _COLUMNS = (11, 16, 12, 14, 16)
@@ -136,6 +136,7 @@ class SidePane(Vertical):
 
     line = query_one(SideLine)
     body = query_one(Followed)
+    shown = query_one(Passage)
 
     def __init__(self, side: str) -> None:
         super().__init__()
@@ -147,7 +148,7 @@ class SidePane(Vertical):
     def compose(self) -> ComposeResult:
         yield SideLine(title_of(self._side), self._colour)
         with Followed():
-            yield Static(Content.styled("waits for its turn", "$quiet"))
+            yield Passage(Content.styled("waits for its turn", "$quiet"))
 
     @property
     def text(self) -> str:
@@ -173,7 +174,7 @@ class SidePane(Vertical):
         """The side's turn is over."""
         self.line.readout = live(run.stats)
         if not self.text.strip():
-            self.query_one(Static).update(Content.styled("the model said nothing", "$quiet"))
+            self.shown.write(Content.styled("the model said nothing", "$quiet"))
 
     def measured(self, measured: Measured, last: Run) -> None:
         """Show what all rounds together say."""
@@ -193,11 +194,9 @@ class SidePane(Vertical):
             self.call_after_refresh(self._go_to_mark)
 
     def _go_to_mark(self) -> None:
-        content = self.query_one(Static).content
-        if self._mark is not None and isinstance(content, Content):
-            before = content[: self._mark].wrap(self.body.scrollable_content_region.width)
+        if self._mark is not None:
             above = min(1, self.body.size.height - 1)
-            self.body.scroll_to(y=len(before) - 1 - above, animate=False, immediate=True)
+            self.body.scroll_to(y=self.shown.line_of(self._mark) - above, animate=False, immediate=True)
 
     def scroll_text(self, lines: int) -> None:
         """Move through the text."""
@@ -208,5 +207,5 @@ class SidePane(Vertical):
         text = text[len(text.plain) - len(text.plain.lstrip()) :]
         if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
             text = text.stylize(f"bold underline {self._colour}", *word.span())
-        self.query_one(Static).update(text)
+        self.shown.write(text)
         self.body.go_on()

@@ -58,7 +58,7 @@ class UserMessage(Speech):
         yield self.label
         yield from self._attachments
         if len(self._text) <= _DEAR:
-            yield Static(Content(self._text), classes="said")
+            yield Passage(self._text, "said")
         else:
             from app.ui.messages.plain_text import PlainText
 

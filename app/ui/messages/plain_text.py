@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textual.content import Content
 from textual.geometry import Size
 
-from app.ui.reading.rows import Row
+from app.ui.reading.rows import Row, as_typed
 from app.ui.widgets.gradual import Gradual
 
 _LONGEST_ROW = 4_000
@@ -41,9 +41,9 @@ class PlainText(Gradual):
     def _broken(self, line: str, *, ended: bool) -> Iterator[Row]:
         while len(line) > _LONGEST_ROW:
             cut = line.rfind(" ", 0, _LONGEST_ROW) + 1 or _LONGEST_ROW
-            yield Row(Content(line[:cut]), joined=self._joined)
+            yield as_typed(Content(line[:cut]), joined=self._joined)
             line, self._joined = line[cut:], True
-        yield Row(Content(line), joined=self._joined)
+        yield as_typed(Content(line), joined=self._joined)
         if ended:
             self._joined = False
 

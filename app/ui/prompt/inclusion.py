@@ -49,7 +49,7 @@ class Inclusion:
             count = self.about if counted is None else counted
             told = f"{self.names}, {in_tokens(count, exact=counted is not None)}"
             found = [told, *([_share(count, n_ctx)] if n_ctx else [])]
-        return "; ".join([*found, *self.problems])
+        return ". ".join(filter(None, ["; ".join(found), *self.problems]))
 
 
 def included(question: str, pastes: Sequence[Attachment], base: Path) -> Inclusion:

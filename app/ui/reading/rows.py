@@ -19,6 +19,7 @@ _MARK = 2
 """Cells at the end of what stands before a line of code that goes on: they say that it does."""
 _GAP = 2
 """Cells between two columns of a table."""
+_TAB = 8
 
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
@@ -101,6 +102,18 @@ class Row:
     def _wrapped(self, width: int) -> list[Content]:
         room = width - max(self.first.cell_length, self.rest.cell_length)
         return wrapped(self.content, max(2, room))
+
+
+def as_typed(line: Content, *, joined: bool = False) -> Row:
+    """A line as somebody typed it: its tabs are shown as spaces, for terminals move elsewhere, and copied as tabs.
+
+    Args:
+        line: Without its end.
+        joined: Whether it continues the row above.
+    """
+    if "\t" not in line.plain:
+        return Row(line, joined=joined)
+    return Row(line.expand_tabs(_TAB), joined=joined, source=line.plain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Changing:
         told = self._try(lambda: self._live.set(setting.name, value, self.scope))
         now = self._live.resolved()
         if not told and not was_fixed and setting.name in now.meaning_fixed:
-            return "Drafting is fixed now, and no longer automatic; mode auto turns it back."
+            return f"Drafting is fixed for {self.scope.value} now; mode auto turns it back."
         if not told and now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"It is kept; the preset {self._live.preset} goes before it."
         if not told and setting.name == "model.ctx" and isinstance(value, int):
