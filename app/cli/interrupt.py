@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_WINDOW_CLOSED = getattr(signal, "SIGHUP", None)
 _HEARD = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 """Ctrl+C, and how a program is ended from outside: by another one, and by its terminal that goes."""
 
@@ -39,12 +40,13 @@ def imported_whole() -> Iterator[None]:
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
     """Turn the first Ctrl+C, or the first time that somebody ends the program, into a cancel; the second one ends it.
 
-    Whoever started the program deaf to one of them, as a shell does in the background of a script, meant that.
+    A window that closes tells so more than once, through the system and through its shell; that is one time. Whoever
+    started the program deaf to one of them, as a shell does in the background of a script, meant that.
     """
     mine = _heard()
 
     def on_interrupt(_: int, __: FrameType | None) -> None:
-        _set(mine)
+        _set({number: known for number, known in mine.items() if number != _WINDOW_CLOSED})
         cancel()
 
     _set(dict.fromkeys(mine, on_interrupt))

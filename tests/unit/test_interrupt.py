@@ -50,10 +50,20 @@ def test_who_ends_the_program_cancels_first_as_well(number: signal.Signals) -> N
     with cancel_on_interrupt(lambda: asked.append(True)):
         signal.raise_signal(number)
         assert asked == [True]
-        assert signal.getsignal(number) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="windows close in another way there")
+def test_a_window_that_closes_may_say_so_twice() -> None:
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        assert asked
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("number", ENDS)
