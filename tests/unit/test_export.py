@@ -298,8 +298,8 @@ def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.Capt
     assert "The conversations were damaged. They are kept in " in capsys.readouterr().err
 
 
-LONG = "Explain how a suspension bridge carries its load, and why the cables hang in a parabola."
-CUT = "Explain how a suspension bridge carries its…"
+CUT = "Explain how a suspension bridge carries its load, and why the cables hang in a parabola but a chain…"
+LONG = f"{CUT[:-1]} of its own hangs in a catenary."
 
 
 @pytest.mark.parametrize("form", ["markdown", "json"])
