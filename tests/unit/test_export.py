@@ -15,12 +15,12 @@ import pytest
 from app.chat.message import Role
 from app.chat.rows import LAST_SECOND
 from app.chat.store import Store
+from app.cli import export as export_command
+from app.cli import import_ as import_command
 from app.cli import main
-from app.cli.conversations import export as export_command
-from app.cli.conversations import import_ as import_command
-from app.cli.conversations.export import export
-from app.cli.conversations.flags import add_export_arguments, add_import_arguments
-from app.cli.conversations.import_ import import_
+from app.cli.export import export
+from app.cli.export_flags import add_export_arguments, add_import_arguments
+from app.cli.import_ import import_
 from app.cli.json_keys import JSON_KEYS
 from app.errors import AppError, UsageError
 
@@ -78,9 +78,10 @@ def test_one_is_chosen_by_number_or_title(
     ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
 )
 def test_a_name_that_means_none_or_several_is_a_sentence(filled: Path, which: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason) as caught:
+    with pytest.raises(AppError, match=reason) as caught:
         run(which)
     assert caught.value.hint
+    assert caught.value.exit_code == 1
 
 
 def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp_path: Path) -> None:
@@ -297,10 +298,8 @@ def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.Capt
     assert "The conversations were damaged. They are kept in " in capsys.readouterr().err
 
 
-LONG = (
-    "Explain how a suspension bridge carries its load and why the cables hang in a parabola when they do, as it seems."
-)
-CUT = "Explain how a suspension bridge carries its load and why the cables hang in a parabola when they…"
+CUT = "Explain how a suspension bridge carries its load, and why the cables hang in a parabola but a chain…"
+LONG = f"{CUT[:-1]} of its own hangs in a catenary."
 
 
 @pytest.mark.parametrize("form", ["markdown", "json"])
