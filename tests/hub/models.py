@@ -25,6 +25,14 @@ TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|
 CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""
 
+RETRY = RetryPolicy(lambda seconds: False)
+"""No pause takes time."""
+
+
+def no_demo(part: str) -> Path:
+    """For what must not ask for the demo's files."""
+    raise AssertionError(part)
+
 
 def tiny(folder: Path, name: str = "tiny.gguf", **changes: Any) -> bytes:
     """The bytes of a model that llama.cpp loads."""

@@ -21,8 +21,7 @@ from app.pairing.resolve import cached_file, facts_of, resolve
 from app.source import HubModel
 from tests.hub.faults import BadJson, Drip, EditJson, Status
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import CONTENT, TARGET, Watched, publish, tiny
-from tests.hub.test_remote import RETRY, no_demo
+from tests.hub.models import CONTENT, RETRY, TARGET, Watched, no_demo, publish, tiny
 
 NAME = "big-Q4_K_M.gguf"
 

@@ -20,13 +20,7 @@ from app.source import HubModel, LocalModel
 from tests.hub.content import HOSTILE_NAMES
 from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, Fault, IgnoreRange, Status
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import DRAFT, TARGET, tiny
-
-RETRY = RetryPolicy(lambda seconds: False)
-
-
-def no_demo(part: str) -> Path:
-    raise AssertionError(part)
+from tests.hub.models import DRAFT, RETRY, TARGET, no_demo, tiny
 
 
 def header_of(name: str) -> Any:

@@ -21,7 +21,7 @@ from app.registry import Registry
 from app.source import parse_source
 from tests.hub.faults import Cut, Status
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import BOTH, DRAFT, TARGET, tiny
+from tests.hub.models import BOTH, DRAFT, TARGET, no_demo, tiny
 
 pytestmark = pytest.mark.usefixtures("home")
 Usage = namedtuple("Usage", "total used free")
@@ -155,7 +155,7 @@ def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Pat
     def silent(*_: object) -> str:
         raise PairError("The pair loads but says nothing.")
 
-    steps = Setup(Registry(home / "data" / "pairs.toml"), _no_demo, silent)
+    steps = Setup(Registry(home / "data" / "pairs.toml"), no_demo, silent)
     with pytest.raises(PairError):
         list(steps.bring(steps.prepare(_pair())))
 
@@ -167,11 +167,7 @@ def _pair() -> Pair:
 
 
 def _steps(home: Path) -> Setup:
-    return Setup(Registry(home / "data" / "pairs.toml"), _no_demo, None)
-
-
-def _no_demo(part: str) -> Path:
-    raise AssertionError(part)
+    return Setup(Registry(home / "data" / "pairs.toml"), no_demo, None)
 
 
 def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

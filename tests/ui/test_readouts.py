@@ -8,41 +8,24 @@ from dataclasses import replace
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.engine.types import DraftingStatus, FinishReason
 from app.events import (
     AnswerPlan,
     DeviceMemory,
     Finished,
     LoadProgress,
     Measuring,
-    PairInfo,
     PromptProgressed,
     StepCompleted,
 )
 from app.ui.chat.arrangement import Arrangement
 from app.ui.keeping.kept import numbers
-from app.ui.readouts.groups import earlier_groups, in_a_line, live_groups
+from app.ui.readouts.groups import earlier_groups, in_a_line
 from app.ui.readouts.numbers import Numbers, of_counters, of_document
 from app.ui.readouts.recent import Recent
 from app.ui.readouts.state import Readouts
 from tests.ui.fakes import PAIR, STATS
-
-SECOND = 1_000_000_000
-
-
-def counted(seconds: float, tokens: int, rounds: int, drafted: int = 0, accepted: int = 0) -> GenerationStats:
-    return GenerationStats(
-        predicted_n=1 + tokens,
-        predicted_ns=int(seconds * SECOND),
-        verify_steps=rounds,
-        drafted_steps=rounds if drafted else 0,
-        draft_n=drafted,
-        draft_n_accepted=accepted,
-    )
-
-
-def shown(readouts: Readouts, width: int = 30, pair: PairInfo = PAIR) -> str:
-    return "\n".join(line.plain for group in live_groups(readouts, pair, width) for line in group)
+from tests.ui.readouts_driver import SECOND, counted, shown
 
 
 def test_a_burst_is_no_speed() -> None:
@@ -156,91 +139,6 @@ def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
     assert of_document(numbers(ended)).first_s == 6.0
 
 
-def test_drafting_that_is_off_says_why() -> None:
-    readouts = Readouts()
-    drafting = DraftingStatus("off", "drafts cost more than they brought lately", "break-even", 1.01)
-    readouts.follow(StepCompleted(1, (), STATS, drafting))
-    assert "verdict     1.0x break-even" in shown(readouts)
-    assert "off: drafts cost more than\nthey brought lately" in shown(readouts)
-
-
-def test_a_draft_model_that_is_off_does_not_speak_for_the_look_up() -> None:
-    readouts = Readouts()
-    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs")))
-    assert "draft model off: it is slow;\nlook-up still runs" in shown(readouts)
-    assert "off: draft model" not in shown(readouts)
-
-
-SWITCHED_OFF = "off: you switched it off"
-LOOKS_UP = DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs", "winning", 1.2)
-
-
-def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on() -> None:
-    readouts = Readouts()
-    readouts.source("automatic", drafting=True)
-    readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
-    assert "look-up still runs" in shown(readouts)
-
-    readouts.source("draft off", drafting=False)
-    assert SWITCHED_OFF in shown(readouts)
-    # A round that was on its way still has the old status.
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
-    readouts.follow(StepCompleted(1, (), STATS))
-    assert SWITCHED_OFF in shown(readouts)
-    assert "look-up still runs" not in shown(readouts)
-
-    readouts.source("automatic", drafting=True)
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
-    assert SWITCHED_OFF not in shown(readouts)
-
-
-def test_what_was_measured_of_an_answer_stays_when_drafting_is_switched_off_in_it() -> None:
-    readouts = Readouts()
-    readouts.source("automatic", drafting=True)
-    readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
-    readouts.source("draft off", drafting=False)
-    for live in (True, False):
-        readouts.measured(STATS, LOOKS_UP.switched_off, live=live)
-        assert "verdict     1.2x winning" in shown(readouts)
-        assert "plain       88.9 t/s" in shown(readouts)
-        assert SWITCHED_OFF in shown(readouts)
-
-
-def test_a_switch_between_two_answers_is_told_apart_from_what_was_measured() -> None:
-    readouts = Readouts()
-    readouts.source("automatic", drafting=True)
-    readouts.begin()
-    readouts.measured(STATS, LOOKS_UP, live=True)
-    readouts.measured(STATS, LOOKS_UP, live=False)
-    readouts.source("draft off", drafting=False)
-    assert f"{SWITCHED_OFF}; the\nnumbers are the last answer's" in shown(readouts)
-    assert "look-up still runs" not in shown(readouts)
-    readouts.source("automatic", drafting=True)
-    assert "look-up still runs" in shown(readouts), "it is as it was"
-    readouts.source("model", drafting=True, n_max=7)
-    assert "model from the next answer on;\nthe numbers are the last\nanswer's" in shown(readouts)
-    readouts.source("draft off", drafting=False)
-
-    readouts.begin()
-    readouts.measured(replace(STATS, draft_n=0), None, live=True)
-    assert SWITCHED_OFF not in shown(readouts), "it was never on"
-
-
-def test_drafting_that_comes_back_after_an_answer_is_for_the_next_one() -> None:
-    readouts = Readouts()
-    readouts.source("automatic", drafting=True)
-    readouts.begin()
-    readouts.measured(STATS, LOOKS_UP, live=True)
-    readouts.source("draft off", drafting=False)
-    readouts.measured(STATS, None, live=False)
-    assert f"{SWITCHED_OFF}; the" not in shown(readouts)
-    readouts.source("automatic", drafting=True)
-    assert SWITCHED_OFF not in shown(readouts)
-    assert "automatic from the next answer\non; the numbers are the last\nanswer's" in shown(readouts)
-
-
 def test_a_second_measurement_is_told_of_only_where_it_keeps_waiting_and_then_quietly() -> None:
     now = [0.0]
     readouts = Readouts(lambda: now[0])
@@ -275,24 +173,6 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
     assert (readouts.numbers, readouts.used, list(readouts.recent.rates)) == (None, 0, [])
     for word in ("t/s", "accepted", "verdict", "starts in"):
         assert word not in shown(readouts)
-
-
-def test_a_fixed_length_is_named_with_what_drafts_next() -> None:
-    readouts = Readouts()
-    readouts.source("model", drafting=True, n_max=7)
-    readouts.follow(StepCompleted(1, (), replace(STATS, drafted_steps=100)))
-    assert "drafting  model, up to 7" in shown(readouts)
-    assert "per draft    5.0 tokens" in shown(readouts)
-
-
-def test_the_length_of_drafts_means_the_same_before_and_after_the_end() -> None:
-    readouts = Readouts()
-    short = replace(STATS, draft_n=40, drafted_steps=10, verify_steps=10, predicted_n=30, predicted_ns=SECOND)
-    long = replace(STATS, draft_n=400, drafted_steps=40, verify_steps=40, predicted_n=300, predicted_ns=5 * SECOND)
-    for stats, live in ((short, True), (long, True), (long, False)):
-        readouts.measured(stats, None, live=live)
-        mean = stats.draft_n / stats.drafted_steps
-        assert f"per draft {mean:>6.1f} tokens" in shown(readouts)
 
 
 def test_what_takes_its_time_shows_how_far_it_is() -> None:
@@ -380,13 +260,3 @@ def test_a_ratio_never_contradicts_its_verdict(speedup: float, verdict: str, rat
     readouts = Readouts()
     readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "", verdict, speedup)))
     assert f"verdict   {ratio:>6} {verdict}" in shown(readouts)
-
-
-def test_of_two_drafters_neither_is_said_to_have_written_all_or_nothing() -> None:
-    readouts = Readouts()
-    stats = replace(STATS, draft_n=1000, draft_n_accepted=700, draft_n_model=998)
-    readouts.follow(StepCompleted(1, (), stats, None))
-    assert [line.split() for line in shown(readouts).split("\n") if "model" in line or "look-up" in line] == [
-        ["drafter", ">99%", "model"],
-        ["<1%", "look-up"],
-    ]

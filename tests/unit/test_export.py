@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from app.cli.export import export
+from app.cli.export_flags import add_export_arguments, add_import_arguments
+from app.cli.import_ import import_
 
 from app.chat.message import Role
 from app.chat.rows import LAST_SECOND
@@ -18,9 +21,6 @@ from app.chat.store import Store
 from app.cli import export as export_command
 from app.cli import import_ as import_command
 from app.cli import main
-from app.cli.export import export
-from app.cli.export_flags import add_export_arguments, add_import_arguments
-from app.cli.import_ import import_
 from app.cli.json_keys import JSON_KEYS
 from app.errors import AppError, UsageError
 

@@ -1,0 +1,26 @@
+"""The numbers beside the conversation as text, for tests."""
+
+from __future__ import annotations
+
+from app.engine.stats import GenerationStats
+from app.events import PairInfo
+from app.ui.readouts.groups import live_groups
+from app.ui.readouts.state import Readouts
+from tests.ui.fakes import PAIR
+
+SECOND = 1_000_000_000
+
+
+def counted(seconds: float, tokens: int, rounds: int, drafted: int = 0, accepted: int = 0) -> GenerationStats:
+    return GenerationStats(
+        predicted_n=1 + tokens,
+        predicted_ns=int(seconds * SECOND),
+        verify_steps=rounds,
+        drafted_steps=rounds if drafted else 0,
+        draft_n=drafted,
+        draft_n_accepted=accepted,
+    )
+
+
+def shown(readouts: Readouts, width: int = 30, pair: PairInfo = PAIR) -> str:
+    return "\n".join(line.plain for group in live_groups(readouts, pair, width) for line in group)
