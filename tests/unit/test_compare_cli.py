@@ -22,6 +22,7 @@ from app.cli.compare_flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
+from app.compare.kinds import KINDS
 from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
@@ -104,6 +105,13 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
     assert list(told["contenders"]) == ["plain", "automatic"]
     assert told["contenders"]["automatic"]["same_tokens"] is True
     assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
+
+
+def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
+    parser = argparse.ArgumentParser()
+    add_bench_arguments(parser)
+
+    assert ", ".join(KINDS) in " ".join(parser.format_help().split())
 
 
 @pytest.mark.parametrize(
