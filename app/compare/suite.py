@@ -11,8 +11,6 @@ from typing import Any
 from app.engine.text import printable
 from app.errors import UsageError
 
-KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
-"""How much a draft is right depends on the kind of text more than on anything else, so it is told kind by kind."""
 _OWN = Path(__file__).with_name("prompts.toml")
 _YOURS = "yours"
 _LONGEST = 100_000

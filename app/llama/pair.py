@@ -20,7 +20,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError, NoMemoryError
+from app.errors import Interrupted, ModelLoadError
 from app.events import ModelInfo, PairInfo
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
@@ -133,8 +133,8 @@ class NativePair:
             return None
         try:
             draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
-        except NoMemoryError as error:
-            self.notices.append(f"Running without a draft. {error.message}")
+        except ModelLoadError as error:
+            self.notices.append(f"Running without a draft. {error.sentences}")
             return None
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)

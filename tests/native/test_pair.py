@@ -11,7 +11,7 @@ import pytest
 from app.chat.message import Message, Role
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.errors import Interrupted, ModelFileError, ModelLoadError, UsageError
+from app.errors import Interrupted, ModelFileError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair, load_pair
@@ -115,9 +115,18 @@ def test_a_wrong_file_is_told_before_anything_is_loaded(
     assert counted == NOTHING
 
 
-def test_a_draft_that_llama_cpp_refuses_frees_the_target(tiny: Callable[..., Path], counted: dict[str, int]) -> None:
-    with pytest.raises(ModelLoadError, match=r"1\.gguf"):
-        load(tiny(), tiny(general__architecture="no-such-architecture"))
+def test_a_draft_that_llama_cpp_refuses_is_told_and_the_target_answers_alone(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    pair = load(tiny(), tiny(general__architecture="no-such-architecture"))
+    assert (pair.drafter, pair.info.draft) == (None, None)
+    (notice,) = pair.notices
+    assert notice.startswith("Running without a draft. llama.cpp could not load ")
+    assert "1.gguf" in notice
+    assert "download it again" in notice
+    assert counted == {"models": 1, "contexts": 1}
+    pair.target.evaluate((5,), 1)
+    pair.close()
     assert counted == NOTHING
 
 

@@ -17,10 +17,11 @@ from app.compare.benchmark import Plan, Progress, Raced, Row, benchmark, figures
 from app.compare.card import Card, markdown, svg
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.history import Facts, History, Result, changes, remark, slower
+from app.compare.kinds import KINDS
 from app.compare.measure import Spread
 from app.compare.race import Contender, in_process
 from app.compare.report import raced_json, table_lines
-from app.compare.suite import KINDS, Prompt, choose, load_suite
+from app.compare.suite import Prompt, choose, load_suite
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, DraftParams, SamplingParams

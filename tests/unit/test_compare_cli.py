@@ -26,6 +26,7 @@ from app.cli.compare.flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
+from app.compare.kinds import KINDS
 from app.compare.measure import Spread
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, UsageError
@@ -125,6 +126,13 @@ def test_both_tell_what_other_programs_took(
     assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--no-oracle", "--card", "card") == 0
     assert crowd in capsys.readouterr().out
     assert "Other programs" in Path("card.md").read_text(encoding="utf-8")
+
+
+def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
+    parser = argparse.ArgumentParser()
+    add_bench_arguments(parser)
+
+    assert ", ".join(KINDS) in " ".join(parser.format_help().split())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from app.cli.argument_parser import file_path
+from app.compare.kinds import KINDS
 
 BENCH_EPILOG = """examples:
   tandem bench                                      every kind of text
@@ -21,7 +22,7 @@ REPEAT, SAMPLES = 3, 200
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of its own; those of the pair and the answer are the program's."""
     parser.add_argument("--prompts", type=file_path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
-    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds of text")
+    parser.add_argument("--kinds", metavar="KIND,...", help=f"only these kinds of text, of {', '.join(KINDS)}")
     parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
     parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
     parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
