@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -129,14 +129,17 @@ def search(words: str, *, limit: int) -> Iterator[Found]:
         HubError: The hub cannot be asked.
     """
     check_way()
-    asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
+    asked: dict[str, str | int | list[str]] = {"search": words, "limit": limit}
+    asked |= {"filter": "gguf", "sort": "downloads", "expand": ["downloads", "gguf"]}
+    # The client's own class has no types.
+    read: Callable[..., ModelInfo] = ModelInfo
     with translated(words):
         response = get_session().get(
             f"{constants.ENDPOINT}/api/models", params=asked, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
         hf_raise_for_status(response)
         try:
-            for info in islice((ModelInfo(**found) for found in response.json()), limit):
+            for info in islice((read(**found) for found in response.json()), limit):
                 summary = info.gguf if isinstance(info.gguf, dict) else {}
                 architecture, total = summary.get("architecture"), summary.get("total")
                 yield Found(
