@@ -7,6 +7,7 @@ import pytest
 from app.chat.message import Message, Role
 from app.engine.types import FinishReason
 from app.errors import AppError
+from app.events import LoadProgress, Measuring, Notice, PromptProgressed
 from app.ui.chat.session import Phase
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import open_chat
@@ -124,6 +125,35 @@ async def test_a_prompt_waits_for_the_models() -> None:
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == "early"
         assert "waits for the models" not in chat.text
+
+
+@pytest.mark.parametrize(("again", "why"), [(False, "what drafts cost here"), (True, "whether drafts pay")])
+async def test_an_answer_says_that_its_pair_is_measured_first(again: bool, why: str) -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.emit(Measuring(1, 0.3, again))
+        await chat.shows(why)
+        chat.engine.emit(PromptProgressed(1, False, 0, 40))
+        await chat.until(lambda: why not in chat.text)
+        chat.engine.says("word")
+        await chat.shows("word")
+
+
+async def test_an_answer_that_is_stopped_while_its_pair_is_measured_says_only_that() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.emit(Measuring(1, 0.3))
+        await chat.shows("what drafts cost here")
+        chat.engine.says("word")
+        chat.engine.emit(Measuring(1, 0.5))
+        await chat.shows("what drafts cost here")
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.shows("stopped")
+        chat.engine.emit(LoadProgress("target", 0.5))
+        chat.engine.emit(Notice("Another pair comes."))
+        await chat.shows("Another pair comes.")
+        assert "stopped" in chat.text
+        assert "what drafts cost here" not in chat.text
 
 
 async def test_esc_takes_a_waiting_prompt_back() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.chat.ending import Ending, ending_in, numbers_of_failure
-from app.events import Event, Failed, Finished, Loaded, Notice, PairInfo, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
@@ -21,6 +21,9 @@ from app.ui.sweeping import REST_S, sweep
 
 _TIDY_S = 0.3
 """Between two steps of tidying: keys that came meanwhile go first."""
+_MEASURED_ONCE = "measures what drafts cost here, once, and then answers"
+_MEASURED_AGAIN = "measures once more whether drafts pay, and then answers"
+"""What an answer that has not begun is kept by."""
 
 
 class Hearing:
@@ -57,6 +60,7 @@ class Hearing:
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
         self._counting = counting
+        self._is_measuring = False
 
     @property
     def is_waiting(self) -> bool:
@@ -78,11 +82,23 @@ class Hearing:
         if isinstance(batch.latest, StepCompleted):
             screen.hint.repeating(batch.latest.repeating)
         answer = screen.messages.answer
+        self._tell_why_it_waits(batch)
         if batch.segments and answer is not None:
             screen.hint.unseen(not screen.messages.following)
             await answer.add(batch.segments)
         if answer is not None:
             await self._tokens.follow(answer, batch)
+
+    def _tell_why_it_waits(self, batch: Batch) -> None:
+        """Say below an answer that its pair is measured first, and no longer when it is done."""
+        was, latest, answer = self._is_measuring, batch.latest, self._screen.messages.answer
+        self._is_measuring = isinstance(latest, Measuring)
+        if answer is None:
+            return
+        if isinstance(latest, Measuring):
+            answer.note(_MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
+        elif was:
+            answer.note("")
 
     async def handle(self, event: Single) -> None:
         if self._counting.is_wanted(event):
@@ -154,6 +170,7 @@ class Hearing:
 
     async def _end(self, text: str, ending: Ending) -> None:
         screen, asked = self._screen, self._session.asked
+        self._is_measuring = False
         screen.attention.end()
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text)
