@@ -50,6 +50,7 @@ class FakeModel:
         fail_at: Number of the decode call that raises, from 1.
         fail_with: What it raises; half of the batch is left behind.
         can_truncate: False plays a recurrent model.
+        decode_ns: What every batch takes.
     """
 
     def __init__(self, rule: Rule, n_ctx: int = 512, n_batch: int = 16, n_vocab: int = N_VOCAB) -> None:
@@ -58,6 +59,7 @@ class FakeModel:
         self.n_batch = self.n_chunk = n_batch
         self.n_vocab = n_vocab
         self.native_ns = 0
+        self.decode_ns = 1000
         self.batches: list[tuple[int, ...]] = []
         self.cells: list[int] = []
         self.fail_at = 0
@@ -73,7 +75,7 @@ class FakeModel:
         assert 0 < len(tokens) <= self.n_batch
         assert len(self.cells) + len(tokens) <= self.n_ctx, "the engine must not decode past the context"
         self.batches.append(tuple(tokens))
-        self.native_ns += 1000
+        self.native_ns += self.decode_ns
         if len(self.batches) == self.fail_at:
             self.cells.extend(tokens[: len(tokens) // 2])
             raise self.fail_with

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from shutil import disk_usage
 from time import sleep
@@ -24,6 +24,8 @@ _BYTES = 6
 """On disk for a character, with its place in the index; 2.5 to 4.5 were seen, of ASCII."""
 _LOG_BYTES = 8 << 20
 """What waits beside the file to go into it; 6 MB were seen."""
+_ROW = 256
+"""What a row takes besides its text, in characters."""
 _ABSENT = -LAST_SECOND
 """When a conversation was deleted that was never there: too long ago for anybody to bring it back, by any clock."""
 
@@ -58,11 +60,7 @@ class Arrivals:
         try:
             numbers = self._write(transcripts, writer, told)
             with self._database.write() as db:
-                db.execute(
-                    "UPDATE conversations SET deleted = NULL "
-                    "WHERE id IN (SELECT conversation FROM arriving WHERE writer = ?)",
-                    (writer,),
-                )
+                _let_in(db, writer, len(numbers))
                 _forget(db, writer)
         except BaseException:
             # Where even that is refused, others find that this one has ended.
@@ -95,30 +93,56 @@ class Arrivals:
 
     def _write(self, transcripts: Sequence[Transcript], writer: str, told: Callable[[float], None]) -> tuple[int, ...]:
         done, all_of_it = 0, sum(map(_size, transcripts)) or 1
-        numbers = []
-        for transcript in transcripts:
+        numbers: list[int] = []
+        pieces = _pieces(transcripts, writer, numbers)
+        left = next(pieces, None) is not None
+        while left:
+            began = time.monotonic()
             with self._database.write() as db:
-                number = insert_head(db, transcript, deleted=_ABSENT)
-                db.execute("INSERT INTO arriving(conversation, writer) VALUES (?, ?)", (number, writer))
-            numbers.append(number)
-            ids: NewIds = {None: None}
-            waiting = list(transcript.conversation.tree.nodes.values())[::-1]
-            while waiting:
-                began = time.monotonic()
-                with self._database.write() as db:
-                    written = 0
-                    while waiting and written < _AT_ONCE:
-                        node = waiting.pop()
-                        insert_said(db, number, transcript, node, ids)
-                        written += _length(node)
-                done += written
-                told(done / all_of_it)
-                if self._database.file is not None:
-                    # SQLite lets nobody in by turn; whoever waits looks again now and then.
-                    sleep(time.monotonic() - began)
-            with self._database.write() as db:
-                set_leaf(db, number, transcript, ids)
+                written = 0
+                while left and written < _AT_ONCE:
+                    try:
+                        written += pieces.send(db)
+                    except StopIteration:
+                        left = False
+            done += written
+            told(done / all_of_it)
+            if self._database.file is not None:
+                # SQLite lets nobody in by turn; whoever waits looks again now and then.
+                sleep(time.monotonic() - began)
         return tuple(numbers)
+
+
+def _pieces(
+    transcripts: Sequence[Transcript], writer: str, numbers: list[int]
+) -> Generator[int, sqlite3.Connection, None]:
+    """Write piece by piece into the database that is sent, and tell how large each was; what comes first is nothing.
+
+    Args:
+        transcripts: What is written.
+        writer: By whom.
+        numbers: Gets the ids.
+    """
+    db = yield 0
+    for transcript in transcripts:
+        number = insert_head(db, transcript, deleted=_ABSENT)
+        db.execute("INSERT INTO arriving(conversation, writer) VALUES (?, ?)", (number, writer))
+        numbers.append(number)
+        db = yield _ROW
+        ids: NewIds = {None: None}
+        for node in transcript.conversation.tree.nodes.values():
+            insert_said(db, number, transcript, node, ids)
+            db = yield _length(node)
+        set_leaf(db, number, transcript, ids)
+
+
+def _let_in(db: sqlite3.Connection, writer: str, n: int) -> None:
+    arrived = db.execute(
+        "UPDATE conversations SET deleted = NULL WHERE id IN (SELECT conversation FROM arriving WHERE writer = ?)",
+        (writer,),
+    )
+    if arrived.rowcount != n:
+        raise StoreError("Another Tandem has cleared away what was imported.", "Import it again.")
 
 
 def _forget(db: sqlite3.Connection, writer: str) -> None:
@@ -126,8 +150,8 @@ def _forget(db: sqlite3.Connection, writer: str) -> None:
 
 
 def _size(transcript: Transcript) -> int:
-    return sum(map(_length, transcript.conversation.tree.nodes.values()))
+    return _ROW + sum(map(_length, transcript.conversation.tree.nodes.values()))
 
 
 def _length(node: Node) -> int:
-    return len(node.text) + len(node.reasoning)
+    return _ROW + len(node.text) + len(node.reasoning)

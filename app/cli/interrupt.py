@@ -6,12 +6,18 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Timer
+    from typing import Any
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 _WINDOW_CLOSED = getattr(signal, "SIGHUP", None)
 _HEARD = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 """Ctrl+C, and how a program is ended from outside: by another one, and by its terminal that goes."""
+_LAST_S = 20.0
+"""Until a program whose window is closed ends for good: nobody is there to see that it hangs."""
 
 
 @contextmanager
@@ -44,9 +50,16 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
     started the program deaf to one of them, as a shell does in the background of a script, meant that.
     """
     mine = _heard()
+    ends: list[Timer] = []
 
-    def on_interrupt(_: int, __: FrameType | None) -> None:
-        _set({number: known for number, known in mine.items() if number != _WINDOW_CLOSED})
+    def when_closed(number: int, _: FrameType | None) -> None:
+        ends.append(_end_later(number))
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        # Once: what is cancelled may hold the very lock that a second time would wait for.
+        _set({other: when_closed if other == _WINDOW_CLOSED else known for other, known in mine.items()})
+        if number == _WINDOW_CLOSED:
+            when_closed(number, frame)
         cancel()
 
     _set(dict.fromkeys(mine, on_interrupt))
@@ -54,6 +67,8 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _set(mine)
+        for end in ends:
+            end.cancel()
 
 
 @contextmanager
@@ -69,6 +84,18 @@ def ended_at_once() -> Iterator[None]:
         yield
     finally:
         _set(mine)
+
+
+def _end_later(number: int) -> Timer:
+    """Give what was begun the time to be saved, and no more."""
+    # Takes a while to import, and hardly any command is ended so.
+    import os
+    from threading import Timer
+
+    end = Timer(_LAST_S, os._exit, (128 + number,))
+    end.daemon = True
+    end.start()
+    return end
 
 
 def _heard() -> Mapping[int, Any]:

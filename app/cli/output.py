@@ -134,6 +134,7 @@ class AnswerPrinter:
         elif self._safe and self._last not in ("", "\n"):
             self._answer.write("\n")
             self._answer.flush()
+            self._last = "\n"
 
     def end(self) -> None:
         """Finish the last line."""

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from app.engine.interfaces import Cancelled, Logits, TokenModel
 from app.errors import Interrupted
 
+_SOON_NS = 2_000_000_000
+"""A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
+
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     """How many leading tokens two sequences share."""
@@ -64,17 +67,25 @@ class TokenCache:
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate any number of tokens in chunks, with logits for the last one only.
 
+        Every chunk reads all the weights again, of a mixture of experts most of them. So where chunks take hardly any
+        time, which nobody needs to be told of, the next ones are longer.
+
         Yields:
             Tokens in the cache after each chunk.
 
         Raises:
             Interrupted: Cancelled between two chunks or inside one; what was evaluated stays.
         """
-        size = self._model.n_chunk
-        for start in range(0, len(tokens), size):
+        size, done = self._model.n_chunk, 0
+        while done < len(tokens):
             if cancelled():
                 raise Interrupted
-            self.evaluate(tokens[start : start + size], n_outputs=int(start + size >= len(tokens)))
+            chunk = tokens[done : done + size]
+            done += len(chunk)
+            before = self._model.native_ns
+            self.evaluate(chunk, n_outputs=int(done == len(tokens)))
+            if self._model.native_ns - before < _SOON_NS:
+                size = min(2 * size, self._model.n_batch)
             yield len(self._tokens)
 
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:

@@ -36,7 +36,7 @@ class TokenModel(Protocol):
 
     @property
     def n_chunk(self) -> int:
-        """Most tokens of a prompt in one `decode`, 1 to `n_batch`: while it lasts, nobody hears how far it is."""
+        """Tokens of a prompt in the first `decode`, 1 to `n_batch`: while it lasts, nobody hears how far it is."""
 
     @property
     def n_past(self) -> int:

@@ -60,8 +60,12 @@ def _ask_plainly(request: httpx2.Request) -> None:
 def _bound(response: httpx2.Response) -> None:
     if not (_whole.get() or response.is_error or response.has_redirect_location):
         return
-    if response.headers.get("Content-Encoding", _PLAIN) != _PLAIN:
-        # A few bytes may stand for any number of them.
+    if response.headers.get("Content-Encoding", "").strip().lower() not in ("", _PLAIN):
+        # A few bytes may stand for any number of them. What is wrong is told by the status alone.
+        if response.is_error or response.has_redirect_location:
+            del response.headers["Content-Encoding"]
+            response.stream = httpx2.ByteStream(b"")
+            return
         raise HubError(f"{host()} answered with something that was not asked for.", login_page())
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = _Bounded(response.stream)

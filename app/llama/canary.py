@@ -122,6 +122,8 @@ def _let_try(path: Path, go_on: Callable[[], bool]) -> Ending | None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=python_environment(),
+            # What ends everybody at this terminal says nothing about the file.
+            start_new_session=True,
         )
     except OSError as error:
         log.warning("a child process cannot be started: %s", error)
@@ -135,6 +137,8 @@ def _let_try(path: Path, go_on: Callable[[], bool]) -> Ending | None:
                 if not go_on():
                     raise Interrupted from None
                 continue
+            if not go_on():
+                raise Interrupted
             return Ending(child.returncode, _last_line(said))
         return None
     finally:

@@ -69,7 +69,9 @@ class NativePair:
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
         self._giving_way = self._new_giving_way()
-        # Both files are looked at before either is loaded, so that a wrong one is told at once.
+        # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
+        # puts in their place meanwhile is not what is loaded.
+        self._files = fingerprints(params)
         target_file = open_model_file(params.target)
         draft_file = open_model_file(params.draft) if params.draft is not None else None
         for role, model_file in (("target", target_file), ("draft", draft_file)):
@@ -99,7 +101,6 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
-            self._files = fingerprints(self._params)
             file = memory_file(self._params, self._files)
             self.memory: Memory | None = memory_store.load(file) if file is not None else None
             self._stack = stack.pop_all()

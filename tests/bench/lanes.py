@@ -91,8 +91,9 @@ class OwnLane:
         self._spent_ns += spent
         match event:
             case StepCompleted(stats=stats):
-                if self.n_tokens:
-                    self.ns += spent
+                self.ns += spent if self.n_tokens else 0
+                # Text that was held back to the end comes without a round.
+                if stats.verify_steps > self._told.verify_steps:
                     n_tokens, rows = stats.predicted_n - self.n_tokens, stats.draft_n - self._told.draft_n + 1
                     draft_ns = stats.draft_ns - self._told.draft_ns
                     self.steps.append(StepTime(n_tokens, rows, spent - draft_ns, draft_ns))

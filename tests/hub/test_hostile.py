@@ -121,6 +121,15 @@ def test_a_packed_answer_that_nobody_asked_for_is_not_unpacked(hub: LoopbackHub)
         repository(TARGET, "main")
 
 
+def test_a_packed_page_of_an_error_leaves_the_error_what_it_is(hub: LoopbackHub) -> None:
+    hub.add(TARGET, {"m.gguf": b"x"})
+    hub.faults.add(Status(404, {"Content-Encoding": "gzip"}, "no gzip at all"), "/api/*", times=None)
+
+    with pytest.raises(HubError) as raised:
+        repository(TARGET, "main")
+    assert "not asked for" not in str(raised.value)
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"siblings":' + "[" * 100_000])
 def test_json_that_nests_without_end_is_a_sentence(hub: LoopbackHub, text: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})

@@ -107,6 +107,16 @@ def test_it_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
 
 
+def test_a_child_that_ended_with_everybody_at_the_terminal_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    monkeypatch.setattr(canary, "python_command", lambda *_: (sys.executable, "-c", dies))
+
+    with pytest.raises(Interrupted):
+        send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
+
+
 @pytest.mark.parametrize("command", [("/no/such/python",), (sys.executable, "-c", "1 / 0")])
 def test_a_child_that_says_nothing_about_the_file_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

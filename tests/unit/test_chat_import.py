@@ -208,6 +208,34 @@ def test_what_would_fill_the_disk_is_refused_before_anything_is_written(
     store.close()
 
 
+def test_an_import_that_another_tandem_has_cleared_away_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "conversations.db"
+    store, other = Store.open(file), Store.open(file)
+
+    def taken_for_dead(_: float) -> None:
+        with other._database.write() as db:
+            db.execute("DELETE FROM arriving")
+
+    monkeypatch.setattr("app.chat.arrivals.sleep", taken_for_dead)
+    with pytest.raises(StoreError, match="cleared away"):
+        store.insert([SAMPLE])
+    assert store.summaries() == ()
+    for each in (store, other):
+        each.close()
+
+
+def test_messages_without_a_word_take_their_turns_too(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "conversations.db")
+    nodes = {n: Node(n, n - 1 or None, Role.USER, "") for n in range(1, 1001)}
+    shares: list[float] = []
+    store.insert([Transcript(Conversation(Summary(0, "many"), Tree(nodes, 1000)))], shares.append)
+
+    assert len(shares) > 2
+    store.close()
+
+
 def test_of_an_import_that_was_killed_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "conversations.db"
     store = Store.open(file)

@@ -82,6 +82,7 @@ class TestProgressAndCancel:
     def test_long_prompts_are_processed_in_chunks_with_progress(self) -> None:
         target, draft = FakeModel(mixing(1), n_batch=64), FakeModel(mixing(1), n_batch=64)
         target.n_chunk = draft.n_chunk = 16
+        target.decode_ns = draft.decode_ns = 3_000_000_000
         bench = Bench(target, draft)
         bench.run(prompt=list(range(1, 41)), max_tokens=2)
 
@@ -95,6 +96,13 @@ class TestProgressAndCancel:
             (True, 32, 41),
             (True, 40, 41),
         ]
+
+    def test_chunks_that_take_no_time_become_longer(self) -> None:
+        target = FakeModel(mixing(1), n_batch=64)
+        target.n_chunk = 16
+        Bench(target).run(prompt=list(range(1, 201)), max_tokens=1)
+
+        assert [len(batch) for batch in target.batches] == [16, 32, 64, 64, 24]
 
     def test_cancel_between_chunks_keeps_what_was_evaluated(self) -> None:
         bench = Bench(FakeModel(mixing(1), n_batch=16))

@@ -119,15 +119,18 @@ class _Benchmark:
         whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
         task.save.add(last)
-        if task.as_json:
-            out(last)
-        else:
-            out("\n".join([printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]))
-            told = "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks]))
-            out("\n" + for_reading(told, sys.stdout))
-        if task.card is not None:
-            write_card(self._session, task.card, Card(title, table, about, notes))
-        task.save.close()
+        try:
+            if task.as_json:
+                out(last)
+            else:
+                out("\n".join([printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]))
+                told = "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks]))
+                out("\n" + for_reading(told, sys.stdout))
+        finally:
+            # Nobody may be there any more to whom it is told.
+            if task.card is not None:
+                write_card(self._session, task.card, Card(title, table, about, notes))
+            task.save.close()
 
 
 def _in_brief(raced: Raced) -> str:

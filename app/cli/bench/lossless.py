@@ -28,9 +28,11 @@ def check_lossless(session: Session, task: BenchTask) -> int:
     status.clear()
     whole = json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False)
     told = "\n".join([*lossless_lines(checks), "", statement(checks)])
-    out(whole if task.as_json else for_reading(told, sys.stdout))
     task.save.add(whole)
-    task.save.close()
+    try:
+        out(whole if task.as_json else for_reading(told, sys.stdout))
+    finally:
+        task.save.close()
     if cancel():
         status.say("Stopped early.")
         return INTERRUPTED

@@ -16,6 +16,7 @@ from app.ui.chat.ways_out import in_chat
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
 from app.ui.messages.ended import in_vain
+from app.ui.messages.message import AnswerMessage
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
 
@@ -60,7 +61,7 @@ class Hearing:
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
         self._counting = counting
-        self._is_measuring = False
+        self._measured_for: AnswerMessage | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -91,13 +92,14 @@ class Hearing:
 
     def _tell_why_it_waits(self, batch: Batch) -> None:
         """Say below an answer that its pair is measured first, and no longer when it is done."""
-        was, latest, answer = self._is_measuring, batch.latest, self._screen.messages.answer
-        self._is_measuring = isinstance(latest, Measuring)
+        latest, answer = batch.latest, self._screen.messages.answer
+        noted, self._measured_for = self._measured_for, None
         if answer is None:
             return
         if isinstance(latest, Measuring):
+            self._measured_for = answer
             answer.note(_MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
-        elif was:
+        elif noted is answer:
             answer.note("")
 
     async def handle(self, event: Single) -> None:
@@ -170,7 +172,7 @@ class Hearing:
 
     async def _end(self, text: str, ending: Ending) -> None:
         screen, asked = self._screen, self._session.asked
-        self._is_measuring = False
+        self._measured_for = None
         screen.attention.end()
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text)

@@ -48,7 +48,7 @@ class MessageList(Exchange, can_focus=False):
             await self._take_out(told)
             entry = await self._put(words)
             self.anchor()
-            if sum(row.height(self.said.size.width) for row in rows) > self._height:
+            if sum(row.height(self.said.message_width) for row in rows) > self._height:
                 # It is read from its beginning.
                 self._bring_up(entry)
 

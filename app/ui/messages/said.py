@@ -30,6 +30,11 @@ _WIDTH = 100
 class Said(VerticalGroup, Stack, Even):
     """The messages; while there are none, what the two colours mean and where to go from here."""
 
+    @property
+    def message_width(self) -> int:
+        """Cells of a line of a message."""
+        return max(1, min(_WIDTH, self.size.width) - 1)
+
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
 

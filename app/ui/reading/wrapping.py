@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import cell_len, split_graphemes
 from textual.content import Content
 
 _WIDE = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
@@ -18,9 +18,9 @@ _HAS_WIDE = re.compile(f"[{_WIDE}]")
 _WORD = re.compile(r"\S+\s*|\s+")
 _ENDS = r"/\\?&,;-"
 """What ends a part of an address or of a path; names of files have dots and underscores within them."""
-_PIECE = re.compile(
-    rf"[{_NOT_LAST}]*[{_WIDE}][{_NOT_FIRST}]*\s*|[^\s{_WIDE}{_ENDS}]*[{_ENDS}]+\s*|[^\s{_WIDE}{_ENDS}]+\s*|\s+"
-)
+_RUN = re.compile(rf"[{_NOT_LAST}]*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_NOT_FIRST}]*\s*|\s+")
+"""A wide character or what stands between two of them, with what must not be parted from it."""
+_PART = re.compile(rf"[^\s{_ENDS}]*[{_ENDS}]+[{_NOT_FIRST}]*\s*|[^\s{_ENDS}]+\s*|\s+")
 
 
 def wrapped(content: Content, width: int) -> list[Content]:
@@ -49,10 +49,9 @@ def _offsets(text: str, width: int) -> Iterator[int]:
             used += cell_len(piece)
             continue
         # There is no good place.
-        for at, character in enumerate(piece, start):
-            size = get_character_cell_size(character)
-            if used + size > width and at and not character.isspace():
-                yield at
+        for begin, _, size in split_graphemes(piece)[0]:
+            if used + size > width and start + begin and not piece[begin].isspace():
+                yield start + begin
                 used = 0
             used += size
 
@@ -62,5 +61,10 @@ def _pieces(text: str, width: int) -> Iterator[tuple[int, str]]:
     for word in _WORD.finditer(text):
         if cell_len(word[0].rstrip()) <= width and _HAS_WIDE.search(word[0]) is None:
             yield word.start(), word[0]
-        else:
-            yield from ((word.start() + piece.start(), piece[0]) for piece in _PIECE.finditer(word[0]))
+            continue
+        for run in _RUN.finditer(word[0]):
+            at = word.start() + run.start()
+            if cell_len(run[0].rstrip()) <= width:
+                yield at, run[0]
+            else:
+                yield from ((at + part.start(), part[0]) for part in _PART.finditer(run[0]))

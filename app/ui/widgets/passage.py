@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
 
-from app.ui.reading.rows import Line, Row, as_typed
+from app.ui.reading.rows import Line, as_typed
 from app.ui.widgets.rows_view import RowsView
 
 
@@ -32,9 +32,10 @@ class Passage(RowsView):
         """The screen line of a character of the text."""
         width, above = self.size.width, 0
         for row in self.rows:
-            if at <= len(row.content):
-                return above + Row(row.content[:at]).height(width) - 1
-            above, at = above + row.height(width), at - len(row.content) - 1
+            written = row.content.plain if row.source is None else row.source
+            if at <= len(written):
+                return above + as_typed(Content(written[:at])).height(width) - 1
+            above, at = above + row.height(width), at - len(written) - 1
         return max(0, above - 1)
 
     def draw(self, number: int, line: Line) -> Strip:
