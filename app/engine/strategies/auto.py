@@ -19,9 +19,10 @@ from app.engine.strategies.holding import Holding
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource
 from app.engine.strategies.reasons import HELD_UP, Reasons
-from app.engine.tuning.guard import Stalls, impossibility
+from app.engine.tuning.guard import impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
+from app.engine.tuning.stalls import Stalls
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
 
 _EXPECTED_SHARE = 0.8
@@ -204,7 +205,7 @@ class AutomaticDrafting:
         else:
             memory.trial.observe_plain(n)
         self._backlog.observe(round_, used_model=attempt.used_model)
-        memory.ledger.observe(n, cost, plain_ns, drafted=drafted)
+        memory.ledger.observe(n, cost - took.doubtful_ns, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         plain_now = costs.target_ns(1, round_.n_past)
         self._pace.observe(n, took, plain_now, drafted=drafted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.engine.tuning.guard import Took
+from app.engine.tuning.stalls import Took
 
 _RATE_FORGETTING = 0.97
 _RATE_PRIOR = 10.0

@@ -5,14 +5,14 @@
 3. `Ledger`: a hard ceiling on what drafting may ever lose over any stretch of an answer.
 4. What 1 to 3 found is kept between runs by whoever owns them.
 
-`Curiosity` is what keeps them from being wrong for good, and `Stalls` from blaming drafts for a busy machine.
+`Curiosity` is what keeps them from being wrong for good, and `app.engine.tuning.stalls` from blaming drafts for a busy
+machine.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from app.engine.tuning.curve import CostModel
 
@@ -229,59 +229,3 @@ class Curiosity:
         elif self.trying:
             self.gap = min(2 * self.gap, self.LONGEST_GAP)
         self.trying = False
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """What a round took, by what that is put down to, in nanoseconds.
-
-    Attributes:
-        counted_ns: What counts for or against its draft, or as the price of a plain step.
-        stalled_ns: What held it up besides, as it would have held up plain decoding; below zero where what was taken
-            for that in an earlier round counts after all.
-        reading_ns: What the draft model took besides for text that it had missed.
-    """
-
-    counted_ns: float
-    stalled_ns: float = 0.0
-    reading_ns: float = 0.0
-
-
-@dataclass(slots=True)
-class Stalls:
-    """Keeps what held a round up from being put down to its draft.
-
-    Another program starts, or pages of a model are read from disk again: a round that takes many times what was
-    expected says nothing of drafting, unless the next one with a draft does so too and a plain step between them did
-    not. That step is taken on purpose, and more of them for as long as they are held up themselves.
-
-    Attributes:
-        waiting: Whether the next round should be plain.
-    """
-
-    LIMIT: ClassVar[float] = 2.0
-    """A round that takes so many times what was expected was held up."""
-
-    waiting: bool = False
-    _doubtful_ns: float = 0.0
-
-    def parts(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> Took:
-        """A round's time in its parts.
-
-        Args:
-            total_ns: All of it.
-            reading_ns: What of it the draft model took for text that it had missed.
-            expected_ns: What the rest was expected to be.
-            drafted: Whether anything was drafted.
-        """
-        measured = total_ns - reading_ns
-        usual = min(measured, self.LIMIT * expected_ns)
-        stalled = measured - usual
-        if not drafted:
-            self.waiting = self.waiting and stalled > 0
-            return Took(usual, stalled, reading_ns)
-        before, self._doubtful_ns = self._doubtful_ns, 0.0
-        if stalled > 0 and before > 0:
-            return Took(measured + before, -before, reading_ns)
-        self.waiting, self._doubtful_ns = stalled > 0, stalled
-        return Took(usual, stalled, reading_ns)
