@@ -43,7 +43,10 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
     screen = await _until(pilot, Phase.READY)
     screen.prompt.insert(prompt)
     await pilot.press("enter")
-    await _until(pilot, Phase.ANSWERING)
+    # An answer of a few words may be there before anybody has looked.
+    async with asyncio.timeout(_PATIENCE_S):
+        while screen.session.asked != prompt or screen.session.unanswered is not None:
+            await pilot.pause(0.1)
     await _until(pilot, Phase.READY)
     await pilot.pause()
 
