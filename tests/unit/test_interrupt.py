@@ -22,6 +22,9 @@ ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signa
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+    for number in ENDS:
+        # Whoever runs the tests may be deaf to them, as under nohup.
+        signal.signal(number, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
