@@ -42,7 +42,7 @@ class Stalls:
     """A round that takes so many times what was expected was held up."""
 
     USUAL: ClassVar[float] = 1.25
-    """Up to so many times is nothing unusual: 0.8 to 1.5 were seen where nothing else ran, two cores and bf16 weights."""
+    """Up to so many times is usual: 0.8 to 1.5 were seen where nothing else ran (bf16 weights, two cores)."""
 
     waiting: bool = False
     _stalled_ns: float = 0.0
