@@ -95,7 +95,8 @@ class Arrivals:
         done, all_of_it = 0, sum(map(_size, transcripts)) or 1
         numbers: list[int] = []
         pieces = _pieces(transcripts, writer, numbers)
-        left = next(pieces, None) is not None
+        next(pieces)
+        left = True
         while left:
             began = time.monotonic()
             with self._database.write() as db:
