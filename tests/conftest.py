@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# No assertion is timed, and an example that a busy machine holds up is no failure.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No assertion is timed, and an example that a busy machine holds up is no failure. The same code, the same verdict;
+# `pytest --hypothesis-profile hunt` looks further.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("hunt", deadline=None, max_examples=3000)
+settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a script starts what runs in its background; the programs that are tested would be deaf to it as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)

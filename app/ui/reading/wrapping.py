@@ -14,13 +14,16 @@ _NOT_FIRST = "\u3001\u3002\u30fb\u30fc\u300d\u300f\u3011\u3015\u300b\u3009\uff0c
 """What does not begin a line: full stops, commas, closing brackets (JIS X 4051, the commonest)."""
 _NOT_LAST = "\u300c\u300e\u3010\u3014\u300a\u3008\uff08"
 """What does not end a line: opening brackets."""
+_JOINERS = "\u200d\ufe0f"
+"""What makes one character on the screen of two: the zero width joiner and the selector of a wide emoji."""
 _HAS_WIDE = re.compile(f"[{_WIDE}]")
+_IS_PLAIN = re.compile(f"[^{_WIDE}{_JOINERS}]*")
 _WORD = re.compile(r"\S+\s*|\s+")
 _ENDS = r"/\\?&,;-"
 """What ends a part of an address or of a path; names of files have dots and underscores within them."""
-_RUN = re.compile(rf"[{_NOT_LAST}]*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_NOT_FIRST}]*\s*|\s+")
+_RUN = re.compile(rf"[{_NOT_LAST}]*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_NOT_FIRST}{_JOINERS}]*\s*|\s+")
 """A wide character or what stands between two of them, with what must not be parted from it."""
-_PART = re.compile(rf"[^\s{_ENDS}]*[{_ENDS}]+[{_NOT_FIRST}]*\s*|[^\s{_ENDS}]+\s*|\s+")
+_PART = re.compile(rf"[^\s{_ENDS}]*[{_ENDS}]+[{_NOT_FIRST}{_JOINERS}]*\s*|[^\s{_ENDS}]+\s*|\s+")
 
 
 def wrapped(content: Content, width: int) -> list[Content]:
@@ -31,8 +34,7 @@ def wrapped(content: Content, width: int) -> list[Content]:
         width: Cells of each, at least 1.
     """
     text = content.plain
-    is_wide = _HAS_WIDE.search(text) is not None
-    if not is_wide and all(cell_len(word) <= width for word in text.split()):
+    if _IS_PLAIN.fullmatch(text) and all(cell_len(word) <= width for word in text.split()):
         return content.wrap(width)
     return [line.rstrip() for line in content.divide(list(_offsets(text, width)))]
 
@@ -41,15 +43,16 @@ def _offsets(text: str, width: int) -> Iterator[int]:
     """The places of the characters that begin a line, but for the first."""
     used = 0
     for start, piece in _pieces(text, width):
-        needs = cell_len(piece.rstrip())
+        needs = _cells(piece.rstrip())
         if used and used + needs > width and needs <= width:
             yield start
             used = 0
         if needs <= width:
-            used += cell_len(piece)
+            used += _cells(piece)
             continue
         # There is no good place.
-        for begin, _, size in split_graphemes(piece)[0]:
+        for begin, end, _ in split_graphemes(piece)[0]:
+            size = _cells(piece[begin:end])
             if used + size > width and start + begin and not piece[begin].isspace():
                 yield start + begin
                 used = 0
@@ -59,12 +62,18 @@ def _offsets(text: str, width: int) -> Iterator[int]:
 def _pieces(text: str, width: int) -> Iterator[tuple[int, str]]:
     """What is not to be broken, with its place and the spaces behind it."""
     for word in _WORD.finditer(text):
-        if cell_len(word[0].rstrip()) <= width and _HAS_WIDE.search(word[0]) is None:
+        if _cells(word[0].rstrip()) <= width and _HAS_WIDE.search(word[0]) is None:
             yield word.start(), word[0]
             continue
         for run in _RUN.finditer(word[0]):
             at = word.start() + run.start()
-            if cell_len(run[0].rstrip()) <= width:
+            if _cells(run[0].rstrip()) <= width:
                 yield at, run[0]
             else:
                 yield from ((at + part.start(), part[0]) for part in _PART.finditer(run[0]))
+
+
+def _cells(piece: str) -> int:
+    """What a piece adds to a line at most: a selector before what it shows may widen the character before the piece."""
+    before, selector, _ = piece.partition("\ufe0f")
+    return cell_len(piece) + (bool(selector) and not cell_len(before))
