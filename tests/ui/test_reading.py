@@ -145,6 +145,13 @@ def test_a_box_is_there_before_its_text() -> None:
     assert drawn(rows("- [", "x", "]", " do")) == ["☑ do"]
 
 
+@pytest.mark.parametrize("fence", ["~~~~", "```"])
+def test_what_opens_code_is_no_heading_of_a_table(fence: str) -> None:
+    text = f"{fence}a | b\n|---|---|\n"
+    assert styled(rows(text)) == styled(rows("", *text))
+    assert shown(text)[-1] == "\u2503 |---|---|"
+
+
 def test_a_table_keeps_to_its_width() -> None:
     text = "| name | what it does |\n|---|---|\n" + f"| x | {'many words ' * 12} |\n"
     for width in (12, 30, 60):

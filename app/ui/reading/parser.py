@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block import StateBlock, fence, table
 
 from app.ui.reading.mathematics import mathematics
 
@@ -15,7 +15,12 @@ _MOST_CELLS = 5_000
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table or the beginning of a very large one; `app.ui.reading.table` goes on by itself."""
+    """A table or the beginning of a very large one; `app.ui.reading.table` goes on by itself.
+
+    What opens a code block is no heading of a table, as on GitHub, so no line after it decides what it is.
+    """
+    if fence(state, start, end, True):
+        return False
     columns = state.src[state.bMarks[start] : state.eMarks[start]].count("|") + 1
     return table(state, start, min(end, start + 2 + _MOST_CELLS // columns), silent)
 
