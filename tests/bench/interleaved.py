@@ -18,7 +18,7 @@ import argparse
 import copy
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -36,7 +36,7 @@ from tests.bench.lanes import Lane, OwnLane, ServerLane, race
 from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
 from tests.bench.record import record_all
-from tests.bench.steady import Race, steady
+from tests.bench.steady import Race, steady, widths_of
 
 SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
 SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
@@ -84,6 +84,7 @@ def main() -> None:
                 args.json.write_text(json.dumps(results), encoding="utf-8")
     _summary(results)
     print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
+    print(_seen(races))
     steadily = steady(races)
     for name, of in steadily.items():
         print(f"{name:<8}", _line(of))
@@ -226,8 +227,18 @@ def _line(ratios: dict[str, float]) -> str:
 def _describe(memory: Memory) -> str:
     profile = memory.costs.profile
     plain = profile.rows[1]
-    rows = "  ".join(f"{n}: {ns / plain:.2f}" for n, ns in profile.rows.items())
+    rows = _staircase({n: ns / plain for n, ns in profile.rows.items()})
     return f"one row {plain / 1e6:.1f} ms, a drafted token {profile.draft_ns / plain:.2f} of that; rows {rows}"
+
+
+def _seen(races: list[Race]) -> str:
+    """What calibration should have said, had the machine been then what it was in the races."""
+    plain = statistics.median(race.plain_ns for race in races)
+    return f"one row {plain / 1e6:.1f} ms; rows {_staircase(widths_of(races))}"
+
+
+def _staircase(shares: Mapping[int, float]) -> str:
+    return "  ".join(f"{n}: {share:.2f}" for n, share in sorted(shares.items()))
 
 
 if __name__ == "__main__":

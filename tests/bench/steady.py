@@ -57,7 +57,7 @@ def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
     Args:
         races: Several of one prompt count with the median of their ratios.
     """
-    widths = _widths(races)
+    widths = widths_of(races)
     ratios: dict[str, dict[str, list[float]]] = {}
     for race in races:
         plain = race.plain_ns
@@ -69,8 +69,8 @@ def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
     return {prompt: {name: statistics.median(values) for name, values in of.items()} for prompt, of in ratios.items()}
 
 
-def _widths(races: Iterable[Race]) -> dict[int, float]:
-    """What a batch of each width took, in plain steps of the same answer."""
+def widths_of(races: Iterable[Race]) -> dict[int, float]:
+    """What a batch of each width took in the median, in plain steps of the same answer."""
     seen: dict[int, list[float]] = {}
     for race in races:
         plain = race.plain_ns
