@@ -15,7 +15,6 @@ like everybody's here, or leaves all to the look-up. A second table tells what t
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import statistics
 from collections.abc import Callable, Mapping
@@ -54,14 +53,7 @@ def main() -> None:
     for setting in args.fixed:
         n_max, p_min = setting.split(",")
         drafting[f"n{n_max} p{p_min}"] = DraftParams(int(n_max), 0, float(p_min))
-    first = _own(args, AutoDraft())
-    for _ in first.pair.calibrate(lambda: False):
-        pass
-    calibrated = first.pair.memory
-    assert calibrated is not None
-    print(_describe(calibrated), flush=True)
-    first.pair.close()
-    memory = calibrated
+    memory: Memory | None = None
     results: dict[str, dict[str, float]] = {}
     races: list[Race] = []
     for kind in args.kinds:
@@ -70,7 +62,7 @@ def main() -> None:
             for run in range(args.runs):
                 with ExitStack() as stack:
                     ours, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
-                    memory = ours.pair.memory = copy.deepcopy(calibrated if args.cold else memory)
+                    memory = _knowing(ours, None if args.cold else memory)
                     raced = _race(contenders, prompt)
                     races.append(_steps(f"{kind} {number}", raced))
                     for name, ratio in _ratios(raced).items():
@@ -89,6 +81,18 @@ def main() -> None:
     for name, of in steadily.items():
         print(f"{name:<8}", _line(of))
     _summary(steadily)
+
+
+def _knowing(ours: Ours, memory: Memory | None) -> Memory:
+    """Give it what answers have taught, or else what it measures now, and say what that was."""
+    if memory is None:
+        for _ in ours.pair.calibrate(lambda: False):
+            pass
+        assert ours.pair.memory is not None
+        print(_describe(ours.pair.memory), flush=True)
+    else:
+        ours.pair.memory = memory
+    return ours.pair.memory
 
 
 def _own(args: argparse.Namespace, drafting: Drafting) -> Ours:
@@ -134,7 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ctx", type=int, default=4096)
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--each", type=int, help="most prompts of a kind")
-    parser.add_argument("--cold", action="store_true", help="every answer begins with what calibration alone knows")
+    parser.add_argument("--cold", action="store_true", help="every answer knows nothing but a calibration of its own")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
