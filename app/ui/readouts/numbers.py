@@ -27,7 +27,7 @@ class Numbers:
         draft_length: Mean tokens of a draft.
         model_share: Drafted tokens that a draft model wrote over all drafted ones.
         first_s: Seconds from the prompt to the first token, the measuring of a new pair among them.
-        prompt_speed: Prompt tokens per second.
+        prompt_speed: Prompt tokens per second of the target.
     """
 
     tokens: int | None = None
@@ -70,7 +70,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
         draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
         model_share=stats.draft_n_model / drafted if drafted else None,
         first_s=(stats.measuring_ns + stats.first_token_ns) / 1e9 if stats.first_token_ns else None,
-        prompt_speed=stats.prompt_per_second or None,
+        prompt_speed=stats.reading_per_second,
     )
 
 
