@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.drafted_by import drafted_by
+from app.drafted_by import drafted_by, gain
 from app.engine.stats import GenerationStats
 from app.engine.strategies.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, FinishReason
@@ -20,16 +20,18 @@ def summary(event: Finished, pair: PairInfo) -> str:
     stats = event.stats
     line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}{_times(stats)}"
     parts = []
+    status = event.drafting
+    gained = f" {gain(status.speedup, status.verdict)}" if status is not None and status.speedup is not None else ""
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
-        speedup = event.drafting.speedup if event.drafting is not None else None
-        gain = f" {speedup:.1f}x" if speedup is not None else ""
-        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain}, accepted {stats.acceptance_rate:.0%}")
+        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gained}, accepted {stats.acceptance_rate:.0%}")
         parts.append(f"{stats.mean_accepted_length:.1f} per check")
-        if event.drafting is not None and event.drafting.reason == NEVER_MEASURED:
+        if status is not None and status.reason == NEVER_MEASURED:
             parts.append(f"{NEVER_MEASURED} (tandem tune)")
-    elif event.drafting is not None or event.plan.draft_params is not None:
+    elif status is not None or event.plan.draft_params is not None:
         why = event.why_undrafted
-        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, ("nothing drafted", why)))]
+        # Automatic drafting that submits nothing is plain decoding; fixed drafting drafts in vain.
+        nothing = "nothing drafted" + ("," + gained if gained and event.plan.draft_params is not None else "")
+        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, (nothing, why)))]
     elif event.plan.mode == "off" and stats.predicted_n:
         # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]

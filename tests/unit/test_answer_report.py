@@ -32,6 +32,12 @@ def test_the_line_names_whose_drafts_were_accepted(n_model: int, source: str) ->
     assert line == f"{TIMES}; {source} 1.0x, accepted 45%, 1.2 per check"
 
 
+def test_a_small_loss_is_not_rounded_to_none() -> None:
+    line = summary(ended(STATS, DraftingStatus("model", "", "losing", 0.96), "fixed"), PAIR)
+
+    assert "; look-up 0.96x, accepted" in line
+
+
 def test_without_a_measured_gain_none_is_said() -> None:
     line = summary(ended(replace(STATS, draft_n_model=40), None, "fixed"), PAIR)
 
@@ -56,6 +62,12 @@ def test_where_a_fixed_setting_drafted_nothing_it_is_named(fixed: DraftParams, w
     line = summary(ended(UNDRAFTED, None, "fixed", fixed), PAIR)
 
     assert line == f"{TIMES}; nothing drafted: {why}"
+
+
+def test_what_fixed_drafting_cost_is_said_where_it_submitted_nothing() -> None:
+    line = summary(ended(UNDRAFTED, DraftingStatus("model", "", "losing", 0.6), "fixed", DraftParams(p_min=1.0)), PAIR)
+
+    assert line == f"{TIMES}; nothing drafted, 0.6x: the draft model was never sure enough for p_min 1"
 
 
 def test_a_short_answer_took_some_time() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.drafted_by import gain
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 
@@ -44,11 +45,8 @@ class Numbers:
 
     @property
     def ratio(self) -> str:
-        """The speed-up as it is shown, "1.7x"; "" where it was not measured. It never contradicts the verdict."""
-        if self.speedup is None:
-            return ""
-        ratio = f"{self.speedup:.1f}x"
-        return f"{self.speedup:.2f}x" if ratio == "1.0x" and self.verdict in ("winning", "losing") else ratio
+        """The speed-up as it is shown, "1.7x"; "" where it was not measured."""
+        return gain(self.speedup, self.verdict) if self.speedup is not None else ""
 
     @property
     def plain_speed(self) -> float | None:
