@@ -231,7 +231,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
-        return FixedDrafting(pair.drafter, drafting, costs)
+        return FixedDrafting(pair.drafter, drafting, costs, clock)
     return PlainDecoding()
 
 

@@ -92,8 +92,8 @@ def ns_per_token(stats: GenerationStats) -> float | None:
 
     The prompt gave the first token.
     """
-    n, cost_ns = stats.predicted_n - 1, stats.predicted_ns + stats.draft_prompt_ns
-    return cost_ns / n if n > 0 and cost_ns > 0 else None
+    n = stats.predicted_n - 1
+    return stats.answer_ns / n if n > 0 and stats.answer_ns > 0 else None
 
 
 Answer = Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]

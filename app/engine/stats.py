@@ -84,6 +84,16 @@ class GenerationStats:
         return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ and self.prompt_ns > 0 else None
 
     @property
+    def answer_ns(self) -> int:
+        """What all tokens after the first took whoever waited for them: the draft's reading of the prompt counts."""
+        return self.predicted_ns + self.draft_prompt_ns
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second after the first one, by that time; what drafting gains is told by it."""
+        return _rate(self.predicted_n - 1, self.answer_ns)
+
+    @property
     def predicted_per_second(self) -> float:
         """Tokens per second after the first one, which the prompt gave, as llama-server counts it."""
         return _rate(self.predicted_n - 1, self.predicted_ns)

@@ -93,7 +93,8 @@ class DraftingStatus:
         source: "model", "look-up" or "off".
         reason: Why, as one sentence; "" where there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
-        speedup: Measured time of plain decoding over measured time, for this answer; None before it was measured.
+        speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
+            included; None before it was measured.
     """
 
     source: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.chat.message import Message, Role
 from app.cli.report import summary
-from app.engine.interfaces import Judge
+from app.engine.interfaces import Clock, Judge
 from app.engine.replays.replay import PlayedDraft
 from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import NEVER_MEASURED, FixedDrafting
@@ -32,9 +32,9 @@ class Ready(PlayedDraft):
         return DRAFTED
 
 
-def fixed(params: DraftParams = FIXED) -> FixedDrafting:
+def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
     """On a machine on which four rows take as long as 1.6 single ones."""
-    return FixedDrafting(Ready(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})))
+    return FixedDrafting(Ready(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock)
 
 
 def observed(strategy: FixedDrafting, *rounds: Round) -> tuple[str, float]:
@@ -62,6 +62,15 @@ def test_drafts_that_are_not_submitted_were_drafted_all_the_same() -> None:
     unsure = Round(0, Draft(), (9,), 0, total_ns=1400, draft_ns=400)
 
     assert observed(fixed(), *[unsure] * 8) == ("losing", 0.714)
+
+
+def test_the_drafts_reading_of_the_prompt_counts() -> None:
+    now = iter((0, 16_000))
+    strategy = fixed(clock=lambda: next(now))
+    assert list(strategy.begin([1, 2, 3], 60, lambda: False)) == [3]
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(strategy, *[held] * 8) == ("break-even", 1.0)
 
 
 def test_after_too_few_rounds_nothing_is_said() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, ModelDrafting, Verdict
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.strategies.pace import Pace
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
@@ -20,13 +21,21 @@ class FixedDrafting:
         drafter: The draft model.
         params: The three numbers.
         costs: What batches cost here, to tell what drafting gains; follows the rounds. None where nobody measured.
+        clock: Monotonic nanoseconds.
     """
 
-    def __init__(self, drafter: ModelDrafting, params: DraftParams, costs: CostModel | None = None) -> None:
+    def __init__(
+        self,
+        drafter: ModelDrafting,
+        params: DraftParams,
+        costs: CostModel | None = None,
+        clock: Clock = time.perf_counter_ns,
+    ) -> None:
         self._drafter = drafter
         self._drafting = False
         self.params = params
         self._costs = costs
+        self._clock = clock
         self._pace = Pace()
         self._stalls = Stalls()
         self._last_rows = 1
@@ -39,9 +48,10 @@ class FixedDrafting:
         self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
     ) -> Iterator[int]:
         self._pace.went_before(plain_ns)
-        if self.params.n_max == 0:
-            return iter(())
-        return self._drafter.begin(sequence, cancelled)
+        if self.params.n_max > 0:
+            started = self._clock()
+            yield from self._drafter.begin(sequence, cancelled)
+            self._pace.read(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)

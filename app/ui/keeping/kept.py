@@ -101,6 +101,7 @@ def numbers(event: Finished) -> dict[str, Any]:
         "cache_n": stats.cache_n,
         "predicted_n": stats.predicted_n,
         "predicted_per_second": round(stats.predicted_per_second, 2),
+        "tokens_per_second": round(stats.tokens_per_second, 2),
         "first_token_ms": round(stats.first_token_ns / 1e6, 1),
         "measuring_ms": round(stats.measuring_ns / 1e6, 1) or None,
         "predicted_ms": round(stats.predicted_ns / 1e6, 1),

@@ -19,7 +19,7 @@ class Numbers:
 
     Attributes:
         tokens: Generated.
-        speed: Tokens per second after the first one.
+        speed: Tokens per second after the first one, the draft's reading of the prompt included.
         speedup: Time of plain decoding over time spent.
         verdict: "winning", "break-even", "losing", or "".
         reason: What drafts now and why, as one sentence.
@@ -59,7 +59,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
     drafted = stats.draft_n
     return Numbers(
         tokens=stats.predicted_n,
-        speed=stats.predicted_per_second or None,
+        speed=stats.tokens_per_second or None,
         speedup=drafting.speedup if drafting is not None else None,
         verdict=drafting.verdict if drafting is not None else "",
         reason=drafting.sentence if drafting is not None else "",
@@ -90,7 +90,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
     drafted = number("draft_n")
     return Numbers(
         tokens=int(tokens) if tokens is not None else None,
-        speed=number("predicted_per_second"),
+        speed=number("tokens_per_second") or number("predicted_per_second"),
         speedup=number("speedup"),
         verdict=verdict if isinstance(verdict, str) else "",
         acceptance=share("acceptance") if drafted else None,
