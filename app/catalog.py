@@ -85,10 +85,10 @@ class Catalog:
     """The known pairs, later files over earlier ones.
 
     Args:
-        files: models.toml files; the first must exist, the others may.
+        files: models.toml files; the first must be there and can be read, the others may.
 
     Raises:
-        CatalogError: A file is not TOML, or holds something else than pairs.
+        CatalogError: The first file is not TOML, or holds something else than pairs.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
@@ -96,22 +96,34 @@ class Catalog:
         self.problems: dict[str, CatalogError] = {}
         """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
         that name stands in for it."""
+        self.unread: CatalogError | None = None
+        """Why a file behind the first cannot be read, or not all of it; what can be is there all the same."""
         for index, file in enumerate(files):
-            if index == 0 or file.is_symlink() or file.exists():
+            if index == 0:
                 self._take(file)
+            elif file.is_symlink() or file.exists():
+                try:
+                    self._take(file)
+                except CatalogError as error:
+                    self.unread = error
 
     def _take(self, file: Path) -> None:
-        for name, entry in _entries(file).items():
+        table = _table(file)
+        for name, entry in _entries(table, file).items():
             try:
                 self.pairs[name] = read_pair(name, entry, file)
                 self.problems.pop(name, None)
             except CatalogError as error:
                 self.problems[name] = error
                 self.pairs.pop(name, None)
+        # A table that is written wrongly beside the pairs may hold others.
+        _known(table, ("pairs",), f"{file}")
 
     @property
     def trouble(self) -> CatalogError | None:
         """The first problem, and how many more there are; None without any."""
+        if self.unread is not None:
+            return self.unread
         first, n_more = next(iter(self.problems.values()), None), len(self.problems) - 1
         if first is None or not n_more:
             return first
@@ -126,12 +138,14 @@ class Catalog:
 
         Raises:
             UsageError: There is none; it names the nearest.
-            CatalogError: Its entry is wrong.
+            CatalogError: Its entry is wrong, or it may be in a file that cannot be read.
         """
         if name in self.pairs:
             return self.pairs[name]
         if name in self.problems:
             raise self.problems[name]
+        if self.unread is not None:
+            raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
         raise UsageError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
 
@@ -143,13 +157,17 @@ def shipped_file() -> Path:
     return inside if inside.exists() else here.parent / "models.toml"
 
 
-def _entries(file: Path) -> dict[str, Any]:
+def _table(file: Path) -> dict[str, Any]:
     try:
         # Editors of Windows mark UTF-8.
-        table = read_toml(regular_file.read_text(file, "utf-8-sig"))
+        return read_toml(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CatalogError(f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away.") from error
-    _known(table, ("pairs",), f"{file}")
+        raise CatalogError(
+            f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away; no pair in it is known until then."
+        ) from error
+
+
+def _entries(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):
         raise CatalogError(f"{file}: pairs must be a table.", "Write [pairs.NAME].")

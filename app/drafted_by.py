@@ -1,4 +1,4 @@
-"""Who wrote the drafts of an answer, in words, and why nobody did."""
+"""Who wrote the drafts of an answer, in words, what they brought, and why nobody did."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ def drafted_by(model_share: float) -> str:
     if model_share <= 0:
         return "look-up"
     return "draft model" if model_share >= 1 else "draft model and look-up"
+
+
+def gain(speedup: float, verdict: str) -> str:
+    """A speed-up as it is shown, such as "1.7x", with a digit more where it would contradict its verdict."""
+    ratio = f"{speedup:.1f}x"
+    return f"{speedup:.2f}x" if ratio == "1.0x" and verdict in ("winning", "losing") else ratio
 
 
 def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:

@@ -9,7 +9,8 @@ AppError                 message for people, hint what to do, exit code
 │   └── CacheError       what came from the hub cannot be written or read here
 ├── PairError            two models cannot ride together, or not on this machine
 ├── StoreError           the conversations cannot be read or kept on this disk
-├── ModelFileError       a file is missing, cut short, or not a GGUF model that can be run
+├── ModelFileError       a file is missing, or not a GGUF model that can be run
+│   └── DamagedFileError it is one, and cut short or damaged
 ├── ModelLoadError       llama.cpp refused a model or a context
 │   └── NoMemoryError    memory ran out while it was loaded
 ├── TemplateError        the chat template of a model cannot be rendered
@@ -93,6 +94,10 @@ class StoreError(AppError):
 
 class ModelFileError(AppError):
     """A model file is missing, cut short, or not something llama.cpp can run."""
+
+
+class DamagedFileError(ModelFileError):
+    """What was named is a model file, and it is cut short or damaged: whoever named it meant the right one."""
 
 
 class ModelLoadError(AppError):

@@ -176,7 +176,7 @@ class StepCompleted:
         request: The answer it belongs to.
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
-        drafting: What automatic drafting is doing and whether it pays; None without.
+        drafting: What drafting is doing and whether it pays; None without.
         details: What was drafted and what became of it; None for the first token, and where nobody asked for it.
         repeating: Tokens at the end that only repeat a piece of text; see `app.engine.repetition`.
     """
@@ -200,7 +200,7 @@ class Finished:
         reasoning: The model's thinking.
         stats: Final counters.
         plan: How it was made.
-        drafting: What automatic drafting made of it in the end; None without.
+        drafting: What drafting made of it in the end; None without.
         repeating: Tokens of its longest stretch that only repeats a piece of text.
         at_limit: Whether a context ended it that cannot be made longer here.
         lost: Why drafting stopped in the middle, as a sentence; "" if it did not.
@@ -224,10 +224,10 @@ class Finished:
             return ""
         if self.lost:
             return "the draft model failed"
-        if self.drafting is not None:
-            return self.drafting.reason
         fixed = self.plan.draft_params
-        return nothing_fixed(*astuple(fixed)) if fixed is not None else ""
+        if fixed is not None:
+            return nothing_fixed(*astuple(fixed))
+        return self.drafting.reason if self.drafting is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from itertools import repeat
 from pathlib import Path
 
 from app import foreign_file, regular_file
-from app.errors import ModelFileError
+from app.errors import DamagedFileError, ModelFileError
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -256,12 +256,13 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     """Read the header of a file on disk; see `parse_header`.
 
     Raises:
-        ModelFileError: It is missing, not a regular file, not GGUF, or cut short.
+        ModelFileError: It is missing, not a regular file, or not GGUF.
+        DamagedFileError: It is empty or cut short.
     """
     try:
         # Before it is opened: opening a pipe waits for whoever writes into it.
         if regular_file.status(path).st_size == 0:
-            raise ModelFileError(f"{path} is empty.", "Download it again.")
+            raise DamagedFileError(f"{path} is empty.", "Download it again.")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return parse_header(data, tensors=tensors, vocabulary=vocabulary)
     except FileNotFoundError:
@@ -271,7 +272,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     except regular_file.PipeOrDeviceError:
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
-        raise ModelFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
+        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
     except HeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
     except OSError as error:

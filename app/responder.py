@@ -14,6 +14,7 @@ from app.engine.repetition import RepetitionWatch
 from app.engine.stats import GenerationStats
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment, TextStream
+from app.engine.tuning.curve import CostModel
 from app.engine.types import (
     AutoDraft,
     Drafting,
@@ -228,7 +229,9 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
         index = LookupIndex(drafting.min_match) if drafting.lookup else None
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and pair.drafter is not None:
-        return FixedDrafting(pair.drafter, drafting)
+        # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
+        costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
+        return FixedDrafting(pair.drafter, drafting, costs, clock)
     return PlainDecoding()
 
 

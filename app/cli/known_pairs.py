@@ -16,6 +16,12 @@ def catalog() -> Catalog:
     return Catalog([shipped_file(), config_dir() / "models.toml"])
 
 
+def left_out() -> tuple[str, ...]:
+    """Why pairs of the user's own are not known, as a notice; () where their file can be read, or there is none."""
+    unread = catalog().unread
+    return (unread.sentences,) if unread is not None else ()
+
+
 def known_pairs() -> list[Pair]:
     """What the catalogue has."""
     return list(catalog().pairs.values())

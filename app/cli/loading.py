@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from typing import TypeVar
 
-from app import thread_store
-from app.catalog import Pair
-from app.cli.known_pairs import demo_file, known_pairs
+from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.output import StatusLine
-from app.cli.pair_choice import FILES
-from app.errors import ModelLoadError, NoMemoryError, PairError
+from app.cli.wanted import wanted_params, with_threads
+from app.errors import DamagedFileError, NoMemoryError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import fitted
 from app.fitting.missing_devices import without_missing
 from app.fitting.out_of_memory import ran_out
-from app.hardware.cpu import thread_candidates
+from app.gguf import read_header
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
-from app.llama.identity import thread_file
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.pairing.texts import without_draft
-from app.paths import memory_dir
 from app.request import LoadedPair
-from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker import CancelSwitch, Progress
+
+T = TypeVar("T")
 
 
 def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
@@ -85,7 +83,8 @@ def pair_params(options: Options) -> PairParams:
     if options.placement.stored:
         params = without_missing(params, with_remote(memory_rooms(), servers))
     if options.placement.fit:
-        params = fitted(params, (options.pair.target, options.pair.draft), known_pairs(), servers)
+        sources = options.pair.target, options.pair.draft
+        params = unless_damaged(params, lambda wanted: fitted(wanted, sources, known_pairs(), servers))
     return with_threads(params) if options.tuned_threads else params
 
 
@@ -100,65 +99,15 @@ def kept_here(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> PairParams:
     return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
 
 
-def with_threads(params: PairParams) -> PairParams:
-    """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
-    file = thread_file(params, thread_candidates())
-    chosen = thread_store.load(file) if file is not None else None
-    if chosen is None:
-        return params
-    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
-
-
-def wanted_params(options: Options) -> PairParams:
-    """What was asked for, before it is held against the machine; see `pair_params`.
-
-    Raises:
-        PairError: A file has not been downloaded yet.
-    """
-    pair, files = options.pair, options.files
-    target = files.target.path if files is not None else _file(pair.target, pair)
-    draft: Path | None = None
-    notices = options.notices
-    if pair.draft is not None:
-        draft, without = _draft(pair.draft, options)
-        notices += without
-    placement = options.placement
-    return PairParams(
-        target=target,
-        draft=draft,
-        n_threads=options.n_threads,
-        gives_way=options.tuned_threads,
-        n_ctx=options.n_ctx,
-        memory_dir=memory_dir(),
-        model=placement.model,
-        draft_model=placement.draft_model,
-        kv_type=placement.kv_type,
-        draft_kv_type=placement.draft_kv_type,
-        flash_attention=placement.flash_attention,
-        notices=notices,
-    )
-
-
-def _draft(source: ModelSource, options: Options) -> tuple[Path | None, tuple[str, ...]]:
-    """The draft's file; or none and why, where the one that is made here cannot be written."""
-    if options.files is not None and options.files.draft is not None:
-        return options.files.draft.path, ()
+def unless_damaged(params: PairParams, weigh: Callable[[PairParams], T]) -> T:
+    """Hold a pair against the machine; without its draft, which a notice says, where that file is damaged."""
     try:
-        return _file(source, options.pair), ()
-    except ModelLoadError as error:
-        return None, (without_draft(error),)
-
-
-def _file(source: ModelSource, pair: Pair) -> Path:
-    match source:
-        case LocalModel(path):
-            return path
-        case DemoModel(part):
-            return demo_file(part)
-        case HubModel():
-            how = f"tandem setup {pair.name}" if pair.name != FILES else f"tandem setup {_as_flags(pair)}"
-            raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
-
-
-def _as_flags(pair: Pair) -> str:
-    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")
+        return weigh(params)
+    except DamagedFileError:
+        if params.draft is None:
+            raise
+        try:
+            read_header(params.draft, vocabulary=False)
+        except DamagedFileError as error:
+            return weigh(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
+        raise

@@ -1,4 +1,4 @@
-"""What answers on this machine have shown of pairs, read from memories that are kept; imports what loads models."""
+"""What answers on this machine have shown of pairs, read from memories that are kept; llama.cpp only where it must."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 
 from app import memory_store
-from app.cli.loading import wanted_params, with_threads
 from app.cli.options import open_settings, options_of
+from app.cli.wanted import wanted_params, with_threads
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
 from app.engine.tuning.memory import Memory
 from app.errors import AppError

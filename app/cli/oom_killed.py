@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.cli.known_pairs import known_pairs
-from app.cli.loading import wanted_params
 from app.cli.options import Options
+from app.cli.wanted import wanted_params
 from app.errors import AppError, NoMemoryError
 from app.fitting.fit_pair import DoesNotFitError
 from app.fitting.out_of_memory import ran_out

@@ -92,52 +92,67 @@ class AnswerPrinter:
         self._safe = answer.isatty()
         coloured = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
         self._style = (_DIM, _RESET) if coloured else ("", "")
-        self._began = False
-        self._was_thinking = False
         self._last = ""
+        """What the answer ends with; "" before it begins."""
+        self._last_thought = ""
 
     def print(self, segments: Sequence[Segment]) -> None:
         """Write what can be shown now."""
         for segment in segments:
             if segment.reasoning:
-                self._was_thinking = True
-                on, off = self._style
-                self._thinking.write(f"{on}{printable(segment.text)}{off}")
+                self._print_thought(segment.text)
             else:
                 self._print_answer(segment.text)
         self._answer.flush()
         self._thinking.flush()
 
+    def _print_thought(self, text: str) -> None:
+        on, off = self._style
+        self._thinking.write(f"{on}{printable(text)}{off}")
+        self._last_thought = text[-1:] or self._last_thought
+
     def _print_answer(self, text: str) -> None:
-        if not self._began:
+        if not self._last:
             text = text.lstrip()
             if not text:
                 return
-            self._began = True
-            if self._was_thinking:
-                self._thinking.write("\n\n")
+            if self._last_thought:
+                self._break_thought()
+                self._thinking.write("\n")
                 self._thinking.flush()
         self._answer.write(printable(text) if self._safe else text)
-        self._last = text[-1:]
+        self._last = text[-1:] or self._last
+
+    @property
+    def _is_thinking(self) -> bool:
+        return not self._last and self._last_thought != ""
 
     @property
     def holds_line(self) -> bool:
         """Whether the cursor of a terminal stands in a line of text: whatever clears it takes that away."""
-        if self._was_thinking and not self._began:
-            return self._thinking.isatty()
+        if self._is_thinking:
+            return self._thinking.isatty() and self._last_thought != "\n"
         return self._safe and self._last not in ("", "\n")
 
     def break_line(self) -> None:
         """Let what is said about the answer stand in a line of its own, where both are on one terminal."""
-        if self._was_thinking and not self._began:
-            self._thinking.write("\n")
-        elif self._safe and self._last not in ("", "\n"):
+        if self._is_thinking:
+            self._break_thought()
+        elif self.holds_line:
             self._answer.write("\n")
             self._answer.flush()
             self._last = "\n"
 
+    def _break_thought(self) -> None:
+        if self._last_thought != "\n":
+            self._thinking.write("\n")
+            self._thinking.flush()
+            self._last_thought = "\n"
+
     def end(self) -> None:
-        """Finish the last line."""
-        if self._last != "\n":
+        """Finish the last line; of an answer that never began, that of the thinking."""
+        if self._is_thinking:
+            self._break_thought()
+        if self._last != "\n" and not (self._is_thinking and self._safe):
             self._answer.write("\n")
         self._answer.flush()

@@ -16,7 +16,7 @@ from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
-from app.compare.race import WARM_UP, Contender, RaceProgress, RunEnded, in_process
+from app.compare.race import WARM_UP, Contender, RaceEvent, RaceProgress, in_process
 from app.compare.sides import check_sides, sides_of, with_seed
 from app.engine.text import printable
 from app.engine.types import DraftParams
@@ -120,7 +120,7 @@ def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None)
 
 def progress_line(event: RaceProgress, repeat: int) -> str | None:
     """What a race is doing, or None when it is not worth a line."""
-    if isinstance(event, RunEnded):
+    if not isinstance(event, RaceEvent):
         return None
     turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
     match event.event:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.drafted_by import drafted_by
+from app.drafted_by import drafted_by, gain
+from app.engine.stats import GenerationStats
+from app.engine.strategies.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 from app.overflow import why_no_longer
 
 _MS = 1e-6
+_NOTICED_NS = 50_000_000
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
     """One line: tokens, time, speed, and what drafting did. Only what was measured is said."""
     stats = event.stats
-    line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
-    if stats.predicted_n > 1:
-        seconds = stats.predicted_ns / 1e9
-        line += f" in {seconds:.{1 if seconds >= 1 else 2}f} s, {stats.predicted_per_second:.1f} t/s"
+    line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}{_times(stats)}"
     parts = []
+    status = event.drafting
+    gained = f" {gain(status.speedup, status.verdict)}" if status is not None and status.speedup is not None else ""
     if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
-        speedup = event.drafting.speedup if event.drafting is not None else None
-        gain = f" {speedup:.1f}x" if speedup is not None else ""
-        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gain}, accepted {stats.acceptance_rate:.0%}")
+        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gained}, accepted {stats.acceptance_rate:.0%}")
         parts.append(f"{stats.mean_accepted_length:.1f} per check")
-    elif event.drafting is not None or event.plan.draft_params is not None:
+        if status is not None and status.reason == NEVER_MEASURED:
+            parts.append(f"{NEVER_MEASURED} (tandem tune)")
+    elif status is not None or event.plan.draft_params is not None:
         why = event.why_undrafted
-        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, ("nothing drafted", why)))]
+        # Automatic drafting that submits nothing is plain decoding; fixed drafting drafts in vain.
+        nothing = "nothing drafted" + ("," + gained if gained and event.plan.draft_params is not None else "")
+        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, (nothing, why)))]
     elif event.plan.mode == "off" and stats.predicted_n:
         # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]
@@ -42,6 +46,23 @@ def summary(event: Finished, pair: PairInfo) -> str:
     if event.repeating:
         line += f"; {event.repeating:,} tokens in a row repeat themselves (--repeat-penalty)"
     return line
+
+
+def _times(stats: GenerationStats) -> str:
+    """What the answer took, in parts that add up to what whoever asked has waited for."""
+    first = _seconds(stats.measuring_ns + stats.first_token_ns)
+    measuring = ", measuring the pair included" if stats.measuring_ns else ""
+    if stats.predicted_n <= 1:
+        return f" after {first}{measuring}" if stats.predicted_n else ""
+    draft_s = _seconds(stats.draft_prompt_ns)
+    reading = f"{draft_s} for the draft to read the prompt, " if stats.draft_prompt_ns >= _NOTICED_NS else ""
+    after = f"{_seconds(stats.predicted_ns)} at {stats.predicted_per_second:.1f} t/s"
+    return f": {first} to the first{measuring}, {reading}then {after}"
+
+
+def _seconds(nanoseconds: int) -> str:
+    seconds = nanoseconds / 1e9
+    return f"{seconds:.{1 if seconds >= 1 else 2}f} s"
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
@@ -84,7 +105,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "overhead_ms": stats.overhead_ns * _MS,
             "speedup": event.drafting.speedup if event.drafting else None,
             "verdict": event.drafting.verdict if event.drafting else None,
-            "reason": event.drafting.reason if event.drafting else None,
+            "reason": (event.drafting.reason or None) if event.drafting else None,
         },
         "models": {"target": _model(pair.target), "draft": _model(pair.draft) if pair.draft else None},
     }

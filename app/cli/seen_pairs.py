@@ -21,7 +21,7 @@ def seen_here() -> dict[str, Seen]:
     pairs = {name: files for name, files in known.items() if files.draft is not None and files.is_here}
     if not pairs:
         return {}
-    # It imports what loads models.
+    # Nobody else has to wait for what it imports.
     from app.cli.measured_pairs import seen
 
     return seen(pairs)

@@ -8,7 +8,16 @@ from typing import Any
 
 from app.chat.message import Message, Role
 from app.compare.measure import Measured, Spread, measure, speeds, spread
-from app.compare.race import WARM_UP_TOKENS, Contender, RaceProgress, Round, Run, RunEnded, race
+from app.compare.race import (
+    WARM_UP_TOKENS,
+    Contender,
+    RaceBroken,
+    RaceProgress,
+    Round,
+    Run,
+    RunEnded,
+    race,
+)
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.engine.interfaces import Cancelled, Clock
@@ -133,8 +142,12 @@ def benchmark(
         clock: Monotonic nanoseconds, for the time left.
         keep: Given every prompt as soon as it is done, so that nothing waits for the end.
 
+    Yields:
+        How far it is; a `RaceBroken` as the last event where a contender failed.
+
     Returns:
-        The prompts that were done: a stopped one counts with the rounds that everybody finished, if there are any.
+        The prompts that were done: one that was stopped, or broke off, counts with the rounds that everybody finished,
+        if there are any.
     """
     done: list[Raced] = []
     total = plan.n_runs
@@ -145,22 +158,27 @@ def benchmark(
         asked = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
         warm_up = 0 if number else WARM_UP_TOKENS
         steps = Steps(race(plan.contenders, asked, plan.repeat, cancelled, warm_up_tokens=warm_up))
+        broken: RaceBroken | None = None
         for event in steps:
+            if isinstance(event, RaceBroken):
+                broken = event
+                continue
             n_runs += isinstance(event, RunEnded)
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9 if n_runs else None
             name = event.run.contender if isinstance(event, RunEnded) else event.contender
             yield Progress(prompt, n_runs, total, left, name, event)
         rounds = steps.result
-        if not rounds:
-            continue
         bound = None
-        if plan.oracle and not cancelled():
+        if plan.oracle and rounds and broken is None and not cancelled():
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9
             yield Progress(prompt, n_runs, total, left, "the bound of these drafts")
             bound = reckon_oracle(pair, prompt, rounds[0], cancelled)
-        raced = Raced(prompt, tuple(rounds), bound)
-        keep(raced)
-        done.append(raced)
+        if rounds:
+            keep(raced := Raced(prompt, tuple(rounds), bound))
+            done.append(raced)
+        if broken is not None:
+            yield Progress(prompt, n_runs, total, None, "a failure", broken)
+            break
     return done
 
 

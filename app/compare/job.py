@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import WARM_UP_TOKENS, Round, RunEnded, in_process, race
+from app.compare.race import WARM_UP_TOKENS, RaceBroken, Round, RunEnded, in_process, race
 from app.compare.sides import Side, check_sides
 from app.compare.start import conversation_prefix
 from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
-from app.errors import Interrupted, UsageError
+from app.errors import AppError, Interrupted, UsageError
 from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest, LoadedPair
 
@@ -44,11 +44,13 @@ class Raced:
         differences: The first difference of each side from the first one, in the first round; None where there is
             none, and a side is missing where it was not looked for.
         stopped: Whether it was stopped.
+        broken: Why it ended before its time, if a side failed; the rounds before count.
     """
 
     rounds: tuple[Round, ...]
     differences: Mapping[str, Difference | None]
     stopped: bool
+    broken: AppError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,14 @@ class CompareJob:
             `Raced` in the `JobEnded` at the end.
 
         Raises:
-            AppError: The pair lacks what a side needs, the prompt does not fit, or the target failed.
+            AppError: The pair lacks what a side needs, the prompt does not fit, or the target failed at first.
         """
         check_sides(pair, self.sides)
         if not pair.can_draft:
             raise UsageError("This model cannot take back a rejected draft, so there is nothing to compare.")
-        rounds = yield from self._race(pair, number, cancelled)
+        rounds, broken = yield from self._race(pair, number, cancelled)
         differences: dict[str, Difference | None] = {}
-        if self.explains and rounds and not cancelled():
+        if self.explains and rounds and broken is None and not cancelled():
             plain, *others = rounds[0].values()
             if any(first_difference(plain, other) is not None for other in others):
                 yield JobProgressed(number, Explaining())
@@ -96,15 +98,21 @@ class CompareJob:
                 for other in others:
                     found = explain(pair, plain, other, self.request.sampling, cancelled)
                     differences[other.contender] = found
-        yield JobEnded(number, Raced(tuple(rounds), differences, cancelled()))
+        yield JobEnded(number, Raced(tuple(rounds), differences, cancelled(), broken))
 
-    def _race(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Generator[Event, None, list[Round]]:
+    def _race(
+        self, pair: LoadedPair, number: int, cancelled: Cancelled
+    ) -> Generator[Event, None, tuple[list[Round], AppError | None]]:
         prefix = conversation_prefix(pair, self.request.messages)
         contenders = [in_process(pair, s.name, s.drafting, prefix=prefix, number=number) for s in self.sides]
         warm_up = WARM_UP_TOKENS if self.warm_up else 0
         steps = Steps(race(contenders, self.request, self.rounds, cancelled, warm_up_tokens=warm_up, first=self.first))
         turn: RunBegan | None = None
+        broken: AppError | None = None
         for event in steps:
+            if isinstance(event, RaceBroken):
+                broken = event.error
+                continue
             if isinstance(event, RunEnded):
                 yield JobProgressed(number, event)
                 continue
@@ -115,4 +123,6 @@ class CompareJob:
             # An answer's end and its notices are in the run.
             if isinstance(event.event, Measuring | PromptProgressed | StepCompleted):
                 yield event.event
-        return steps.result
+        if broken is not None and not steps.result:
+            raise broken
+        return steps.result, broken

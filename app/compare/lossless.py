@@ -14,7 +14,7 @@ from typing import Any
 from app.chat.message import Message, Role
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.difference import Difference, explain
-from app.compare.race import Contender, Run, RunEnded, in_process, race
+from app.compare.race import Contender, RaceBroken, Run, RunEnded, in_process, race
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.compare.tap import Tap
@@ -173,12 +173,15 @@ def check_greedy(
 
     Raises:
         Interrupted: Cancelled.
+        AppError: The prompt does not fit, or the target failed.
     """
     request = replace(request, sampling=SamplingParams(temperature=0))
     contenders: list[Contender] = [in_process(pair, "plain", None)]
     contenders += [in_process(pair, label, drafting) for label, drafting in draftings]
     steps = Steps(race(contenders, request, 1, cancelled, warm_up_tokens=0))
     for event in steps:
+        if isinstance(event, RaceBroken):
+            raise event.error
         if isinstance(event, RunEnded):
             yield f"{name}: {event.run.contender} has answered"
     rounds = steps.result

@@ -18,7 +18,7 @@ from app.compare.tap import Tap
 from app.engine.interfaces import Cancelled
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
-from app.errors import Interrupted
+from app.errors import AppError, Interrupted
 from app.events import Event, Finished, Notice, StepCompleted
 from app.processors import others_seconds
 from app.request import AnswerRequest, LoadedPair
@@ -92,8 +92,8 @@ def ns_per_token(stats: GenerationStats) -> float | None:
 
     The prompt gave the first token.
     """
-    n, cost_ns = stats.predicted_n - 1, stats.predicted_ns + stats.draft_prompt_ns
-    return cost_ns / n if n > 0 and cost_ns > 0 else None
+    n = stats.predicted_n - 1
+    return stats.answer_ns / n if n > 0 and stats.answer_ns > 0 else None
 
 
 Answer = Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
@@ -140,9 +140,20 @@ class RunEnded:
     run: Run
 
 
+@dataclass(frozen=True, slots=True)
+class RaceBroken:
+    """A contender failed, and the race ends; the rounds before count.
+
+    Attributes:
+        error: Why.
+    """
+
+    error: AppError
+
+
 Round = Mapping[str, Run]
 """One run of every contender, by name."""
-RaceProgress = RaceEvent | RunEnded
+RaceProgress = RaceEvent | RunEnded | RaceBroken
 
 
 def in_process(
@@ -228,22 +239,25 @@ def race(
         first: Number of the first round, for a race that goes on with an earlier one.
 
     Yields:
-        Every event with its contender, and every run.
+        Every event with its contender, and every run; a `RaceBroken` at the end where one failed.
 
     Returns:
-        The rounds that everybody finished: after a stop fewer than asked for, never a half one.
+        The rounds that everybody finished: after a stop or a failure fewer than asked for, never a half one.
     """
     rounds: list[Round] = []
-    if warm_up_tokens:
-        short = min(warm_up_tokens, request.max_tokens or warm_up_tokens)
-        yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
-    for number in range(first, first + repeat):
-        if cancelled():
-            break
-        done = yield from _round(number, in_order(contenders, number), request, cancelled)
-        if len(done) < len(contenders):
-            break
-        rounds.append({contender.name: done[contender.name] for contender in contenders})
+    try:
+        if warm_up_tokens:
+            short = min(warm_up_tokens, request.max_tokens or warm_up_tokens)
+            yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
+        for number in range(first, first + repeat):
+            if cancelled():
+                break
+            done = yield from _round(number, in_order(contenders, number), request, cancelled)
+            if len(done) < len(contenders):
+                break
+            rounds.append({contender.name: done[contender.name] for contender in contenders})
+    except AppError as error:
+        yield RaceBroken(error)
     return rounds
 
 

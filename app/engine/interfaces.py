@@ -154,4 +154,4 @@ class Strategy(Protocol):
 
     @property
     def status(self) -> DraftingStatus | None:
-        """What is being done and why; None for a strategy that does not decide."""
+        """What is being done and why; None for a strategy that never drafts."""

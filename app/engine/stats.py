@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+FEWEST_READ = 16
+"""Prompt tokens of which a rate tells how fast prompts are read; fewer take about as long as one."""
+
 
 def _rate(count: int, nanoseconds: int) -> float:
     return count * 1e9 / nanoseconds if nanoseconds > 0 else 0.0
@@ -69,7 +72,26 @@ class GenerationStats:
 
     @property
     def prompt_per_second(self) -> float:
+        """Prompt tokens that the target evaluated over both models' prompt time, as llama-server counts it."""
         return _rate(self.prompt_n, self.prompt_ns + self.draft_prompt_ns)
+
+    @property
+    def reading_per_second(self) -> float | None:
+        """Prompt tokens per second of the target alone; None where it read too few to tell.
+
+        What its cache held already the draft model may have yet to read: the two do not read the same tokens.
+        """
+        return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ and self.prompt_ns > 0 else None
+
+    @property
+    def answer_ns(self) -> int:
+        """What all tokens after the first took whoever waited for them: the draft's reading of the prompt counts."""
+        return self.predicted_ns + self.draft_prompt_ns
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second after the first one, by that time; what drafting gains is told by it."""
+        return _rate(self.predicted_n - 1, self.answer_ns)
 
     @property
     def predicted_per_second(self) -> float:

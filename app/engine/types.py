@@ -87,13 +87,14 @@ MODEL_OFF = "draft model off: "
 
 @dataclass(frozen=True, slots=True)
 class DraftingStatus:
-    """What automatic drafting is doing, and whether it pays.
+    """What drafting is doing, and whether it pays.
 
     Attributes:
         source: "model", "look-up" or "off".
-        reason: Why, as one sentence.
+        reason: Why, as one sentence; "" where there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
-        speedup: Measured time of plain decoding over measured time, for this answer; None before it was measured.
+        speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
+            included; None before it was measured.
     """
 
     source: str
@@ -103,8 +104,9 @@ class DraftingStatus:
 
     @property
     def sentence(self) -> str:
-        """Source and reason; a reason that names what is off needs no source before it."""
-        return self.reason if self.reason.startswith(MODEL_OFF) else f"{self.source}: {self.reason}"
+        """Source and reason; a reason that names what is off needs no source before it. "" without a reason."""
+        alone = not self.reason or self.reason.startswith(MODEL_OFF)
+        return self.reason if alone else f"{self.source}: {self.reason}"
 
     @property
     def switched_off(self) -> DraftingStatus:
@@ -267,7 +269,7 @@ class Step:
         n_accepted: How many of them are accepted draft tokens.
         draft: What was submitted.
         stats: The counters after this round.
-        status: What automatic drafting makes of it; None without.
+        status: What drafting makes of it; None without.
         inspection: Only if it was asked for, and never for the first token.
         total_ns: Nanoseconds of the round, without a look at it; 0 for the first token, which is none.
     """

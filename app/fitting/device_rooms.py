@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from app.hardware.checks import Listed
 from app.hardware.device_room import DeviceRoom, fast_devices, main_memory_room
 from app.hardware.machine import main_memory
+from app.llama.installed import computes_on_processors_only
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -28,10 +29,7 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
     _, available = main_memory()
     cards = []
     if devices is None:
-        from app.llama import library
-        from app.llama.probe import probe
-
-        devices = probe(available)[1] if library.supports_offload() else ()
+        devices = () if computes_on_processors_only() else _asked(available)
     for device in devices:
         if device.kind in ("gpu", "igpu", "software"):
             in_main = device.kind == "igpu" and device.description.startswith(_FAST)
@@ -39,6 +37,14 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
             what = device.description, device.total_bytes
             cards.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes, *what, in_main=in_main))
     return (*cards, main_memory_room(available))
+
+
+def _asked(available: int) -> Sequence[Listed]:
+    """What a child lists, where this build says that it can use more than the processor."""
+    from app.llama import library
+    from app.llama.probe import probe
+
+    return probe(available)[1] if library.supports_offload() else ()
 
 
 def with_remote(rooms: tuple[DeviceRoom, ...], servers: Sequence[RpcServer]) -> tuple[DeviceRoom, ...]:

@@ -82,6 +82,7 @@ class PairView:
         target_source: What `--target` takes for its target.
         chosen: Whether somebody chose it; nothing is broken where a stand-in is not installed.
         recommended: The sampling values that the makers of its target recommend.
+        notices: What else whoever loads it is told.
     """
 
     name: str
@@ -95,6 +96,7 @@ class PairView:
     target_source: str = ""
     chosen: bool = True
     recommended: Recommended = field(default_factory=Recommended)
+    notices: tuple[str, ...] = ()
 
     @property
     def target(self) -> ModelPlace | None:
@@ -138,6 +140,7 @@ def pair_section(view: PairView) -> Section:
         state: State = "problem" if view.chosen else "warning"
         lines.append(Line(state, "trouble", view.trouble.message, hint=_hints(view.trouble)))
     lines += [Line("ok", model.role, f"{model.name}, {_where(model)}", _takes(model)) for model in view.models]
+    lines += [Line("warning", "note", notice) for notice in view.notices]
     lines += _recommended(view.recommended)
     lines += [_room(need, view) for need in view.needs]
     return Section("the pair", tuple(lines), other="what it takes")

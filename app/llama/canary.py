@@ -19,7 +19,7 @@ from typing import Any
 
 from app import json_file, regular_file
 from app.child import Ending, is_crash, python_command, python_environment
-from app.errors import Interrupted, ModelFileError
+from app.errors import DamagedFileError, Interrupted
 from app.llama import library
 from app.llama.params import CPU, ContextParams, ModelParams
 from app.llama.plain import plain
@@ -89,7 +89,7 @@ def send_ahead(path: Path, kept: Path | None, go_on: Callable[[], bool] = lambda
         go_on: Asked all the time; False stops.
 
     Raises:
-        ModelFileError: llama.cpp does not survive it, or does not come to an end.
+        DamagedFileError: llama.cpp does not survive it, or does not come to an end.
         Interrupted: `go_on` said False.
     """
     survivors = Survivors(kept)
@@ -97,14 +97,14 @@ def send_ahead(path: Path, kept: Path | None, go_on: Callable[[], bool] = lambda
         return
     ending = _let_try(path, go_on)
     if ending is None:
-        raise ModelFileError(
+        raise DamagedFileError(
             f"{path} cannot be run: llama.cpp does not finish looking at it.", "The file may be damaged; get another."
         )
     if ending.was_killed:
         # By the system, as where memory runs out: that says nothing about the file.
         return
     if is_crash(ending.code):
-        raise ModelFileError(
+        raise DamagedFileError(
             f"{path} cannot be run: llama.cpp {library.binding_version} does not survive it; a trial process ended "
             f"{ending.how}.",
             "The file is damaged, or of a kind that this llama.cpp does not know well; get another.",

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import ModelFileError
+from app.errors import DamagedFileError, ModelFileError
 from app.gguf import GgufHeader, read_header
 
 MAX_LAYERS = 512
@@ -47,7 +47,8 @@ def open_model_file(path: Path) -> ModelFile:
     """Look at a model file without loading it.
 
     Raises:
-        ModelFileError: It is missing, cut short, or not a language model that llama.cpp survives.
+        ModelFileError: It is missing, or not a language model.
+        DamagedFileError: It is cut short, or holds what llama.cpp would die of.
     """
     header = read_header(path)
     try:
@@ -55,7 +56,8 @@ def open_model_file(path: Path) -> ModelFile:
         _check_numbers(header)
         _check_vocabulary(header)
     except _Unfit as error:
-        raise ModelFileError(f"{path} cannot be run: {error}.", error.hint) from None
+        kind = DamagedFileError if error.hint == _FAULTY else ModelFileError
+        raise kind(f"{path} cannot be run: {error}.", error.hint) from None
     return ModelFile(path, header)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from app.llama.library import native
+from app.llama.installed import build_kind, computes_on_processors_only
 from app.llama.pair_params import PairParams
-from app.llama.params import ALL_LAYERS, ModelParams
-from app.llama.placement import CPU_LABEL, label
+from app.llama.params import ALL_LAYERS, CPU_LABEL, ModelParams
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"
@@ -72,7 +71,7 @@ def processor_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # How many layers a model has is not known here; a number that was given means that some are left over.
-    return label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
+    return _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
 def pair_identity(params: PairParams, files: Fingerprints) -> str:
@@ -83,7 +82,7 @@ def pair_identity(params: PairParams, files: Fingerprints) -> str:
     parts = [
         files[params.target],
         *_placement(params.model, params.kv_type),
-        native.llama_version().decode(),
+        build_kind(),
         str(params.n_threads),
         params.flash_attention,
         *params.rpc,
@@ -101,7 +100,7 @@ def model_identity(file: str, model: ModelParams, n_cpus: Iterable[int]) -> str:
         model: Where its layers are.
         n_cpus: The numbers to choose from.
     """
-    return _name([file, *_placement(model, ""), native.llama_version().decode(), *map(str, n_cpus)])
+    return _name([file, *_placement(model, ""), build_kind(), *map(str, n_cpus)])
 
 
 def fingerprint(path: Path) -> str:
@@ -114,8 +113,17 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _label(model: ModelParams) -> str:
+    """`app.llama.placement.label`; llama.cpp is loaded only where its list of devices could matter."""
+    if model.on_cpu or (not model.devices and computes_on_processors_only()):
+        return CPU_LABEL
+    from app.llama.placement import label
+
+    return label(model)
+
+
 def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
-    return label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
+    return _label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
 
 
 def _name(parts: Iterable[str]) -> str:

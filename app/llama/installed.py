@@ -32,9 +32,24 @@ def computes_on_processors_only() -> bool:
 
 def build_identity() -> str:
     """A name for the installed build, which is another one after every installation."""
-    lines = [_state(file) for file in sorted(_files())]
+    return _identity([_state(file) for file in sorted(_files())])
+
+
+def build_kind() -> str:
+    """A name for the installed build, the same where it is installed again: what was measured with it still holds."""
+    return _identity([f"{file.name} {_size(file)}" for file in sorted(_files())])
+
+
+def _identity(lines: list[str]) -> str:
     elsewhere = [os.environ.get(name, "") for name in _ELSEWHERE]
     return hashlib.sha256("\n".join([*lines, *elsewhere]).encode(errors="replace")).hexdigest()[:32]
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return -1
 
 
 def _state(file: Path) -> str:

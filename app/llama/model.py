@@ -13,8 +13,8 @@ from app.llama import library, runs
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import load
-from app.llama.params import ModelParams
-from app.llama.placement import CPU_LABEL, label
+from app.llama.params import CPU_LABEL, ModelParams
+from app.llama.placement import label
 from app.llama.plain import plain
 from app.model_names import known_as
 

@@ -20,7 +20,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility
-from app.errors import Interrupted, ModelLoadError
+from app.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.events import ModelInfo, PairInfo
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
@@ -36,6 +36,7 @@ from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
 from app.pairing.cells import rounding
+from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
 
 CALIBRATION_NS = 4_000_000_000
@@ -57,7 +58,8 @@ class NativePair:
         on_progress: Told "target" or "draft" and the share loaded; False cancels.
 
     Raises:
-        ModelFileError: A file is missing or is no model. This holds for the draft too: it was asked for.
+        ModelFileError: A file is missing or is no model. This holds for the draft too, unless that is a model and
+            damaged: then the target answers alone.
         ModelLoadError: The target could not be loaded.
         Interrupted: `on_progress` said False.
     """
@@ -73,10 +75,8 @@ class NativePair:
         # puts in their place meanwhile is not what is loaded.
         self._files = fingerprints(params)
         target_file = open_model_file(params.target)
-        draft_file = open_model_file(params.draft) if params.draft is not None else None
-        for role, model_file in (("target", target_file), ("draft", draft_file)):
-            if model_file is not None:
-                send_ahead(model_file.path, params.survivors_file, partial(on_progress, role, 0.0))
+        draft_file = self._draft_file(params, on_progress)
+        send_ahead(target_file.path, params.survivors_file, partial(on_progress, "target", 0.0))
         add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
@@ -104,6 +104,18 @@ class NativePair:
             file = memory_file(self._params, self._files)
             self.memory: Memory | None = memory_store.load(file) if file is not None else None
             self._stack = stack.pop_all()
+
+    def _draft_file(self, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile | None:
+        """The draft's file, looked at; None, with a notice, where it is damaged."""
+        if params.draft is None:
+            return None
+        try:
+            found = open_model_file(params.draft)
+            send_ahead(found.path, params.survivors_file, partial(on_progress, "draft", 0.0))
+        except DamagedFileError as error:
+            self.notices.append(without_draft(error))
+            return None
+        return found
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -135,7 +147,7 @@ class NativePair:
         try:
             draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
         except ModelLoadError as error:
-            self.notices.append(f"Running without a draft. {error.sentences}")
+            self.notices.append(without_draft(error))
             return None
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)

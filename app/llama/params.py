@@ -18,6 +18,8 @@ FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 ALL_LAYERS = -1
 CPU = "cpu"
 """The processor where a device is named: no layers on any other."""
+CPU_LABEL = "CPU"
+"""Where the layers are, for people, where the processor computes all of them."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
 _LONGEST_NAME = 64

@@ -8,10 +8,8 @@ from typing import Any
 from app.errors import UsageError
 from app.llama.devices import graphics
 from app.llama.library import native
-from app.llama.params import CPU, MAX_DEVICES, ModelParams
+from app.llama.params import CPU, CPU_LABEL, MAX_DEVICES, ModelParams
 
-CPU_LABEL = "CPU"
-"""What `label` says where the processor computes all layers."""
 _SPLIT_NONE = 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from app.catalog import Pair
-from app.errors import ModelLoadError
+from app.errors import AppError
 from app.model_names import apart, known_as
 from app.registry import SetUp
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -104,9 +104,9 @@ def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
     return name
 
 
-def without_draft(error: ModelLoadError) -> str:
-    """What to say where a draft that is made on this machine cannot be made; its target answers without."""
-    return f"Running without a draft model. {error.message}"
+def without_draft(error: AppError) -> str:
+    """What to say where a draft cannot be made or loaded here; its target answers without."""
+    return f"Running without a draft. {error.sentences}"
 
 
 def speed(bytes_per_s: float) -> str:

@@ -209,6 +209,33 @@ def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
         assert "pairs.bad has the unknown key" in capsys.readouterr().err
 
 
+def test_a_file_of_the_users_that_is_no_toml_is_told_and_everything_else_goes_on(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "good", str(home / "mine" / "t.gguf")]) == 0
+    capsys.readouterr()
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "models.toml").write_text("[pairs.mine]\ntarget = x\n", encoding="utf-8")
+
+    for command in (
+        ["run", "--pair", "good", "--max-tokens", "2", "hi"],
+        ["pairs", "list"],
+        ["pairs", "show", "coder-32b"],
+        ["pairs", "default", "good"],
+        ["setup", "good", "--no-trial"],
+    ):
+        assert main(command) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.count("models.toml cannot be read: ") == 1
+        assert "(at line 2, column " in said
+    tiny(home / "mine", "u.gguf")
+    assert main(["run", "--target", str(home / "mine" / "u.gguf"), "--max-tokens", "2", "hi"]) == 0
+    assert "models.toml" not in capsys.readouterr().err
+    assert main(["run", "--pair", "mine", "hi"]) == 1
+    assert capsys.readouterr().err.count("models.toml cannot be read: ") == 1
+
+
 def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     tiny(home / "mine", "t.gguf")
     assert main(["pairs", "add", "n" * 200, str(home / "mine" / "t.gguf")]) == 0

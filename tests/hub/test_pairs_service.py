@@ -172,7 +172,7 @@ def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Sett
     job = service.look().jobs["demo"]
     assert job.stage is Stage.READY
     assert "Read-only file system" in job.note
-    assert any("Running without a draft model. The draft cannot be written." in line for line in job.warnings)
+    assert any("Running without a draft. The draft cannot be written." in line for line in job.warnings)
     card = next(card for card in service.look().cards if card.name == "demo")
     assert (card.set_up, card.is_default) == (True, False)
     service.choose("demo")

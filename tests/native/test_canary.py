@@ -35,8 +35,11 @@ def params(target: Path, folder: Path | None, draft: Path | None = None) -> Pair
     return PairParams(target, draft, n_threads=1, n_ctx=64, memory_dir=folder and folder / "drafting")
 
 
-def load(target: Path, folder: Path | None, draft: Path | None = None) -> None:
-    NativePair(params(target, folder, draft), CancelFlag(), lambda what, share: True).close()
+def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[str]:
+    """What whoever loads it is told."""
+    pair = NativePair(params(target, folder, draft), CancelFlag(), lambda what, share: True)
+    pair.close()
+    return pair.notices
 
 
 # What llama.cpp dies of
@@ -46,12 +49,18 @@ def test_the_header_alone_looks_right(tmp_path: Path) -> None:
     assert open_model_file(write_deadly_model(tmp_path / "m.gguf")).header.architecture == "smallthinker"
 
 
-@pytest.mark.parametrize("role", ["target", "draft"])
-def test_a_deadly_file_is_a_sentence(tmp_path: Path, role: str) -> None:
+def test_a_deadly_draft_costs_no_answer(tmp_path: Path) -> None:
     deadly, right = write_deadly_model(tmp_path / "m.gguf"), write_model(tmp_path / "right.gguf")
 
+    notice, *_ = load(right, tmp_path, deadly)
+    assert notice.startswith(f"Running without a draft. {deadly} cannot be run: llama.cpp ")
+
+
+def test_a_deadly_file_is_a_sentence(tmp_path: Path) -> None:
+    deadly = write_deadly_model(tmp_path / "m.gguf")
+
     with pytest.raises(ModelFileError) as caught:
-        load(deadly, tmp_path) if role == "target" else load(right, tmp_path, deadly)
+        load(deadly, tmp_path)
 
     assert caught.value.message.startswith(f"{deadly} cannot be run: llama.cpp {library.binding_version} does not ")
     assert "signal ABRT: smallthinker.cpp:" in caught.value.message

@@ -130,6 +130,23 @@ def test_a_draft_that_llama_cpp_refuses_is_told_and_the_target_answers_alone(
     assert counted == NOTHING
 
 
+def test_a_draft_that_is_damaged_is_told_and_the_target_answers_alone(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    cut, odd = tiny(), tiny(llama__block_count=100_000)
+    cut.write_bytes(cut.read_bytes()[:300])
+    for draft, why in ((cut, "is cut short: it ends inside its header."), (odd, "cannot be run: it claims")):
+        pair = load(tiny(), draft)
+        assert (pair.drafter, pair.info.draft) == (None, None)
+        (notice,) = pair.notices
+        assert notice.startswith(f"Running without a draft. {draft} {why}")
+        assert counted == {"models": 1, "contexts": 1}
+        pair.close()
+    with pytest.raises(ModelFileError, match="is cut short"):
+        load(cut, tiny())
+    assert counted == NOTHING
+
+
 @pytest.mark.parametrize("what", ["target", "draft"])
 def test_a_cancelled_load_frees_everything(
     demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str

@@ -32,9 +32,19 @@ def test_the_demo_pair_answers_on_standard_output_and_counts_on_standard_error()
     assert done.returncode == 0
     assert done.stdout.strip()
     assert done.stdout.endswith("\n")
-    assert "12 tokens in" in done.stderr
+    assert "12 tokens: " in done.stderr
     assert "cut at --max-tokens" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_draft_that_is_cut_short_costs_no_answer(demo_target: Path, tmp_path: Path) -> None:
+    with demo_target.open("rb") as whole:
+        (cut := tmp_path / "cut.gguf").write_bytes(whole.read(100_000))
+    done = tandem("run", *GREEDY, "--target", demo_target, "--draft", cut, "Name a colour.")
+
+    assert done.returncode == 0
+    assert done.stdout.strip()
+    assert f"Running without a draft. {cut} is cut short: " in done.stderr
 
 
 def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> None:
@@ -147,7 +157,7 @@ def test_interrupt_stops_cleanly_with_counters() -> None:
     _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert b"tokens in" in errors
+    assert b" to the first, then " in errors
     assert b"stopped" in errors
     assert b"Traceback" not in errors
 

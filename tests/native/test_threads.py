@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import loading
+from app.cli import loading, wanted
 from app.cli.options import read_options
 from app.engine.tuning.threads import ThreadTimes
 from app.errors import UsageError
@@ -77,12 +77,12 @@ def test_the_fastest_is_used_at_once_and_kept(
 
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
-    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
-    found = loading.with_threads(params)
+    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2))
+    found = wanted.with_threads(params)
     assert (found.n_threads, found.n_threads_batch) == (2, 1)
     # Another machine has other numbers to choose from.
-    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
-    assert loading.with_threads(params) is params
+    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2, 4))
+    assert wanted.with_threads(params) is params
 
 
 def test_other_programs_get_processors_and_give_them_back(
@@ -106,8 +106,8 @@ def test_other_programs_get_processors_and_give_them_back(
 
 def test_a_number_that_was_given_is_not_lowered(demo_target: Path, told: list[tuple[int, int]]) -> None:
     given = argparse.Namespace(target=str(demo_target), threads=1)
-    assert not loading.wanted_params(read_options(given)).gives_way
-    assert loading.wanted_params(read_options(argparse.Namespace(target=str(demo_target)))).gives_way
+    assert not wanted.wanted_params(read_options(given)).gives_way
+    assert wanted.wanted_params(read_options(argparse.Namespace(target=str(demo_target)))).gives_way
 
 
 def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.loading import pair_params, wanted_params
+from app.cli.loading import pair_params
 from app.cli.opener import Opener
 from app.cli.options import Options, read_options
+from app.cli.wanted import wanted_params
 from app.errors import AppError
 from app.events import Failed, Notice
 from app.fitting import fit_pair

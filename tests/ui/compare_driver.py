@@ -11,6 +11,7 @@ from app.compare.race import Run, RunEnded
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
+from app.errors import AppError
 from app.events import JobEnded, JobProgressed, StepCompleted
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, open_chat
@@ -78,10 +79,10 @@ class Comparison:
         differences: Mapping[str, Difference | None] | None = None,
         *,
         stopped: bool = False,
+        broken: AppError | None = None,
     ) -> None:
-        result = Raced(
-            tuple({run.contender: run for run in runs} for runs in rounds), dict(differences or {}), stopped=stopped
-        )
+        whole = tuple({run.contender: run for run in runs} for runs in rounds)
+        result = Raced(whole, dict(differences or {}), stopped, broken)
         self.engine.emit(JobEnded(self.engine.job_number, result))
 
     def races(self, *rounds: Sequence[Run], differences: Mapping[str, Difference | None] | None = None) -> None:

@@ -46,6 +46,17 @@ async def test_a_stop_keeps_whole_rounds() -> None:
         await compare.chat.shows("2.0x faster (2 runs each")
 
 
+async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
+    async with open_comparison() as compare:
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x the speed")
+        await compare.chat.pilot.press("r")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
+        await compare.chat.shows("The card is gone.")
+        await compare.chat.shows("2.0x faster (2 runs each")
+
+
 async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)

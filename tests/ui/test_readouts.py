@@ -108,6 +108,17 @@ def test_everything_measured_is_said() -> None:
     assert all(len(line) <= 30 for line in text.splitlines())
 
 
+def test_how_fast_a_prompt_is_read_is_the_targets_own() -> None:
+    stats = replace(STATS, first_token_ns=SECOND, prompt_ns=SECOND, draft_prompt_ns=3 * SECOND)
+    readouts = Readouts()
+    readouts.follow(StepCompleted(1, (), stats))
+    assert "prompt     1,700 t/s" in shown(readouts)
+
+    # An answer that goes on: the target has read everything but a token, its draft nothing.
+    readouts.follow(StepCompleted(1, (), replace(stats, cache_n=1699, prompt_n=1)))
+    assert "prompt" not in shown(readouts)
+
+
 def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.engine.strategies.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, DraftingStatus
 from app.events import (
     StepCompleted,
@@ -123,3 +124,21 @@ def test_of_two_drafters_neither_is_said_to_have_written_all_or_nothing() -> Non
         ["drafter", ">99%", "model"],
         ["<1%", "look-up"],
     ]
+
+
+def test_fixed_drafting_says_what_it_gains_without_a_reason() -> None:
+    readouts = Readouts()
+    readouts.source("model", drafting=True, n_max=7)
+    readouts.begin()
+    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "", "losing", 0.8)))
+    assert "verdict     0.8x losing" in shown(readouts)
+    assert "model:" not in shown(readouts)
+
+
+def test_fixed_drafting_with_a_pair_that_nobody_measured_says_why_it_knows_no_gain() -> None:
+    readouts = Readouts()
+    readouts.source("model", drafting=True, n_max=7)
+    readouts.begin()
+    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", NEVER_MEASURED)))
+    assert "model: what it gains is not\nknown: this pair was never\nmeasured" in shown(readouts)
+    assert "verdict" not in shown(readouts)

@@ -124,7 +124,7 @@ def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
     slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
 
     assert verdict(slower, BOTH)[-1] == (
-        "Behind 8,000 tokens a plain one takes 2.0x as long, and drafts that are right 97% of the time bring "
+        "Behind 8,000 tokens a plain one takes about 2.0x as long, and drafts that are right 97% of the time bring "
         "1.01x with the draft model and 1.38x with look-up."
     )
     assert "draft model" not in verdict(slower, LOOKUP)[-1]

@@ -12,15 +12,9 @@ from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReaso
 from app.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR
 
-STATS = GenerationStats(
-    predicted_n=101,
-    predicted_ns=2_000_000_000,
-    draft_n=40,
-    draft_n_accepted=18,
-    draft_n_model=0,
-    drafted_steps=10,
-    verify_steps=80,
-)
+TIMES = "101 tokens: 0.21 s to the first, then 2.0 s at 50.0 t/s"
+UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
+STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
 STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", "break-even", 1.01)
 
 
@@ -35,19 +29,25 @@ def ended(
 def test_the_line_names_whose_drafts_were_accepted(n_model: int, source: str) -> None:
     line = summary(ended(replace(STATS, draft_n_model=n_model), STATUS), PAIR)
 
-    assert line == f"101 tokens in 2.0 s, 50.0 t/s; {source} 1.0x, accepted 45%, 1.2 per check"
+    assert line == f"{TIMES}; {source} 1.0x, accepted 45%, 1.2 per check"
+
+
+def test_a_small_loss_is_not_rounded_to_none() -> None:
+    line = summary(ended(STATS, DraftingStatus("model", "", "losing", 0.96), "fixed"), PAIR)
+
+    assert "; look-up 0.96x, accepted" in line
 
 
 def test_without_a_measured_gain_none_is_said() -> None:
     line = summary(ended(replace(STATS, draft_n_model=40), None, "fixed"), PAIR)
 
-    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model, accepted 45%, 1.2 per check"
+    assert line == f"{TIMES}; draft model, accepted 45%, 1.2 per check"
 
 
 def test_where_nothing_was_drafted_it_says_why() -> None:
-    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), STATUS), PAIR)
+    line = summary(ended(UNDRAFTED, STATUS), PAIR)
 
-    assert line == "101 tokens in 2.0 s, 50.0 t/s; draft model off: it cannot pay; look-up still runs"
+    assert line == f"{TIMES}; draft model off: it cannot pay; look-up still runs"
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,32 @@ def test_where_nothing_was_drafted_it_says_why() -> None:
     ],
 )
 def test_where_a_fixed_setting_drafted_nothing_it_is_named(fixed: DraftParams, why: str) -> None:
-    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), None, "fixed", fixed), PAIR)
+    line = summary(ended(UNDRAFTED, None, "fixed", fixed), PAIR)
 
-    assert line == f"101 tokens in 2.0 s, 50.0 t/s; nothing drafted: {why}"
+    assert line == f"{TIMES}; nothing drafted: {why}"
+
+
+def test_what_fixed_drafting_cost_is_said_where_it_submitted_nothing() -> None:
+    line = summary(ended(UNDRAFTED, DraftingStatus("model", "", "losing", 0.6), "fixed", DraftParams(p_min=1.0)), PAIR)
+
+    assert line == f"{TIMES}; nothing drafted, 0.6x: the draft model was never sure enough for p_min 1"
 
 
 def test_a_short_answer_took_some_time() -> None:
-    line = summary(ended(GenerationStats(predicted_n=4, predicted_ns=49_000_000), None, "off"), PAIR)
+    stats = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
-    assert line == "4 tokens in 0.05 s, 61.2 t/s; no draft"
+    assert summary(ended(stats, None, "off"), PAIR) == "4 tokens: 1.3 s to the first, then 0.05 s at 61.2 t/s; no draft"
+    assert summary(ended(replace(stats, predicted_n=1), None, "off"), PAIR) == "1 token after 1.3 s; no draft"
+
+
+def test_the_times_add_up_to_what_was_waited_for() -> None:
+    stats = replace(STATS, draft_n_model=40, measuring_ns=3_000_000_000, draft_prompt_ns=400_000_000)
+    line = summary(ended(stats, None, "fixed"), PAIR)
+
+    assert line.startswith(
+        "101 tokens: 3.2 s to the first, measuring the pair included, 0.40 s for the draft to read the prompt, "
+        "then 2.0 s at 50.0 t/s; draft model"
+    )
 
 
 def test_of_an_answer_that_never_began_nothing_is_said_but_that() -> None:
@@ -83,15 +100,15 @@ def test_a_draft_model_that_failed_is_not_called_unsure(
     mode: tuple[str, DraftingStatus | None, DraftParams | None],
 ) -> None:
     name, status, fixed = mode
-    nothing = ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status, name, fixed)
+    nothing = ended(UNDRAFTED, status, name, fixed)
     line = summary(replace(nothing, lost="llama.cpp refused the batch."), PAIR)
 
-    assert line == "101 tokens in 2.0 s, 50.0 t/s; nothing drafted: the draft model failed"
+    assert line == f"{TIMES}; nothing drafted: the draft model failed"
 
 
 def test_a_source_that_was_asked_and_drafted_nothing_is_not_called_off() -> None:
     status = DraftingStatus("model", "the draft model was not sure enough for its draft to be worth checking")
-    line = summary(ended(GenerationStats(predicted_n=101, predicted_ns=2_000_000_000), status), PAIR)
+    line = summary(ended(UNDRAFTED, status), PAIR)
 
     assert "; nothing drafted: the draft model was not sure enough" in line
 

@@ -158,6 +158,29 @@ def test_what_a_long_context_costs_is_measured_where_there_is_time() -> None:
     assert profile.cells == pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05)
 
 
+class Busy(TimedModel):
+    """Half as fast for so many batches from the first single row behind a long context on; then as before."""
+
+    def __init__(self, costs: dict[int, int], n_slow: int) -> None:
+        super().__init__(costs, per_cell=1.0)
+        self._slow = iter(range(n_slow))
+        self._is_long = False
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        before = TimedModel.now
+        super().decode(tokens, n_outputs)
+        self._is_long = self._is_long or (len(tokens) == 1 and self.n_past > 65)
+        if self._is_long and next(self._slow, None) is not None:
+            TimedModel.now += TimedModel.now - before
+
+
+@pytest.mark.parametrize(("n_slow", "told"), [(0, True), (3, False), (10_000, False)])
+def test_a_machine_that_got_busy_meanwhile_does_not_tell_what_a_long_context_costs(n_slow: int, told: bool) -> None:
+    profile, _ = measure(Busy({n: 10_000 * n for n in range(1, 65)}, n_slow))
+
+    assert profile.cells == (pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05) if told else {})
+
+
 def test_of_several_passes_none_but_the_first_comes_before_the_context() -> None:
     model = TimedModel({}, per_cell=1.0)
     profile, _ = measure(model, passes=3, budget_ns=20_000)

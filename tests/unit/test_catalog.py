@@ -134,6 +134,33 @@ def test_one_wrong_entry_takes_no_other_with_it_and_nothing_stands_in_for_it(tmp
     assert catalog(tmp_path, "").trouble is None
 
 
+def test_a_file_that_cannot_be_read_takes_no_pair_of_ours_with_it(tmp_path: Path) -> None:
+    known = catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n[pairs.other\n")
+
+    assert known.get("demo").target == DemoModel("target")
+    assert known.unread is known.trouble
+    assert known.unread is not None
+    assert "models.toml cannot be read: " in known.unread.message
+    assert "(at line 3, column " in known.unread.message
+    with pytest.raises(CatalogError, match="cannot be read"):
+        known.get("mine")
+
+
+def test_a_wrong_table_beside_the_pairs_takes_none_of_them_with_it(tmp_path: Path) -> None:
+    known = catalog(tmp_path, "[pair.mine]\ntarget = 'x'\n[pairs.good]\ntarget = 'y'\n")
+
+    assert known.get("good").title == "good"
+    assert known.trouble is not None
+    assert 'has the unknown key "pair"' in known.trouble.message
+
+
+def test_the_catalogue_that_ships_must_be_readable(tmp_path: Path) -> None:
+    (file := tmp_path / "models.toml").write_text("not toml", encoding="utf-8")
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Catalog([file])
+
+
 def test_an_unknown_pair_names_the_nearest() -> None:
     with pytest.raises(UsageError, match='Did you mean "demo"'):
         Catalog([shipped_file()]).get("demmo")
@@ -174,7 +201,7 @@ def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, f"{{ {'a.' * 100_000}a = 1 }}"])
 def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
-        catalog(tmp_path, f"x = {value}")
+        catalog(tmp_path, f"x = {value}").get("mine")
 
 
 def test_the_home_of_nobody_is_a_folder_that_is_not_there(tmp_path: Path) -> None:

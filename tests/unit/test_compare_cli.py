@@ -28,11 +28,11 @@ from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare.kinds import KINDS
 from app.compare.measure import Spread
-from app.engine.types import AutoDraft, DraftParams
-from app.errors import AppError, UsageError
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.errors import AppError, DecodeError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
-from tests.fakes import FakeModel, mixing
+from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.pairs import FakePair
 
 Tandem = Callable[..., int]
@@ -271,6 +271,57 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["notes"] == ["stopped early: 1 of 3 prompts"]
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
+
+
+def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the target fail in this answer, the first being 1."""
+    answers, sampler = iter(range(1, 1000)), pair.new_sampler
+
+    def new_sampler(params: SamplingParams) -> FakeSampler:
+        if next(answers) == answer:
+            raise DecodeError("The card is gone.")
+        return sampler(params)
+
+    monkeypatch.setattr(pair, "new_sampler", new_sampler)
+
+
+def test_a_comparison_that_breaks_off_shows_the_rounds_before(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Both warm up, both answer once, and the first of the second round fails.
+    breaks(pair, 5, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
+    shown = capsys.readouterr()
+
+    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 1
+    assert shown.err == "Broken off after 1 of 3 rounds.\n"
+    assert not (tmp_path / "data").exists(), "it has fewer rounds than its like"
+
+
+def test_a_comparison_that_breaks_off_at_once_only_says_why(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    breaks(pair, 1, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_benchmark_that_breaks_off_shows_the_prompts_before(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\ncde\n")
+    breaks(pair, 6, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json")
+    *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [run["contender"] for run in runs] == ["plain", "automatic"]
+    assert last["type"] == "result"
+    assert last["notes"] == ["broken off: 1 of 3 prompts"]
+    assert not (tmp_path / "data").exists()
 
 
 def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(

@@ -104,6 +104,19 @@ def test_what_the_model_file_recommends_is_listed_and_what_does_not_count_is_a_w
 
 
 @pytest.mark.native
+def test_a_draft_that_is_cut_short_is_a_warning_and_the_target_is_looked_at_all_the_same(folders: Path) -> None:
+    target, draft = write_model(folders / "t.gguf"), write_model(folders / "d.gguf")
+    draft.write_bytes(draft.read_bytes()[:300])
+
+    found, situation = look(target=str(target), draft=str(draft))
+
+    assert situation is not None
+    assert found.draft is None
+    note = line(pair_section(found), "note")
+    assert (note.state, note.text.startswith(f"Running without a draft. {draft} is cut short")) == ("warning", True)
+
+
+@pytest.mark.native
 def test_it_is_read_from_the_file_of_the_target(folders: Path) -> None:
     model = write_model(folders / "m.gguf", general__sampling__temp=0.6)
 

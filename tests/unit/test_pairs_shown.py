@@ -15,6 +15,7 @@ from app.cli import main
 from app.cli.known_pairs import registry
 from app.errors import CatalogError
 from app.fitting.place import Place
+from app.llama.installed import computes_on_processors_only
 from app.pairing.propose import Room
 from app.registry import ModelOnDisk, SetUp
 from app.source import LocalModel
@@ -85,9 +86,26 @@ def test_it_says_what_it_is_at_before_it_looks_at_anything(command: str, monkeyp
 
 @pytest.mark.parametrize("command", ["list", "show demo"])
 def test_it_loads_neither_llama_cpp_nor_the_hubs_client(command: str) -> None:
+    assert loaded_beside(command) == "[]\n"
+
+
+def test_what_was_measured_of_pairs_is_found_without_llama_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not computes_on_processors_only():
+        pytest.skip("where layers go is llama.cpp's to tell")
+    for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(folder, str(tmp_path / folder))
+    target, draft = tmp_path / "t.gguf", tmp_path / "d.gguf"
+    for file in (target, draft):
+        file.write_bytes(b"x")
+    pair = Pair("mine", "Mine", LocalModel(target), LocalModel(draft))
+    registry().add(SetUp(pair, ModelOnDisk(target, 1), ModelOnDisk(draft, 1)), default=True)
+
+    assert loaded_beside("list") == "[]\n"
+
+
+def loaded_beside(command: str) -> str:
     code = (
         f"import sys; from app.cli import main; main(['pairs', *{command!r}.split()]); "
         "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stderr == "[]\n"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr

@@ -48,7 +48,8 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 REFUSED: dict[str, Callable[[Path], object]] = {
     "settings": lambda path: SettingsFile(path).set("draft.n_max", 3),
-    "catalogue": lambda path: Catalog([shipped_file(), path]),
+    "catalogue": lambda path: Catalog([path]),
+    "catalogue of the user's": lambda path: Catalog([shipped_file(), path]).get("mine"),
     "pairs": lambda path: Registry(path).read(),
     "conversations": Store.open,
 }
@@ -152,8 +153,9 @@ def test_a_link_to_nothing_is_no_file_yet(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert "n_max = 3" in (tmp_path / "elsewhere.toml").read_text()
     (tmp_path / "models.toml").symlink_to("nowhere.toml")
-    with pytest.raises(AppError, match="cannot be read"):
-        Catalog([shipped_file(), tmp_path / "models.toml"])
+    unread = Catalog([shipped_file(), tmp_path / "models.toml"]).unread
+    assert unread is not None
+    assert "cannot be read" in unread.message
 
 
 def test_what_says_that_it_is_a_file_and_lets_its_readers_wait_is_none(

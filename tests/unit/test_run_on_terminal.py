@@ -95,3 +95,25 @@ def test_a_notice_does_not_break_an_answer_on_another_screen(monkeypatch: pytest
     out, err = Terminal(), io.StringIO()
     run(monkeypatch, out, err, text("Certainly"), Notice("Drafting stopped."), text("! Here"))
     assert out.getvalue() == "Certainly! Here\n"
+
+
+def test_notices_among_thoughts_stand_in_lines_of_their_own_without_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    both = Terminal()
+    thoughts = text("Hm", reasoning=True), Notice("One."), Notice("Two."), text(", so", reasoning=True), text("Yes")
+    run(monkeypatch, both, both, *thoughts)
+    assert f"{CLEAR}Hm\nOne.\nTwo.\n, so\n\nYes\n" in both.getvalue()
+
+
+def test_what_is_said_of_an_answer_that_was_all_thought_begins_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    run(monkeypatch, out, err, text("Hm", reasoning=True))
+    assert err.getvalue().startswith("Hm\n2 tokens")
+    assert out.getvalue() == "\n"
+
+
+def test_progress_is_shown_below_a_thought_that_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    both = Terminal()
+    run(monkeypatch, both, both, text("Hm\n", reasoning=True), DRAFT_READS, text("Yes"))
+    assert f"Hm\n{CLEAR}Reading the prompt with the draft 36 of 37{CLEAR}\nYes\n" in both.getvalue()

@@ -16,7 +16,7 @@ from app.engine.types import FinishReason, Origin
 from app.errors import AppError
 from app.events import AnswerPlan, Event, Failed, Finished, Loaded, ModelInfo, PairInfo, StepCompleted
 
-STATS = GenerationStats(predicted_n=900, predicted_ns=10**9)
+STATS = GenerationStats(predicted_n=900, first_token_ns=10**8, predicted_ns=10**9)
 BEGAN = f"\r\x1b[K{LOADING}\r\x1b[K"
 """What was shown and taken back before the answer."""
 TOLD = "(It has been repeating itself for 400 tokens; ctrl+c stops it.)\n"
@@ -61,8 +61,8 @@ def test_a_pipe_hears_of_it_in_the_end_only(monkeypatch: pytest.MonkeyPatch) -> 
     assert run(monkeypatch, out, err, FinishReason.CONTEXT) == 0
     assert out.getvalue() == "sea, sea, sea, shipship\n"
     assert err.getvalue() == (
-        "900 tokens in 1.0 s, 899.0 t/s; no draft; cut, the context of 1,024 tokens is full (--ctx); "
-        "401 tokens in a row repeat themselves (--repeat-penalty)\n"
+        "900 tokens: 0.10 s to the first, then 1.0 s at 899.0 t/s; no draft; "
+        "cut, the context of 1,024 tokens is full (--ctx); 401 tokens in a row repeat themselves (--repeat-penalty)\n"
     )
 
 

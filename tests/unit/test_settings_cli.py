@@ -174,11 +174,22 @@ def test_what_a_pair_says_itself_is_shown_with_its_name(
 def test_settings_are_shown_also_where_the_pair_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "models.toml").write_text("[broken")
+    (tmp_path / "models.toml").write_text("[pairs.demo]\ntraget = 1\n")
     assert main(["settings"]) == 0
     told = capsys.readouterr()
     assert "sampling.temp" in told.out
     assert "tandem: Without the settings of the pair: " in told.err
+    assert main(["settings", "--pair", "demo"]) == 1
+
+
+def test_settings_of_our_own_pairs_are_shown_also_where_the_users_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text("[broken")
+    assert main(["settings", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["pair"] == "demo"
+    assert "models.toml cannot be read: " in told.err
     assert main(["settings", "--pair", "other"]) == 1
 
 

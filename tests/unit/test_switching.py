@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -94,6 +94,7 @@ def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> Non
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()
+    list(riders.calibrate(never))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), never, clock=ticking(), drafts=lambda: len(steps(seen)) < 3):
         seen.append(event)
@@ -103,17 +104,14 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     assert counts[2] > 0
     assert set(counts[2:]) == {counts[2]}
     after = [step.drafting for step in steps(seen)[3:]]
-    if isinstance(drafting, AutoDraft):
-        assert {status.sentence for status in after if status} == {"off: you switched it off"}
-        # What was measured of the answer is still told, with the rounds since then in it.
-        told, last = after[-1], finished(seen).drafting
-        assert told is not None
-        assert last == told
-        assert told.verdict
-        assert told.speedup is not None
-        assert 0.5 < told.speedup < 2.0
-    else:
-        assert set(after) == {finished(seen).drafting} == {None}
+    assert {status.sentence for status in after if status} == {"off: you switched it off"}
+    # What was measured of the answer is still told, with the rounds since then in it.
+    told, last = after[-1], finished(seen).drafting
+    assert told is not None
+    assert last == told
+    assert told.verdict
+    assert told.speedup is not None
+    assert 0.5 < told.speedup < 2.0
     assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 
@@ -149,6 +147,28 @@ def test_what_was_plain_before_it_was_switched_on_belongs_to_the_answer() -> Non
     assert whole[-1] != 1
     # Half of it was as fast as plain decoding, for it was that.
     assert abs(second_half[-1] - 1) < 0.7 * abs(whole[-1] - 1)
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
+    riders, now, spent = pair(), ticking(), [0]
+    list(riders.calibrate(never))
+    assert riders.drafter is not None
+    begin = riders.drafter.begin
+
+    def slowly(tokens: Sequence[int], cancelled: Callable[[], bool]) -> Iterator[int]:
+        spent[0] = 10_000_000
+        yield from begin(tokens, cancelled)
+
+    riders.drafter.begin = slowly  # type: ignore[method-assign]
+    long = replace(request(drafting), max_tokens=60)
+    seen = list(answer(riders, 1, long, never, clock=lambda: now() + spent[0]))
+    status, stats = finished(seen).drafting, finished(seen).stats
+
+    assert stats.draft_prompt_ns > 10_000_000
+    assert status is not None
+    assert status.verdict == "losing"
+    assert stats.tokens_per_second < 0.1 * stats.predicted_per_second
 
 
 def test_off_and_on_again_catches_up() -> None:

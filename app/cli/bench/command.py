@@ -19,12 +19,13 @@ from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, row
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import factor, measure, verdict
+from app.compare.race import RaceBroken
 from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
 from app.compare.server import contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
-from app.errors import INTERRUPTED
+from app.errors import INTERRUPTED, AppError
 from app.pairing.texts import duration
 
 SERVER = "server"
@@ -75,15 +76,24 @@ class _Benchmark:
             n = len(task.prompts)
             self._status.say(f"{n} prompt{'s' * (n != 1)}, {plan.n_runs} runs; a line for every prompt that is done")
         steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
+        broken: AppError | None = None
         for at in steps:
-            self._show(at)
+            if isinstance(at.event, RaceBroken):
+                broken = at.event.error
+            else:
+                self._show(at)
         self._status.clear()
         raced = steps.result
+        if not raced and broken is not None:
+            raise broken
         if not raced:
             self._status.say("Stopped before everybody had answered one prompt.")
             return INTERRUPTED
         stopped = len(raced) < len(task.prompts) or len(raced[-1].rounds) < task.repeat
-        self._tell(raced, [contender.name for contender in contenders], stopped=stopped)
+        early = "broken off" if broken is not None else "stopped early" if stopped else ""
+        self._tell(raced, [contender.name for contender in contenders], early)
+        if broken is not None:
+            raise broken
         return INTERRUPTED if stopped else 0
 
     def _keep(self, raced: Raced) -> None:
@@ -107,13 +117,14 @@ class _Benchmark:
             left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
             self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
 
-    def _tell(self, raced: Sequence[Raced], names: Sequence[str], *, stopped: bool) -> None:
+    def _tell(self, raced: Sequence[Raced], names: Sequence[str], early: str) -> None:
+        """The table and what it means; `early` says how it ended before its time, "" if it did not."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, names)
-        notes = [f"stopped early: {len(raced)} of {len(task.prompts)} prompts"] if stopped else []
+        notes = [f"{early}: {len(raced)} of {len(task.prompts)} prompts"] if early else []
         notes += filter(None, [crowded(round_ for one in raced for round_ in one.rounds)])
         # Half a suite is not comparable with a whole one.
-        remarks = [] if stopped else against_earlier(facts, figures(table))
+        remarks = [] if early else against_earlier(facts, figures(table))
         runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}

@@ -31,12 +31,12 @@ from app.cli.streams import read_input
 from app.compare.difference import Difference, explain
 from app.compare.history import Facts
 from app.compare.measure import speeds
-from app.compare.race import Contender, Round, race
+from app.compare.race import Contender, RaceBroken, Round, race
 from app.compare.report import compared, comparison_json, comparison_lines, crowded, how, pair_title
 from app.compare.sides import PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
-from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.errors import INTERRUPTED, AppError, Interrupted, UsageError
 from app.request import AnswerRequest
 
 _TOKENS = 256
@@ -70,22 +70,27 @@ class _Comparer:
         self._status = session.status
         self._request = request
         self._facts = facts
+        self._broken: AppError | None = None
+        """Why the race ended before its time."""
 
     def run(self, contenders: Sequence[Contender], repeat: int, args: argparse.Namespace) -> int:
         rounds = self._race(contenders, repeat)
-        stopped = self._cancel()
+        stopped, broken = self._cancel(), self._broken
+        if not rounds and broken is not None:
+            raise broken
         if not rounds:
             self._status.say("Stopped before everybody had answered once.")
             return INTERRUPTED
         differences: dict[str, Difference | None] = {}
-        if not stopped:
+        if not stopped and broken is None:
             self._status.show("Comparing the texts")
             differences = self._differences(rounds[0])
             stopped = self._cancel()
         self._status.clear()
         comparison = compared(rounds, differences)
-        # Of a stopped one the texts were not compared, and it has fewer rounds than its like.
-        remarks = [] if stopped else against_earlier(self._facts, {"": speeds(comparison.measured)})
+        # Of one that ended early the texts were not compared, and it has fewer rounds than its like.
+        early = stopped or broken is not None
+        remarks = [] if early else against_earlier(self._facts, {"": speeds(comparison.measured)})
         remarks[:0] = filter(None, [crowded(rounds)])
         whole = {
             **self._about(repeat, len(rounds)),
@@ -101,6 +106,9 @@ class _Comparer:
             # A reader who has gone takes nothing from the file.
             if "save" in args:
                 write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
+        if broken is not None:
+            self._status.say(f"Broken off after {len(rounds)} of {repeat} rounds.")
+            raise broken
         if stopped:
             self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")
         return INTERRUPTED if stopped else 0
@@ -108,7 +116,9 @@ class _Comparer:
     def _race(self, contenders: Sequence[Contender], repeat: int) -> list[Round]:
         steps = Steps(race(contenders, self._request, repeat, self._cancel))
         for event in steps:
-            if (line := progress_line(event, repeat)) is not None:
+            if isinstance(event, RaceBroken):
+                self._broken = event.error
+            elif (line := progress_line(event, repeat)) is not None:
                 self._status.show(line)
         return steps.result
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import catalog, registry
-from app.cli.loading import kept_here, wanted_params, with_threads
+from app.cli.loading import kept_here, unless_damaged
 from app.cli.measured_pairs import of_memory
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_layers import of_file
 from app.cli.remote import reach
+from app.cli.wanted import wanted_params, with_threads
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import offer_line
@@ -55,7 +56,8 @@ def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situ
             servers = reach(options.process.rpc)
             params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
             rooms = with_remote(rooms, servers)
-        found = weighed(params, (options.pair.target, options.pair.draft), rooms)
+        sources = options.pair.target, options.pair.draft
+        found = unless_damaged(params, lambda wanted: weighed(wanted, sources, rooms))
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None
@@ -92,6 +94,7 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
+        notices=tuple(notice for notice in found.params.notices if notice not in options.notices),
     )
 
 

@@ -10,12 +10,14 @@ from contextlib import nullcontext
 from pkgutil import resolve_name
 
 from app.cli.interrupt import cancel_on_interrupt, imported_whole
-from app.cli.known_pairs import named_pair, registry
+from app.cli.known_pairs import left_out, named_pair, registry
 from app.cli.output import StatusLine
 from app.errors import INTERRUPTED, Interrupted, UsageError
 
 _STOPPABLE = ("check", "find")
 """Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
+_TELLS = ("list",)
+"""Those that say themselves what is wrong with the catalogue."""
 _ACTIONS: Mapping[str, str] = {
     "list": "app.cli.pairs.shown:list_pairs",
     "show": "app.cli.pairs.shown:show_pair",
@@ -37,6 +39,9 @@ def pairs(args: argparse.Namespace) -> int:
             with imported_whole():
                 action = resolve_name(_ACTIONS[args.action])
             code: int = action(args, stop) if is_stoppable else action(args)
+            if args.action not in _TELLS:
+                for notice in left_out():
+                    StatusLine(sys.stderr).say(notice)
     except Interrupted:
         return INTERRUPTED
     return INTERRUPTED if stop.is_set() else code

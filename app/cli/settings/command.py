@@ -7,6 +7,7 @@ import json
 import sys
 
 from app.catalog import Pair
+from app.cli.known_pairs import left_out
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.prose import HANG, for_reading
@@ -135,13 +136,13 @@ def _named(name: str) -> tuple[str, Setting]:
 
 
 def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
-    """The pair whose own settings count and where its files are, and why there is none where there is none.
+    """The pair whose own settings count and where its files are, and what is wrong with that or why there is none.
 
     Raises:
         AppError: The one that was named cannot be used.
     """
     try:
-        return *choose_pair(vars(args)), ()
+        return *choose_pair(vars(args)), tuple(map(printable, left_out()))
     except AppError as error:
         if "pair" in args:
             raise

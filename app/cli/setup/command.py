@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, named_pair, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
@@ -80,7 +80,10 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
                 f"{given['pair']} is not the name of a pair.",
                 f"To set up a model: tandem setup --target {given['pair']}",
             )
-        return named_pair(given["pair"])[0]
+        pair = named_pair(given["pair"])[0]
+        for notice in left_out():
+            status.say(notice)
+        return pair
     return _proposed(args, status)
 
 

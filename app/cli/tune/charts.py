@@ -102,7 +102,7 @@ def _behind_context(costs: CostModel, drafters: Drafters) -> str:
     prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
     brought = " and ".join(f"{ceiling(costs, _LONG, MAX_DRAFT, price):.2f}x with {name}" for name, price in prices)
     return (
-        f"Behind {_LONG:,} tokens a plain one takes {slower:.1f}x as long, and drafts that are right "
+        f"Behind {_LONG:,} tokens a plain one takes about {slower:.1f}x as long, and drafts that are right "
         f"{PLAUSIBLE_ACCEPTANCE:.0%} of the time bring {brought}."
     )
 

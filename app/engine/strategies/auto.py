@@ -88,7 +88,9 @@ class AutomaticDrafting:
         self._lookup.follow(sequence)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
         if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
+            started = self._clock()
             yield from self._backlog.read_all(sequence, cancelled)
+            self._pace.read(self._clock() - started)
 
     # One round
 

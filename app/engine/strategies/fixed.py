@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, ModelDrafting, Verdict
-from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.strategies.pace import Pace
+from app.engine.tuning.curve import CostModel
+from app.engine.tuning.stalls import Stalls
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
+
+NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 
 class FixedDrafting:
@@ -14,14 +20,25 @@ class FixedDrafting:
     Args:
         drafter: The draft model.
         params: The three numbers.
+        costs: What batches cost here, to tell what drafting gains; follows the rounds. None where nobody measured.
+        clock: Monotonic nanoseconds.
     """
 
-    status = None
-
-    def __init__(self, drafter: ModelDrafting, params: DraftParams) -> None:
+    def __init__(
+        self,
+        drafter: ModelDrafting,
+        params: DraftParams,
+        costs: CostModel | None = None,
+        clock: Clock = time.perf_counter_ns,
+    ) -> None:
         self._drafter = drafter
         self._drafting = False
         self.params = params
+        self._costs = costs
+        self._clock = clock
+        self._pace = Pace()
+        self._stalls = Stalls()
+        self._last_rows = 1
 
     @property
     def native_ns(self) -> int:
@@ -30,9 +47,11 @@ class FixedDrafting:
     def begin(
         self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
     ) -> Iterator[int]:
-        if self.params.n_max == 0:
-            return iter(())
-        return self._drafter.begin(sequence, cancelled)
+        self._pace.went_before(plain_ns)
+        if self.params.n_max > 0:
+            started = self._clock()
+            yield from self._drafter.begin(sequence, cancelled)
+            self._pace.read(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
@@ -49,3 +68,22 @@ class FixedDrafting:
     def observe(self, round_: Round) -> None:
         if self._drafting:
             self._drafter.accept(round_.n_accepted)
+        if self._costs is not None:
+            self._account(round_, self._costs)
+
+    def _account(self, round_: Round, costs: CostModel) -> None:
+        """Book a round against what plain decoding takes."""
+        rows, n_past = len(round_.draft) + 1, round_.n_past
+        expected_ns = costs.target_ns(rows, n_past) + round_.draft_ns
+        costs.observe_target(rows, n_past, round_.total_ns - round_.draft_ns, switched=rows != self._last_rows)
+        self._last_rows = rows
+        took = self._stalls.parts(round_.total_ns, 0, expected_ns, drafted=self._drafting)
+        self._pace.observe(len(round_.tokens), took, costs.target_ns(1, n_past), drafted=self._drafting)
+
+    @property
+    def status(self) -> DraftingStatus | None:
+        """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
+        if self.params.n_max == 0:
+            return None
+        why = NEVER_MEASURED if self._costs is None else ""
+        return DraftingStatus("model", why, self._pace.verdict, self._pace.speedup)

@@ -27,6 +27,9 @@ _COMFORT = 0.25
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
+_STEADY, _OF_GROWTH = 0.02, 0.25
+"""By how much of a single row, and of what the context adds to it, single rows before and behind that measurement may
+differ. What it tells is drawn out to contexts many times as long, and a machine that got busy meanwhile with it."""
 
 
 def calibrate(
@@ -189,32 +192,43 @@ class _Bench:
         """What a token in the cache adds to batches, in single rows, from batches behind a long context.
 
         Returns:
-            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short.
+            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short, or
+            where the machine did not stay as fast as it was.
         """
         target, text = self._target, self._text
         known = {1: 1.0} | {width: share for width, share in self.settled().items() if width in CONTEXT_WIDTHS}
-        plain = min(self.one() for _ in range(_CONTEXT_REPEATS))
+        before = self._plain()
         target.rollback(0)
         while len(target) + len(text) <= min(_CONTEXT, target.n_ctx // 2):
             target.evaluate(text, 0)
         length = len(target)
         if not length or len(known) < 2:
             return {}
-        grown = {}
-        for width, share in known.items():
-            least = min(self._behind(length, width) for _ in range(_CONTEXT_REPEATS))
-            grown[width] = max(0.0, least / plain - share) / length
+        # The single row first and last: what came over the machine in between shows in one of them.
+        behind = {width: self._behind(length, width) for width in known}
+        behind_again, after = self._behind(length, 1), self._plain()
+        plain = (before + after) / 2
+        doubt = max(abs(after - before), abs(behind_again - behind[1])) / plain
+        if doubt > _STEADY + _OF_GROWTH * max(0.0, min(behind[1], behind_again) / plain - 1.0):
+            return {}
+        grown = {width: max(0.0, behind[width] / plain - share) / length for width, share in known.items()}
         line = expand(grown, CONTEXT_WIDTHS[-1])
         return {width: line[width] for width in CONTEXT_WIDTHS}
 
+    def _plain(self) -> float:
+        """The least of some single rows, in nanoseconds."""
+        return min(self.one() for _ in range(_CONTEXT_REPEATS))
+
     def _behind(self, length: int, width: int) -> float:
-        """Nanoseconds of one batch behind what the target's cache holds."""
-        before = self._clock()
-        self._target.evaluate(self._text[:width], width)
-        self._target.logits(0)
-        spent = float(self._clock() - before)
-        self._target.rollback(length)
-        return spent
+        """The least of some batches behind what the target's cache holds, in nanoseconds."""
+        least = math.inf
+        for _ in range(_CONTEXT_REPEATS):
+            before = self._clock()
+            self._target.evaluate(self._text[:width], width)
+            self._target.logits(0)
+            least = min(least, float(self._clock() - before))
+            self._target.rollback(length)
+        return least
 
     def _add(self, shares: list[float], cache: TokenCache, width: int, times: int) -> None:
         """Look so often, and once more where the first two looks do not agree."""

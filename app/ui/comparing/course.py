@@ -151,6 +151,8 @@ class Comparing:
                 self._tell("finding out why the texts differ")
             case JobEnded(result=Raced() as raced):
                 self._end(raced)
+                if raced.broken is not None:
+                    await self._view.fail(raced.broken)
             case Failed(error=error):
                 self._number = None
                 await self._view.fail(error)

@@ -32,17 +32,17 @@ class Effects:
     def observe(self, event: Finished) -> None:
         """An answer has ended."""
         stats = event.stats
-        if stats.predicted_n < _FEWEST or stats.predicted_ns <= 0:
+        if stats.predicted_n < _FEWEST or stats.answer_ns <= 0:
             return
         total = self._sums.setdefault(_way(event.plan), _Sum())
         total.answers += 1
         total.tokens += stats.predicted_n
-        total.ns += stats.predicted_ns
+        total.ns += stats.answer_ns
         total.drafted += stats.draft_n
         total.accepted += stats.draft_n_accepted
         if event.drafting is not None and event.drafting.speedup is not None:
-            total.spent += stats.predicted_ns
-            total.plain += stats.predicted_ns * event.drafting.speedup
+            total.spent += stats.answer_ns
+            total.plain += stats.answer_ns * event.drafting.speedup
 
     def lines(self) -> list[str]:
         """A line for each way, the quickest first; none before anything was measured."""

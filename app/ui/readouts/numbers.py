@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.drafted_by import gain
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 
@@ -18,7 +19,7 @@ class Numbers:
 
     Attributes:
         tokens: Generated.
-        speed: Tokens per second after the first one.
+        speed: Tokens per second after the first one, the draft's reading of the prompt included.
         speedup: Time of plain decoding over time spent.
         verdict: "winning", "break-even", "losing", or "".
         reason: What drafts now and why, as one sentence.
@@ -27,7 +28,7 @@ class Numbers:
         draft_length: Mean tokens of a draft.
         model_share: Drafted tokens that a draft model wrote over all drafted ones.
         first_s: Seconds from the prompt to the first token, the measuring of a new pair among them.
-        prompt_speed: Prompt tokens per second.
+        prompt_speed: Prompt tokens per second of the target.
     """
 
     tokens: int | None = None
@@ -44,11 +45,8 @@ class Numbers:
 
     @property
     def ratio(self) -> str:
-        """The speed-up as it is shown, "1.7x"; "" where it was not measured. It never contradicts the verdict."""
-        if self.speedup is None:
-            return ""
-        ratio = f"{self.speedup:.1f}x"
-        return f"{self.speedup:.2f}x" if ratio == "1.0x" and self.verdict in ("winning", "losing") else ratio
+        """The speed-up as it is shown, "1.7x"; "" where it was not measured."""
+        return gain(self.speedup, self.verdict) if self.speedup is not None else ""
 
     @property
     def plain_speed(self) -> float | None:
@@ -61,7 +59,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
     drafted = stats.draft_n
     return Numbers(
         tokens=stats.predicted_n,
-        speed=stats.predicted_per_second or None,
+        speed=stats.tokens_per_second or None,
         speedup=drafting.speedup if drafting is not None else None,
         verdict=drafting.verdict if drafting is not None else "",
         reason=drafting.sentence if drafting is not None else "",
@@ -70,7 +68,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
         draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
         model_share=stats.draft_n_model / drafted if drafted else None,
         first_s=(stats.measuring_ns + stats.first_token_ns) / 1e9 if stats.first_token_ns else None,
-        prompt_speed=stats.prompt_per_second or None,
+        prompt_speed=stats.reading_per_second,
     )
 
 
@@ -92,7 +90,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
     drafted = number("draft_n")
     return Numbers(
         tokens=int(tokens) if tokens is not None else None,
-        speed=number("predicted_per_second"),
+        speed=number("tokens_per_second") or number("predicted_per_second"),
         speedup=number("speedup"),
         verdict=verdict if isinstance(verdict, str) else "",
         acceptance=share("acceptance") if drafted else None,

@@ -1,0 +1,117 @@
+"""What fixed drafting says of its gain is what its rounds took against plain decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.chat.message import Message, Role
+from app.cli.report import summary
+from app.engine.interfaces import Clock, Judge
+from app.engine.replays.replay import PlayedDraft
+from app.engine.replays.trace import Trace
+from app.engine.strategies.fixed import NEVER_MEASURED, FixedDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.types import Draft, DraftParams, Round, SamplingParams
+from app.events import Finished
+from app.request import AnswerRequest
+from app.responder import answer
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+DRAFTED = Draft((1, 2, 3), (0.9, 0.9, 0.9), 3)
+
+
+class Ready(PlayedDraft):
+    """A draft model that says the same in every round."""
+
+    def __init__(self) -> None:
+        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        return DRAFTED
+
+
+def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
+    """On a machine on which four rows take as long as 1.6 single ones."""
+    return FixedDrafting(Ready(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock)
+
+
+def observed(strategy: FixedDrafting, *rounds: Round) -> tuple[str, float]:
+    """Verdict and speed-up, 0 for none."""
+    for round_ in rounds:
+        strategy.propose([1, 2, 3], 8)
+        strategy.observe(round_)
+    assert strategy.status is not None
+    return strategy.status.verdict, round(strategy.status.speedup or 0.0, 3)
+
+
+def test_drafts_that_hold_win_by_what_was_measured() -> None:
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(fixed(), *[held] * 8) == ("winning", 2.0)
+
+
+def test_drafts_that_fail_lose_by_what_was_measured() -> None:
+    failed = Round(0, DRAFTED, (9,), 0, total_ns=2000, draft_ns=400)
+
+    assert observed(fixed(), *[failed] * 8) == ("losing", 0.5)
+
+
+def test_drafts_that_are_not_submitted_were_drafted_all_the_same() -> None:
+    unsure = Round(0, Draft(), (9,), 0, total_ns=1400, draft_ns=400)
+
+    assert observed(fixed(), *[unsure] * 8) == ("losing", 0.714)
+
+
+def test_the_drafts_reading_of_the_prompt_counts() -> None:
+    now = iter((0, 16_000))
+    strategy = fixed(clock=lambda: next(now))
+    assert list(strategy.begin([1, 2, 3], 60, lambda: False)) == [3]
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(strategy, *[held] * 8) == ("break-even", 1.0)
+
+
+def test_after_too_few_rounds_nothing_is_said() -> None:
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(fixed(), held) == ("", 0.0)
+
+
+def test_where_nothing_may_be_drafted_there_is_nothing_to_say() -> None:
+    assert fixed(DraftParams(n_max=0)).status is None
+
+
+def ended(riders: FakePair) -> Finished:
+    clock = iter(range(0, 10**9, 1000))
+    asked = AnswerRequest((Message(Role.USER, "hello"),), SamplingParams(temperature=0), FIXED, max_tokens=60)
+    *_, last = answer(riders, 1, asked, lambda: False, clock=lambda: next(clock))
+    assert isinstance(last, Finished)
+    return last
+
+
+def test_a_pair_that_was_measured_tells_what_fixed_drafts_gain_and_learns_nothing_of_them() -> None:
+    riders = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    list(riders.calibrate(lambda: False))
+    assert riders.memory is not None
+    before = riders.memory.costs.snapshot()
+    finished = ended(riders)
+
+    assert finished.drafting is not None
+    assert finished.drafting.speedup is not None
+    assert finished.drafting.sentence == ""
+    assert f"; draft model {finished.drafting.speedup:.1f}x, accepted 100%" in summary(finished, riders.info)
+    assert riders.memory.costs.snapshot() == before
+
+
+def test_a_pair_that_nobody_measured_says_that_the_gain_is_not_known() -> None:
+    riders = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    finished = ended(riders)
+
+    assert riders.memory is None
+    assert finished.drafting is not None
+    assert (finished.drafting.speedup, finished.drafting.sentence) == (None, f"model: {NEVER_MEASURED}")
+    line = summary(finished, riders.info)
+    assert "; draft model, accepted 100%" in line
+    assert f", {NEVER_MEASURED} (tandem tune)" in line
