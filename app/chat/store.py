@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from app.chat.answers import Answers
@@ -276,6 +276,14 @@ class Store:
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""
         return self._reading.transcript(conversation)
+
+    def turn_to_import(self, waits: Callable[[], object]) -> AbstractContextManager[None]:
+        """What other imports bring is there when this block begins, or comes after its end.
+
+        Args:
+            waits: Called where another one goes on; it is waited for, however long it takes.
+        """
+        return self._arrivals.turn(waits)
 
     def known(self, transcripts: Sequence[Transcript], now: float) -> tuple[Known, ...]:
         """What of these, which were read at that time, is there already; see `app.chat.known`."""
