@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from shutil import disk_usage
 from time import sleep
 
@@ -16,6 +16,7 @@ from app.chat.recovery import Writers
 from app.chat.rows import LAST_SECOND
 from app.chat.tree import Node, Transcript
 from app.errors import StoreError
+from app.file_lock import exclusive
 from app.sizes import gigabytes
 
 _AT_ONCE = 1 << 16
@@ -41,6 +42,11 @@ class Arrivals:
     def __init__(self, database: Database, writers: Writers) -> None:
         self._database = database
         self._writers = writers
+
+    def turn(self, waits: Callable[[], object]) -> AbstractContextManager[None]:
+        """One import after another: each is to find what the others have brought."""
+        file = self._database.file
+        return exclusive(file, StoreError, timeout_s=-1, waits=waits) if file is not None else nullcontext()
 
     def bring(self, transcripts: Sequence[Transcript], told: Callable[[float], None]) -> tuple[int, ...]:
         """Put conversations in, all or none.
