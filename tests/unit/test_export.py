@@ -98,6 +98,28 @@ def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "data"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (["--all"], "3 conversations"),
+        (["turin"], 'conversation 2, "Trip to Turin"'),
+        (["--list"], "the list of 3 conversations"),
+    ],
+)
+def test_what_was_written_where_is_said_beside_it(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], what: str
+) -> None:
+    out = tmp_path / "out.md"
+    assert run(*flags, "--output", str(out)) == 0
+    assert capsys.readouterr() == ("", f"{out} is written: {what}.\n")
+
+
+def test_a_list_of_nothing_goes_where_it_is_to_go(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "list.txt"
+    assert run("--list", "--output", str(out)) == 0
+    assert out.read_text() == "There are no conversations yet.\n"
+
+
 def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "x.md"
     out.write_text("theirs")
