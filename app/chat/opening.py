@@ -17,6 +17,8 @@ from app.chat.schema import migrate, prepare_index, prepare_unfinished
 from app.errors import StoreError
 
 _COMPANIONS = ("", "-wal", "-shm")
+SOON_S = 0.05
+"""How long somebody who is at something else waits for another Tandem."""
 
 
 def open_file(file: Path) -> tuple[Database, str]:
@@ -42,6 +44,17 @@ def open_file(file: Path) -> tuple[Database, str]:
             db = _prepared(file, check=False)
         suspicion(file).unlink(missing_ok=True)
     return Database(db, file), notice
+
+
+def reopen_file(file: Path) -> Database:
+    """Open the file that a store had to leave, as it is, without waiting long for anybody.
+
+    Raises:
+        StoreError: It still cannot be written, or is damaged.
+    """
+    with sentences(file):
+        _make_private(file)
+        return Database(_prepared(file, check=False, wait_s=SOON_S), file)
 
 
 def open_copy(file: Path | None) -> tuple[Database, bool]:
@@ -100,10 +113,10 @@ def _make_private(file: Path) -> None:
         raise PermissionError(errno.EACCES, "it cannot be written")
 
 
-def _prepared(file: Path, *, check: bool) -> sqlite3.Connection:
-    db = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+def _prepared(file: Path, *, check: bool, wait_s: float = BUSY_S) -> sqlite3.Connection:
+    db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
-        _use_log(db)
+        _use_log(db, wait_s)
         # A killed process loses nothing of what was committed; a power cut may lose what the system had not written
         # yet, in whole transactions.
         db.execute("PRAGMA synchronous = NORMAL")
@@ -129,9 +142,9 @@ def _memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
-def _use_log(db: sqlite3.Connection) -> None:
+def _use_log(db: sqlite3.Connection, wait_s: float) -> None:
     """Switch to the write-ahead log. SQLite does not wait by itself when two processes switch a new file at once."""
-    deadline = time.monotonic() + BUSY_S
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
