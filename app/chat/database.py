@@ -15,6 +15,8 @@ BUSY_S = 2.0
 """How long a writer waits for another Tandem."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRIMARY = 0xFF
+_BROKEN_INDEX = sqlite3.SQLITE_CONSTRAINT
+"""Without saying which one: those of the tables do."""
 
 
 class Database:
@@ -84,7 +86,7 @@ def _place_of(file: Path | None) -> tuple[int, int] | None:
 
 def is_damage(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether SQLite says that the file itself is broken; where its sentence quotes what is, Python cannot read it."""
-    return _code(error) in _DAMAGED
+    return _code(error) in _DAMAGED or getattr(error, "sqlite_errorcode", 0) == _BROKEN_INDEX
 
 
 def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
@@ -120,7 +122,7 @@ def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> St
     place = file or "memory"
     if is_damage(error):
         return StoreError(
-            f"The conversations in {place} are damaged.", "Start Tandem again: it checks them and moves them aside."
+            f"The conversations in {place} are damaged.", "Start Tandem again: it saves what can be read of them."
         )
     match _code(error):
         case sqlite3.SQLITE_FULL:

@@ -115,7 +115,8 @@ class Disk:
             self.tell(error, _until_written() if is_here and store.on_disk else "")
             if is_here:
                 self._go_on_in_memory(store)
-            else:
+                is_here = self.store is not None and _holds(self.store, conversation)
+            if not is_here:
                 self._lose(conversation)
         with suppress(StoreError):
             return action(self.store or store)
