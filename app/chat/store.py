@@ -80,9 +80,12 @@ class Store:
             return cls.open(file)
         except StoreError as error:
             store = cls.in_memory(file)
-            if not is_there(file):
+            if store._retreat.has_file or not is_there(file):
+                store.notice = UNTIL_WRITTEN
+            store.notice = f"{error.sentences} {store.notice}"
+            if not store._retreat.has_file:
+                # Of a file that is not for this Tandem either: what is said then ends up elsewhere.
                 store._retreat.from_nothing(file)
-            store.notice = f"{error.sentences} {UNTIL_WRITTEN if store._retreat.has_file else store.notice}"
             return store
 
     @classmethod

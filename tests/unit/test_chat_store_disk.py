@@ -310,6 +310,23 @@ def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
         ]
 
 
+def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(store: Store, file: Path) -> None:
+    exchange(store, "theirs", "too")
+    store._database.connection.execute("PRAGMA user_version = 99")
+    store.close()
+    before = file.read_bytes()
+    older = Store.open_anyway(file)
+    assert older.notice.endswith("nothing was changed. Conversations are kept in memory only, until Tandem ends.")
+    exchange(older, "mine", "and yours")
+    with pytest.raises(StoreError, match="newer Tandem"):
+        assert not older.return_to_disk()
+    with pytest.raises(StoreError, match="What was said since is in") as caught:
+        older.close()
+    assert file.read_bytes() == before
+    (read,) = read_file(Path(caught.value.hint.removeprefix("Later: tandem import ")))
+    assert [node.text for node in read.conversation.tree.path] == ["mine", "and yours"]
+
+
 def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path) -> bool:
         raise PermissionError(13, "Permission denied")
