@@ -8,7 +8,8 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app import file_name, regular_file
@@ -36,6 +37,15 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     exists = os.path.lexists(path)
     if exists:
         regular_file.status(path)
+    with _beside(path, data, durable=durable) as new:
+        if exists:
+            shutil.copymode(path, new)
+        _take_the_place(new, path)
+
+
+@contextmanager
+def _beside(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
+    """A file with all of it, in the same folder; the block moves it away. Nothing is left where that fails."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -43,9 +53,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if exists:
-            shutil.copymode(path, name)
-        _take_the_place(Path(name), path)
+        yield Path(name)
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()
@@ -74,14 +82,30 @@ def create(path: Path, data: bytes) -> None:
         ValueError: The name cannot be that of a file.
     """
     _check_name(path)
-    # Taken at once, so that of two programs only one gets the name.
-    path.touch(mode=0o600, exist_ok=False)
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with _beside(path, data) as new:
+        _take_a_free_place(new, path)
+
+
+def _take_a_free_place(new: Path, path: Path) -> None:
+    """Rename a file, never over another; of two programs only one gets the name."""
     try:
-        write(path, data)
-    except BaseException:
-        with suppress(OSError):
-            path.unlink()
+        # Whole from the first moment, also where the process ends in the next one.
+        path.hardlink_to(new)
+    except FileExistsError:
         raise
+    except OSError:
+        # Not every disk has such links.
+        path.touch(mode=0o600, exist_ok=False)
+        try:
+            _take_the_place(new, path)
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+    else:
+        new.unlink()
 
 
 def _check_name(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,13 +10,16 @@ from app.errors import AppError
 
 
 @contextmanager
-def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Iterator[None]:
+def exclusive(
+    file: Path, failure: type[AppError], *, timeout_s: float, waits: Callable[[], object] = lambda: None
+) -> Iterator[None]:
     """Keep others from changing a file; its folder is made if it is not there.
 
     Args:
         file: The lock is a file of the same name beside it.
         failure: What is raised.
-        timeout_s: Longest wait for another program.
+        timeout_s: Longest wait for another program; a negative one has no end.
+        waits: Called before a wait.
 
     Raises:
         AppError: `failure`, where another program holds the file for longer, or where it cannot be written.
@@ -26,7 +29,13 @@ def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Itera
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock"), timeout=timeout_s):
+        lock = FileLock(file.with_suffix(".lock"))
+        try:
+            held = lock.acquire(timeout=0)
+        except Timeout:
+            waits()
+            held = lock.acquire(timeout=timeout_s)
+        with held:
             yield
     except Timeout:
         raise failure(f"{file} is held by another program.", "Wait until it is done.") from None

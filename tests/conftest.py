@@ -32,6 +32,8 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(home / name.lower()))
+        for name in ("HOME", "USERPROFILE"):
+            patch.setenv(name, str(home))
         yield home
 
 

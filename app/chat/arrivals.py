@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from shutil import disk_usage
 from time import sleep
 
 from app.chat.database import Database
-from app.chat.inserting import NewIds, insert_head, insert_said, set_leaf
+from app.chat.inserting import insert_head, insert_messages
 from app.chat.recovery import Writers
 from app.chat.rows import LAST_SECOND
 from app.chat.tree import Node, Transcript
 from app.errors import StoreError
+from app.file_lock import exclusive
 from app.sizes import gigabytes
 
 _AT_ONCE = 1 << 16
@@ -41,6 +42,11 @@ class Arrivals:
     def __init__(self, database: Database, writers: Writers) -> None:
         self._database = database
         self._writers = writers
+
+    def turn(self, waits: Callable[[], object]) -> AbstractContextManager[None]:
+        """One import after another: each is to find what the others have brought."""
+        file = self._database.file
+        return exclusive(file, StoreError, timeout_s=-1, waits=waits) if file is not None else nullcontext()
 
     def bring(self, transcripts: Sequence[Transcript], told: Callable[[float], None]) -> tuple[int, ...]:
         """Put conversations in, all or none.
@@ -94,18 +100,16 @@ class Arrivals:
     def _write(self, transcripts: Sequence[Transcript], writer: str, told: Callable[[float], None]) -> tuple[int, ...]:
         done, all_of_it = 0, sum(map(_size, transcripts)) or 1
         numbers: list[int] = []
-        pieces = _pieces(transcripts, writer, numbers)
-        next(pieces)
+        pieces = _pieces(self._database.connection, transcripts, writer, numbers)
         left = True
         while left:
             began = time.monotonic()
-            with self._database.write() as db:
+            with self._database.write():
                 written = 0
                 while left and written < _AT_ONCE:
-                    try:
-                        written += pieces.send(db)
-                    except StopIteration:
-                        left = False
+                    piece = next(pieces, None)
+                    left = piece is not None
+                    written += piece or 0
             done += written
             told(done / all_of_it)
             if self._database.file is not None:
@@ -115,26 +119,22 @@ class Arrivals:
 
 
 def _pieces(
-    transcripts: Sequence[Transcript], writer: str, numbers: list[int]
-) -> Generator[int, sqlite3.Connection, None]:
-    """Write piece by piece into the database that is sent, and tell how large each was; what comes first is nothing.
+    db: sqlite3.Connection, transcripts: Sequence[Transcript], writer: str, numbers: list[int]
+) -> Iterator[int]:
+    """Write piece by piece, and tell how large each was; the caller holds a transaction whenever it asks for one.
 
     Args:
+        db: Where to.
         transcripts: What is written.
         writer: By whom.
         numbers: Gets the ids.
     """
-    db = yield 0
     for transcript in transcripts:
         number = insert_head(db, transcript, deleted=_ABSENT)
         db.execute("INSERT INTO arriving(conversation, writer) VALUES (?, ?)", (number, writer))
         numbers.append(number)
-        db = yield _ROW
-        ids: NewIds = {None: None}
-        for node in transcript.conversation.tree.nodes.values():
-            insert_said(db, number, transcript, node, ids)
-            db = yield _length(node)
-        set_leaf(db, number, transcript, ids)
+        yield _ROW
+        yield from map(_length, insert_messages(db, number, transcript))
 
 
 def _let_in(db: sqlite3.Connection, writer: str, n: int) -> None:

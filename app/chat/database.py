@@ -15,6 +15,8 @@ BUSY_S = 2.0
 """How long a writer waits for another Tandem."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRIMARY = 0xFF
+_BROKEN_INDEX = sqlite3.SQLITE_CONSTRAINT
+"""Without saying which one: those of the tables do."""
 
 
 class Database:
@@ -28,11 +30,12 @@ class Database:
     def __init__(self, connection: sqlite3.Connection, file: Path | None) -> None:
         self.connection = connection
         self.file = file
+        self._place = _place_of(file)
 
-    def replace(self, connection: sqlite3.Connection) -> None:
-        """Go on with a connection to memory."""
+    def replace(self, connection: sqlite3.Connection, file: Path | None = None) -> None:
+        """Go on with another connection; without a file it is one to memory."""
         self.connection.close()
-        self.connection, self.file = connection, None
+        self.connection, self.file, self._place = connection, file, _place_of(file)
 
     def close(self) -> None:
         self.connection.close()
@@ -45,13 +48,16 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction, waiting for another writer. Raises StoreError; nothing is written then."""
-        with sentences(self.file), transaction(self.connection) as db:
-            yield db
+        with sentences(self.file):
+            self._check_place()
+            with transaction(self.connection) as db:
+                yield db
 
     @contextmanager
     def write_soon(self, wait_s: float) -> Iterator[sqlite3.Connection]:
         """A transaction that waits only so long. Raises StoreError, and SQLite's own where another writer holds it."""
         with sentences(self.file, but_busy=True):
+            self._check_place()
             self.connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             try:
                 with transaction(self.connection) as db:
@@ -59,10 +65,28 @@ class Database:
             finally:
                 self.connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
 
+    def _check_place(self) -> None:
+        """SQLite goes on in a file that somebody has taken away, and what it writes there nobody finds."""
+        if self.file is not None and _place_of(self.file) != self._place:
+            raise StoreError(
+                f"The conversations cannot be kept: {self.file} was moved, removed or replaced.", "Put it back."
+            )
+
+
+def _place_of(file: Path | None) -> tuple[int, int] | None:
+    """What tells a file from any other; None where there is none."""
+    if file is None:
+        return None
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
 
 def is_damage(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether SQLite says that the file itself is broken; where its sentence quotes what is, Python cannot read it."""
-    return _code(error) in _DAMAGED
+    return _code(error) in _DAMAGED or getattr(error, "sqlite_errorcode", 0) == _BROKEN_INDEX
 
 
 def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
@@ -96,6 +120,10 @@ def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
 
 def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> StoreError:
     place = file or "memory"
+    if is_damage(error):
+        return StoreError(
+            f"The conversations in {place} are damaged.", "Start Tandem again: it saves what can be read of them."
+        )
     match _code(error):
         case sqlite3.SQLITE_FULL:
             return StoreError(
@@ -108,10 +136,6 @@ def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> St
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreError("Another Tandem is writing the conversations.", "Try again when it is done.")
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StoreError(
-                f"The conversations in {place} are damaged.", "Start Tandem again: it checks them and moves them aside."
-            )
     return StoreError(
         f"The conversations in {place} cannot be read or written: {error}.", "Check the disk and its free space."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 
 from app.chat.attached import question_of
@@ -47,15 +48,9 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: in
         number: Its id, which nobody else has; None for a new one.
     """
     number = insert_head(db, transcript, number)
-    ids: NewIds = {None: None}
-    for node in transcript.conversation.tree.nodes.values():
-        insert_said(db, number, transcript, node, ids)
-    set_leaf(db, number, transcript, ids)
+    for _ in insert_messages(db, number, transcript):
+        pass
     return number
-
-
-NewIds = dict[int | None, int | None]
-"""What the messages of a transcript are called in the store; None, before the first, is None."""
 
 
 def insert_head(
@@ -81,27 +76,30 @@ def insert_head(
     return int(row.lastrowid or 0)
 
 
-def insert_said(db: sqlite3.Connection, number: int, transcript: Transcript, node: Node, ids: NewIds) -> None:
-    """Write a message of a transcript whose parent has an id already; its own is noted."""
-    row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            ids[node.parent],
-            node.role.value,
-            storable(node.text),
-            storable(node.reasoning),
-            # Nobody is writing it where it goes.
-            (State.CUT if node.state is State.WRITING else node.state).value,
-            node.created,
-            dump(transcript.stats.get(node.id)),
-        ),
-    )
-    ids[node.id] = row.lastrowid
+def insert_messages(db: sqlite3.Connection, number: int, transcript: Transcript) -> Iterator[Node]:
+    """Write the messages of a conversation whose head is there, and then which of its branches is active.
 
-
-def set_leaf(db: sqlite3.Connection, number: int, transcript: Transcript, ids: NewIds) -> None:
-    """Make the branch active that is so in a transcript, whose messages are all there."""
+    Yields:
+        Each message when it is written; whoever holds the transaction may end it there and begin another one.
+    """
+    ids: dict[int | None, int | None] = {None: None}
+    for node in transcript.conversation.tree.nodes.values():
+        row = db.execute(
+            "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                ids[node.parent],
+                node.role.value,
+                storable(node.text),
+                storable(node.reasoning),
+                # Nobody is writing it where it goes.
+                (State.CUT if node.state is State.WRITING else node.state).value,
+                node.created,
+                dump(transcript.stats.get(node.id)),
+            ),
+        )
+        ids[node.id] = row.lastrowid
+        yield node
     leaf = ids[transcript.conversation.tree.leaf]
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (leaf, number))

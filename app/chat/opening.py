@@ -13,10 +13,13 @@ from app import regular_file
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
 from app.chat.health import check_pages
 from app.chat.rows import decoded
-from app.chat.schema import migrate, prepare_index, prepare_unfinished
+from app.chat.salvage import salvage
+from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished
 from app.errors import StoreError
 
 _COMPANIONS = ("", "-wal", "-shm")
+SOON_S = 0.05
+"""How long somebody who is at something else waits for another Tandem."""
 
 
 def open_file(file: Path) -> tuple[Database, str]:
@@ -37,11 +40,40 @@ def open_file(file: Path) -> tuple[Database, str]:
             if not is_damage(error):
                 raise
             aside = _move_aside(file)
-            notice = f"The conversations were damaged. They are kept in {aside}, and new ones begin here."
             _make_private(file)
             db = _prepared(file, check=False)
+            notice = _told(aside, _salvaged(aside, db))
         suspicion(file).unlink(missing_ok=True)
     return Database(db, file), notice
+
+
+def reopen_file(file: Path) -> Database:
+    """Open the file that a store had to leave, as it is, without waiting long for anybody.
+
+    Raises:
+        StoreError: It still cannot be written, or is damaged.
+    """
+    with sentences(file):
+        _make_private(file)
+        return Database(_prepared(file, check=False, wait_s=SOON_S), file)
+
+
+def _told(aside: Path, n: int) -> str:
+    """What became of a damaged file, of which so many conversations could be read."""
+    if not n:
+        return f"The conversations were damaged. They are kept in {aside}, and new ones begin here."
+    what = "One of them could be read and is here" if n == 1 else f"{n:,} of them could be read and are here"
+    return f"The conversations were damaged. {what}, perhaps not whole; the damaged file is kept as {aside}."
+
+
+def _salvaged(aside: Path, db: sqlite3.Connection) -> int:
+    """Copy what can be read of a damaged file; returns how many conversations. What the disk refuses is not copied."""
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{aside.absolute().as_uri()}?mode=ro", uri=True)) as damaged,
+    ):
+        return salvage(damaged, db)
+    return 0
 
 
 def open_copy(file: Path | None) -> tuple[Database, bool]:
@@ -72,9 +104,10 @@ def is_there(file: Path) -> bool:
 
 
 def move_into_memory(database: Database) -> None:
-    """Go on with a copy of everything in memory, and let go of the file."""
+    """Go on with a copy of everything in memory, or of what can be read, and let go of the file."""
     with sentences(database.file):
-        database.replace(_copied(database.connection))
+        is_broken = database.file is not None and suspicion(database.file).exists()
+        database.replace((_copied_by_row if is_broken else _copied)(database.connection))
 
 
 def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
@@ -85,6 +118,14 @@ def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
+    return db
+
+
+def _copied_by_row(source: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy that is whole, of what is not: page by page the damage would come along."""
+    db = _memory()
+    _settle(db)
+    salvage(source, db)
     return db
 
 
@@ -100,16 +141,18 @@ def _make_private(file: Path) -> None:
         raise PermissionError(errno.EACCES, "it cannot be written")
 
 
-def _prepared(file: Path, *, check: bool) -> sqlite3.Connection:
-    db = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+def _prepared(file: Path, *, check: bool, wait_s: float = BUSY_S) -> sqlite3.Connection:
+    db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
-        _use_log(db)
+        _use_log(db, wait_s)
         # A killed process loses nothing of what was committed; a power cut may lose what the system had not written
         # yet, in whole transactions.
         db.execute("PRAGMA synchronous = NORMAL")
         if check:
             check_pages(db)
         _settle(db)
+        if check:
+            mend_index(db)
     except BaseException:
         db.close()
         raise
@@ -129,9 +172,9 @@ def _memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
-def _use_log(db: sqlite3.Connection) -> None:
+def _use_log(db: sqlite3.Connection, wait_s: float) -> None:
     """Switch to the write-ahead log. SQLite does not wait by itself when two processes switch a new file at once."""
-    deadline = time.monotonic() + BUSY_S
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")

@@ -1,24 +1,31 @@
-"""What was said while the disk refused: it goes into the file when the program ends, if the disk takes it by then."""
+"""What is said while the disk refuses: it goes into the file as soon as the disk takes it, at the latest when the
+program ends."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from random import randrange
 from typing import Any
 
-from app.chat.database import Database
+from app.chat.database import Database, sentences, suspicion
 from app.chat.inserting import insert_transcript
-from app.chat.opening import open_file
+from app.chat.opening import SOON_S, is_there, open_file, reopen_file
+from app.chat.same import make_same
 from app.chat.tree import Transcript
 
+UNTIL_WRITTEN = "They are kept in memory, and written as soon as the disk takes them."
+"""What to say of conversations meanwhile."""
 _ROW = "id, updated, deleted, leaf, title, named, pinned, settings, draft"
+_APART = 1 << 32
 _DELETED = 1
 """Where `deleted` stands among the values behind the id."""
 
 _Conversations = Mapping[int, tuple[Any, ...]]
+_Unsent = Set[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +35,50 @@ class Parting:
     Attributes:
         file: The file.
         known: The conversations as they are in it, by id.
+        unsent: What is typed in it where nothing was said yet.
     """
 
     file: Path
     known: _Conversations
+    unsent: _Unsent
+
+    def go_back(self, memory: Database) -> Database | None:
+        """Write what has changed since, all or nothing, and every number as it is in memory.
+
+        Args:
+            memory: Where the store went on.
+
+        Returns:
+            The file, to go on in; None where only the end of the program can tell what becomes of it: another Tandem
+            has used the same numbers, or the file is damaged or gone.
+
+        Raises:
+            StoreError: The disk still refuses.
+        """
+        is_gone, is_used = not is_there(self.file), is_there(self.file.with_name(self.file.name + "-shm"))
+        # Who still has a file that was taken away would write into the log of one that is put in its place.
+        if suspicion(self.file).exists() or (is_gone and (self.known or is_used)):
+            return None
+        database = reopen_file(self.file)
+        try:
+            with sentences(self.file), database.write_soon(SOON_S) as db:
+                changed = self._changed(memory.connection)
+                is_free = not self._taken(memory.connection, db, changed)
+                if is_free:
+                    self._write(memory.connection, db, changed)
+        except BaseException:
+            database.close()
+            raise
+        if not is_free:
+            database.close()
+            return None
+        return database
 
     def bring_back(self, memory: Database, transcript: Callable[[int], Transcript]) -> None:
         """Write what has changed since, all or nothing.
 
-        A conversation that is in the file as it was left makes way for what became of it, under its number. One that
-        another Tandem has gone on with stays, and what became of it here stands beside it.
+        A conversation that is in the file as it was left becomes what it is here, under its number. One that another
+        Tandem has gone on with stays, and what became of it here stands beside it.
 
         Args:
             memory: Where the store went on.
@@ -46,33 +87,68 @@ class Parting:
         Raises:
             StoreError: The disk still refuses.
         """
-        now = _conversations(memory.connection)
-        changed = {number for number, row in now.items() if row != self.known.get(number)}
-        if not changed:
+        changed = self._changed(memory.connection)
+        if not changed and _unsent(memory.connection) == self.unsent:
             return
-        kept = {number: transcript(number) for number in sorted(changed)}
+        now = _conversations(memory.connection)
         database, _ = open_file(self.file)
         with closing(database), database.write() as db:
-            there = _conversations(db)
-            same = {number for number in changed & self.known.keys() if there.get(number) == self.known[number]}
-            for number in same:
-                db.execute("DELETE FROM conversations WHERE id = ?", (number,))
-            for number, each in kept.items():
-                written = insert_transcript(db, each, number if number in same else None)
+            taken = self._taken(memory.connection, db, changed)
+            self._write(memory.connection, db, changed - taken)
+            for number in sorted(taken):
+                written = insert_transcript(db, transcript(number))
                 # What was deleted meanwhile can be brought back like anything else.
                 db.execute("UPDATE conversations SET deleted = ? WHERE id = ?", (now[number][_DELETED], written))
 
+    def unwritten(self, memory: Database) -> Sequence[int]:
+        """The conversations of the list that have changed since, and in which something was said."""
+        said = memory.rows(
+            "SELECT DISTINCT conversation FROM messages m JOIN conversations c ON c.id = conversation "
+            "WHERE c.deleted IS NULL"
+        )
+        return sorted(self._changed(memory.connection) & {number for (number,) in said})
+
+    def _changed(self, memory: sqlite3.Connection) -> Set[int]:
+        return {number for number, row in _conversations(memory).items() if row != self.known.get(number)}
+
+    def _taken(self, memory: sqlite3.Connection, db: sqlite3.Connection, changed: Set[int]) -> Set[int]:
+        """Those whose numbers, or those of their messages, mean something else in the file by now."""
+        there = _conversations(db)
+        holders = dict(db.execute("SELECT id, conversation FROM messages"))
+        said = memory.execute("SELECT id, conversation FROM messages").fetchall()
+        elsewhere = {number for message, number in said if holders.get(message, number) != number}
+        return {number for number in changed if there.get(number) != self.known.get(number) or number in elsewhere}
+
+    def _write(self, memory: sqlite3.Connection, db: sqlite3.Connection, numbers: Set[int]) -> None:
+        for number in sorted(numbers):
+            make_same(memory, db, number)
+        unsent = _unsent(memory)
+        for writer, *_ in self.unsent - unsent:
+            db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
+        db.executemany("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", unsent - self.unsent)
+
 
 def part(memory: Database, file: Path) -> Parting:
-    """Note where a store leaves its file for a copy in memory."""
-    return Parting(file, _conversations(memory.connection))
+    """Note where a store leaves its file for a copy in memory; what is said in that gets numbers of its own."""
+    db = memory.connection
+    # Another Tandem that goes on in the file, or in memory too, counts on from where this one does.
+    db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'messages'", (randrange(_APART),))
+    if not is_there(file):
+        return Parting(file, {}, set())
+    return Parting(file, _conversations(db), _unsent(db))
 
 
 def _conversations(db: sqlite3.Connection) -> _Conversations:
-    """Every conversation, with how many pieces wait for the end of their answer."""
-    pieces = dict(
-        db.execute(
-            "SELECT m.conversation, count(*) FROM journal j JOIN messages m ON m.id = j.message GROUP BY m.conversation"
+    """Every conversation, with how many answers are on their way in it, and in how many pieces."""
+    writing = {
+        number: counts
+        for number, *counts in db.execute(
+            "SELECT m.conversation, count(DISTINCT m.id), count(j.seq) FROM messages m "
+            "LEFT JOIN journal j ON j.message = m.id WHERE m.state = 'writing' GROUP BY m.conversation"
         )
-    )
-    return {row[0]: (*row[1:], pieces.get(row[0], 0)) for row in db.execute(f"SELECT {_ROW} FROM conversations")}
+    }
+    return {row[0]: (*row[1:], writing.get(row[0])) for row in db.execute(f"SELECT {_ROW} FROM conversations")}
+
+
+def _unsent(db: sqlite3.Connection) -> _Unsent:
+    return set(db.execute("SELECT writer, text, updated FROM unsent"))

@@ -13,13 +13,13 @@ from app.regular_file import AT_ONCE
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock(descriptor: int, *, alone: bool) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock(descriptor: int, *, alone: bool) -> None:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
 
 class ProcessLock:
@@ -32,15 +32,18 @@ class ProcessLock:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._descriptor: int | None = None
+        self.holds = False
+        """Whether others can tell that this process runs."""
         with suppress(OSError):
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-            _lock(self._descriptor)
+            _lock(self._descriptor, alone=True)
+            self.holds = True
 
     def close(self) -> None:
         """End it and remove the file; a second time does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
-            self._descriptor = None
+            self._descriptor, self.holds = None, False
             with suppress(OSError):
                 self._file.unlink()
 
@@ -52,7 +55,8 @@ def is_held(file: Path) -> bool:
     except OSError:
         return False
     try:
-        _lock(descriptor)
+        # Two that look at the same moment do not take each other for who is looked for.
+        _lock(descriptor, alone=False)
     except (BlockingIOError, PermissionError):
         return True
     except OSError:

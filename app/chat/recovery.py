@@ -33,24 +33,20 @@ class Writers:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._beside = file
         self._token = uuid.uuid4().hex
         self._life: ProcessLock | None = None
 
     def sign(self) -> str:
         """What marks an answer as being written by this store; others can tell from now on that it lives."""
-        if self._life is None and self._file is not None:
+        if self._file is not None and not (self._life is not None and self._life.holds):
+            # A full disk may have refused it the last time.
+            self.close()
             self._life = ProcessLock(_sign(self._file, self._token))
         return self._token
 
-    def look_beside(self, file: Path) -> None:
-        """For a copy in memory: where the others give signs of life."""
-        self._beside = file
-
-    def forget_disk(self) -> None:
-        """The store has moved to memory."""
-        self.close()
-        self._file = None
+    def stand_beside(self, file: Path) -> None:
+        """For a copy in memory: where the others give signs of life, and this one does that is to come back."""
+        self._file = file
 
     def close(self) -> None:
         if self._life is not None:
@@ -135,7 +131,7 @@ class Writers:
 
     def is_alive(self, writer: str) -> bool:
         """Whether a writer still runs, as this store does."""
-        return writer == self._token or (self._beside is not None and is_held(_sign(self._beside, writer)))
+        return writer == self._token or (self._file is not None and is_held(_sign(self._file, writer)))
 
 
 def pieces_of(db: sqlite3.Connection, node: Node) -> Node:

@@ -150,6 +150,15 @@ def prepare_index(db: sqlite3.Connection) -> None:
                 db.execute(f"CREATE TRIGGER {name} {definition}")
 
 
+def mend_index(db: sqlite3.Connection) -> None:
+    """Build the full-text index anew where it is broken: it holds nothing that the messages do not."""
+    if has_index(db):
+        try:
+            db.execute("INSERT INTO found(found, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError:
+            db.execute("INSERT INTO found(found) VALUES ('rebuild')")
+
+
 def has_index(db: sqlite3.Connection) -> bool:
     """Whether `prepare_index` found what it needs."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found_insert'").fetchone() is not None

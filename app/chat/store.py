@@ -2,7 +2,8 @@
 
 A store belongs to the thread that opened it. Two processes may use one file at once: each sees what the other has
 committed, and leaves alone what the other is writing. Every method raises `StoreError` when the disk refuses; the
-values that the caller holds stay good, and `go_on_in_memory` lets the chat continue without the disk.
+values that the caller holds stay good, `go_on_in_memory` lets the chat continue without the disk, and `return_to_disk`
+puts what came of that into the file.
 
 What a method has written survives the end of the process, however it ends. A power cut may take what the operating
 system had not written yet: the last seconds, in whole steps.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from app.chat.answers import Answers
@@ -24,10 +25,11 @@ from app.chat.inserting import insert_node
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
-from app.chat.opening import is_there, move_into_memory, open_copy, open_file
-from app.chat.parting import Parting, part
+from app.chat.opening import is_there, open_copy, open_file
+from app.chat.parting import UNTIL_WRITTEN
 from app.chat.reading import Reading
 from app.chat.recovery import Writers
+from app.chat.retreat import Retreat
 from app.chat.rows import change, dump, gone, storable
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
@@ -53,7 +55,7 @@ class Store:
         self._reading = Reading(database, self._writers)
         self._search = Search(database)
         self._deleted = Deleted(database, now, self._arrivals.give_up_lost)
-        self._parting: Parting | None = None
+        self._retreat = Retreat(database, self._writers)
 
     @classmethod
     def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
@@ -72,15 +74,18 @@ class Store:
     def open_anyway(cls, file: Path) -> Store:
         """As `open`; of a file that cannot be written a copy in memory, with a notice why.
 
-        `close` writes what was said, if the disk takes it by then.
+        `return_to_disk`, or at last `close`, writes what was said, if the disk takes it by then.
         """
         try:
             return cls.open(file)
         except StoreError as error:
             store = cls.in_memory(file)
+            if store._retreat.has_file or not is_there(file):
+                store.notice = UNTIL_WRITTEN
             store.notice = f"{error.sentences} {store.notice}"
-            if not is_there(file):
-                store._parting = Parting(file, {})
+            if not store._retreat.has_file:
+                # Of a file that is not for this Tandem either: what is said then ends up elsewhere.
+                store._retreat.from_nothing(file)
             return store
 
     @classmethod
@@ -89,8 +94,7 @@ class Store:
         database, copied = open_copy(file)
         store = cls(database, "Conversations are kept in memory only, until Tandem ends.", now)
         if copied and file is not None:
-            store._writers.look_beside(file)
-            store._parting = part(database, file)
+            store._retreat.from_copy(file)
             store.recover()
         return store
 
@@ -102,13 +106,20 @@ class Store:
     def go_on_in_memory(self) -> None:
         """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good.
 
-        `close` writes what is in memory then, if the disk takes it.
+        `return_to_disk`, or at last `close`, writes what is in memory then, if the disk takes it.
         """
-        file = self._database.file
-        move_into_memory(self._database)
-        self._writers.forget_disk()
-        if file is not None:
-            self._parting = part(self._database, file)
+        self._retreat.leave()
+
+    def return_to_disk(self) -> bool:
+        """Write what was kept in memory and go on on the disk; every id and journal stays good.
+
+        Returns:
+            Whether that is so. Not where what `close` writes has to get other ids, or nothing will ever be written.
+
+        Raises:
+            StoreError: The disk still refuses.
+        """
+        return self._retreat.come_back()
 
     def begin_anew(self) -> Store:
         """Let go of a file of which not even a copy can be made; returns an empty store in memory.
@@ -120,16 +131,14 @@ class Store:
         self._database.close()
         store = Store.in_memory(now=self._now)
         if file is not None:
-            store._parting = Parting(file, {})
+            store._retreat.from_nothing(file)
         return store
 
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
         self._answers.close()
-        parting, self._parting = self._parting, None
         try:
-            if parting is not None:
-                parting.bring_back(self._database, self.transcript)
+            self._retreat.end(self.transcript)
         finally:
             self._writers.close()
             self._database.close()
@@ -276,6 +285,14 @@ class Store:
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""
         return self._reading.transcript(conversation)
+
+    def turn_to_import(self, waits: Callable[[], object]) -> AbstractContextManager[None]:
+        """What other imports bring is there when this block begins, or comes after its end.
+
+        Args:
+            waits: Called where another one goes on; it is waited for, however long it takes.
+        """
+        return self._arrivals.turn(waits)
 
     def known(self, transcripts: Sequence[Transcript], now: float) -> tuple[Known, ...]:
         """What of these, which were read at that time, is there already; see `app.chat.known`."""

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
@@ -17,6 +18,7 @@ from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
+from app.engine.text import printable
 from app.errors import AppError, PairError, UsageError
 from app.pairing.gain import Seen
 from app.pairing.propose import Room
@@ -76,6 +78,11 @@ def chat(args: argparse.Namespace) -> int:
             app.run()
     finally:
         code = app.return_code or 0
+        if app.unwritten is not None:
+            code = code or app.unwritten.exit_code
+            # The terminal may be gone.
+            with suppress(OSError):
+                print(f"tandem: {printable(app.unwritten.sentences)}", file=sys.stderr)
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under the call that is still using them, and wait for a

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from app.worker import Loader
 
 _QUIT_AGAIN_S = 2.0
+_TRY_AGAIN_S = 5.0
+"""Between two looks at a disk that refused; the keeper tries less and less often."""
 
 
 class TandemApp(OrderlyApp):
@@ -125,6 +127,7 @@ class TandemApp(OrderlyApp):
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
         take_short_turns()
         self._keeper.open_store()
+        self.set_interval(_TRY_AGAIN_S, self._keeper.try_again)
         self._chat.take_up(self._keeper.take_unsent())
         self._chat.call_later(self._fill)
         if self._has_pair:
@@ -153,6 +156,11 @@ class TandemApp(OrderlyApp):
     def session(self) -> ChatSession:
         """What is being talked about, and with which pair."""
         return self._chat.session
+
+    @property
+    def unwritten(self) -> AppError | None:
+        """What the user is to know of the conversations when the screen is gone; None if they are on disk."""
+        return self._keeper.unwritten
 
     @on(PairsWanted)
     def _open_pairs(self) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from app.errors import AppError
+from pathlib import Path
+
+import pytest
+
+from app.errors import AppError, StoreError
+from app.ui.app import TandemApp
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
+from tests.ui.kept_driver import kept_chat
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -73,3 +79,24 @@ async def test_ctrl_c_asks_first() -> None:
         await chat.pilot.press("ctrl+c")
         await chat.pilot.pause()
         assert not chat.pilot.app.is_running
+
+
+async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise StoreError("The disk is full.")
+
+    async with kept_chat(tmp_path / "conversations.db") as chat:
+        assert isinstance(chat.pilot.app, TandemApp)
+        store = chat.screen.keeper._disk.store
+        assert store is not None
+        store.go_on_in_memory()
+        await chat.send("go")
+        chat.engine.says("words")
+        await chat.shows("words")
+        monkeypatch.setattr("app.chat.parting.open_file", refuse)
+        await chat.pilot.press("ctrl+q")
+        await chat.pilot.pause()
+        assert chat.pilot.app.unwritten is not None
+        assert "The disk is full. What was said since is in " in chat.pilot.app.unwritten.message

@@ -112,6 +112,22 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
     assert texts(file)[2:] == ["two", "line\n\n" * 60]
 
 
+async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.ui.app._TRY_AGAIN_S", 0.05)
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        store = chat.screen.keeper._disk.store
+        assert store is not None
+        store._database.connection.execute("PRAGMA query_only = ON")
+        await exchange(chat, "two", "second")
+        assert not store.on_disk
+        chat.screen.keeper._disk._wait_s = 0.0
+        await chat.until(lambda: "Everything that was said is on disk now." in " ".join(chat.text.split()))
+        assert texts(file) == ["one", "first", "two", "second"]
+
+
 async def test_an_edit_that_names_a_missing_file_stays_an_edit(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -154,3 +155,31 @@ def test_of_a_new_file_that_the_disk_refuses_nothing_is_left(tmp_path: Path, mon
         atomic.create(tmp_path / "new", b"ours")
 
     assert list(tmp_path.iterdir()) == []
+
+
+@NEEDS_POSIX
+def test_a_kill_in_the_middle_leaves_no_new_file(tmp_path: Path) -> None:
+    file = tmp_path / "new"
+
+    done = _run("import os\nos.fsync = lambda _: os.kill(os.getpid(), 9)\natomic.create(file, b'ours')", file)
+
+    assert done.returncode == -9
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_disk_without_links_gets_its_new_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    file = tmp_path / "new"
+
+    def refuse(*_: object) -> None:
+        if is_taken:
+            file.write_bytes(b"theirs")
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    with pytest.raises(FileExistsError) if is_taken else nullcontext():
+        atomic.create(file, b"ours")
+
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"theirs" if is_taken else b"ours"]

@@ -37,7 +37,7 @@ def test_a_file_that_is_no_database(file: Path) -> None:
 
     with pytest.raises(StoreError, match="damaged") as caught:
         examine(file)
-    assert "moves them aside" in caught.value.hint
+    assert "saves what can be read of them" in caught.value.hint
     assert file.exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.importing import read_file
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
@@ -63,8 +64,18 @@ def test_a_full_disk_stops_nothing(store: Store, file: Path) -> None:
     assert len(store.load(conversation).tree.path[1].text) == 100_000
 
     on_disk = Store.open(file)
-    assert [node.text for node in on_disk.load(conversation).tree.path] == ["a", "b"]
+    assert [node.state for node in on_disk.load(conversation).tree.path] == [State.COMPLETE, State.WRITING]
     on_disk.close()
+
+
+class Refused:
+    """What a disk does that refuses."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __call__(self, *_: object) -> None:
+        raise StoreError(self._message)
 
 
 def fill(store: Store) -> None:
@@ -115,6 +126,122 @@ def test_what_a_full_disk_refused_is_written_at_the_end_if_there_is_room_by_then
     again.close()
 
 
+def test_what_a_full_disk_refused_is_written_as_soon_as_there_is_room(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    dropped = store.answer(conversation, asked.id)
+    journal = store.answer(conversation, asked.id)
+    journal.add("on disk, ")
+    journal.flush()
+    fill(store)
+    store.go_on_in_memory()
+    dropped.discard()
+    journal.add("in memory, ")
+    journal.flush()
+    new, *_ = exchange(store, "new", "too")
+    store.keep_unsent("half a thought")
+    before = store.load(conversation), store.load(new)
+
+    assert store.return_to_disk()
+    assert store.on_disk
+    assert (store.load(conversation), store.load(new)) == before
+    other = Store.open(file)
+    assert (other.load(conversation), other.load(new)) == before
+    assert (journal.node.state, other.take_unsent()) == (State.WRITING, ""), "it is known to be alive"
+    journal.add("and on disk again")
+    done = journal.finish(State.COMPLETE)
+    assert other.load(conversation).tree.nodes[done.id].text == "on disk, in memory, and on disk again"
+    assert [len(other.search(text)) for text in ("memory", "again", "too")] == [1, 1, 1]
+    other._database.connection.execute("INSERT INTO found(found, rank) VALUES ('integrity-check', 1)")
+    assert other._database.rows("SELECT count(*) FROM journal") == [(0,)]
+    other.close()
+    assert not store.return_to_disk(), "it is there"
+
+
+def test_a_disk_that_still_refuses_takes_nothing_and_loses_nothing(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    store.add(conversation, Role.USER, "mine", parent=answer.id)
+
+    with monkeypatch.context() as full:
+        full.setattr("app.chat.parting.make_same", Refused("The disk is full."))
+        with pytest.raises(StoreError, match="full"):
+            store.return_to_disk()
+    assert not store.on_disk
+    assert on_disk(file) == [["a", "b"]]
+    store.close()
+    assert not list(file.parent.glob("*writer*"))
+    assert on_disk(file) == [["a", "b", "mine"]]
+
+
+def test_an_answer_that_goes_on_in_memory_is_nobody_elses_to_end(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    store.go_on_in_memory()
+    journal.add("said in memory")
+    Store.open(file).close()
+    done = journal.finish(State.COMPLETE)
+
+    assert store.return_to_disk()
+    assert on_disk(file) == [["a", "said in memory"]]
+    assert store.load(conversation).tree.leaf == done.id
+
+
+def test_two_that_left_a_full_disk_both_come_back(store: Store, file: Path) -> None:
+    mine, _, my_answer = exchange(store, "a", "b")
+    theirs, _, their_answer = exchange(store, "c", "d")
+    other = Store.open(file)
+    for each in (store, other):
+        each.go_on_in_memory()
+    store.add(mine, Role.USER, "mine", parent=my_answer.id)
+    other.add(theirs, Role.USER, "theirs", parent=their_answer.id)
+
+    assert store.return_to_disk()
+    assert other.return_to_disk()
+    assert other.load(mine) == store.load(mine)
+    assert other.load(theirs) == store.load(theirs)
+    for each in (store, other):
+        each.close()
+    assert sorted(on_disk(file)) == [["a", "b", "mine"], ["c", "d", "theirs"]]
+
+
+@pytest.mark.parametrize("meanwhile", ["said in it", "begun another", "gone"])
+def test_where_a_number_means_something_else_by_now_the_end_is_waited_for(
+    store: Store, file: Path, meanwhile: str
+) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    store.add(conversation, Role.USER, "mine", parent=answer.id)
+    exchange(store, "mine", "too")
+    if meanwhile == "gone":
+        file.unlink()
+    else:
+        other = Store.open(file)
+        if meanwhile == "said in it":
+            other.add(conversation, Role.USER, "theirs", parent=answer.id)
+        else:
+            exchange(other, "theirs", "new")
+        other.close()
+
+    assert not store.return_to_disk()
+    assert not store.on_disk
+    store.close()
+    theirs = {"said in it": [["a", "b", "theirs"]], "begun another": [["theirs", "new"]], "gone": []}[meanwhile]
+    assert sorted(on_disk(file)) == sorted([["a", "b", "mine"], ["mine", "too"], *theirs])
+
+
+def test_what_was_typed_in_memory_where_nothing_was_said_waits_for_the_next_run(store: Store, file: Path) -> None:
+    store.keep_unsent("on disk")
+    store.go_on_in_memory()
+    store.keep_unsent("in memory")
+    store.close()
+    after = Store.open(file)
+    assert after.take_unsent() == "in memory"
+    assert after._database.rows("SELECT count(*) FROM unsent") == [(1,)]
+    after.close()
+
+
 def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: Store, file: Path) -> None:
     conversation, asked, _ = exchange(store, "a", "b")
     journal = store.answer(conversation, asked.id)
@@ -156,6 +283,50 @@ def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_p
     assert on_disk(file) == [["a", "b"]]
 
 
+@pytest.mark.parametrize("room", ["home", "elsewhere", "nowhere"])
+def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
+    store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    folders = {name: tmp_path / name for name in ("home", "elsewhere")}
+    monkeypatch.setattr(Path, "home", lambda: folders["home"])
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(folders["elsewhere"]))
+    for name, folder in folders.items():
+        if name == room:
+            folder.mkdir()
+    conversation, _, answer = exchange(store, "a", "b")
+    exchange(store, "untouched", "too")
+    store.go_on_in_memory()
+    store.add(conversation, Role.USER, "and on", parent=answer.id)
+    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
+
+    with pytest.raises(StoreError, match=r"The disk is full\. What was said since is") as caught:
+        store.close()
+    rescued = [each for folder in folders.values() for each in folder.glob("*")]
+    assert len(rescued) == (room != "nowhere")
+    for each in rescued:
+        assert caught.value.sentences.endswith(f"What was said since is in {each}. Later: tandem import {each}")
+        assert [[node.text for node in read.conversation.tree.path] for read in read_file(each)] == [
+            ["a", "b", "and on"]
+        ]
+
+
+def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(store: Store, file: Path) -> None:
+    exchange(store, "theirs", "too")
+    store._database.connection.execute("PRAGMA user_version = 99")
+    store.close()
+    before = file.read_bytes()
+    older = Store.open_anyway(file)
+    assert older.notice.endswith("nothing was changed. Conversations are kept in memory only, until Tandem ends.")
+    exchange(older, "mine", "and yours")
+    with pytest.raises(StoreError, match="newer Tandem"):
+        assert not older.return_to_disk()
+    with pytest.raises(StoreError, match="What was said since is in") as caught:
+        older.close()
+    assert file.read_bytes() == before
+    (read,) = read_file(Path(caught.value.hint.removeprefix("Later: tandem import ")))
+    assert [node.text for node in read.conversation.tree.path] == ["mine", "and yours"]
+
+
 def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path) -> bool:
         raise PermissionError(13, "Permission denied")
@@ -189,7 +360,7 @@ def test_a_file_that_cannot_be_opened_is_read_all_the_same(
     monkeypatch.setattr("app.chat.store.open_file", refuse)
     copy = Store.open_anyway(file)
     assert copy.notice == (
-        "It cannot be written. Check the folder. Conversations are kept in memory only, until Tandem ends."
+        "It cannot be written. Check the folder. They are kept in memory, and written as soon as the disk takes them."
     )
     assert [each.title for each in copy.summaries()] == ["a"]
     copy.close()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -95,6 +96,28 @@ def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp
     assert run("--output", str(out), "--format", "markdown", "--force") == 0
     assert out.read_text(encoding="utf-8").startswith("<!-- tandem:conversation")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "data"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (["--all"], "3 conversations"),
+        (["turin"], 'conversation 2, "Trip to Turin"'),
+        (["--list"], "the list of 3 conversations"),
+    ],
+)
+def test_what_was_written_where_is_said_beside_it(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], what: str
+) -> None:
+    out = tmp_path / "out.md"
+    assert run(*flags, "--output", str(out)) == 0
+    assert capsys.readouterr() == ("", f"{out} is written: {what}.\n")
+
+
+def test_a_list_of_nothing_goes_where_it_is_to_go(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "list.txt"
+    assert run("--list", "--output", str(out)) == 0
+    assert out.read_text() == "There are no conversations yet.\n"
 
 
 def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
@@ -216,6 +239,36 @@ def test_what_is_there_already_is_not_imported_again(
     ]
     store = Store.open(filled)
     assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
+    assert len(store.summaries()) == 3
+    store.close()
+
+
+def test_of_two_imports_of_one_file_at_once_the_second_finds_what_the_first_has_brought(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "all.json"
+    run("--all", "--output", str(out))
+    filled.unlink()
+    arrived = Event()
+    second = Thread(target=import_, args=[arguments("import", str(out))])
+
+    def meanwhile(_: float) -> None:
+        if second.ident is None:
+            second.start()
+            # It waits, or else it is writing as well.
+            assert arrived.wait(30)
+        arrived.set()
+
+    monkeypatch.setattr("app.chat.arrivals.sleep", meanwhile)
+    monkeypatch.setattr("app.cli.conversations.import_.StatusLine.say", lambda _, text: arrived.set())
+    assert import_(arguments("import", str(out))) == 0
+    second.join()
+
+    assert [line for line in capsys.readouterr().out.splitlines() if "new" in line] == [
+        "3 conversations, 3 new",
+        "3 conversations, 0 new",
+    ]
+    store = Store.open(filled)
     assert len(store.summaries()) == 3
     store.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import pairwise
 
 import pytest
 
@@ -245,14 +246,75 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(kept: Kept) -> None:
     kept.exchange("c", "d")
     assert len(kept.said) == 1
     assert kept.said[0].endswith(
-        "Check the folder and its permissions. "
-        "Until Tandem ends they are kept in memory; then they are written, if the disk takes them."
+        "Check the folder and its permissions. They are kept in memory, and written as soon as the disk takes them."
     )
     assert not kept.keeper._disk.store.on_disk
     opened = kept.keeper.open(1)
     assert opened is not None
     assert [message.content for message in opened.said] == ["a", "b", "c", "d"]
     assert kept.texts(1) == ["a", "b"]
+
+
+def test_a_disk_that_takes_again_what_it_refused_is_gone_back_to_and_that_is_said(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tries = [100.0], []
+    kept.keeper._disk._clock = lambda: now[0]
+    conversation = kept.exchange("a", "b")
+    store = kept.keeper._disk.store
+    assert store is not None
+    store._database.connection.execute("PRAGMA query_only = ON")
+    kept.exchange("c", "d")
+
+    def refuse(file: object) -> None:
+        tries.append(now[0])
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as full:
+        full.setattr("app.chat.parting.reopen_file", refuse)
+        for _ in range(200):
+            now[0] += 1.0
+            kept.keeper.try_again()
+            kept.keeper.pin(conversation, pinned=True)
+    assert [after - before for before, after in pairwise([100.0, *tries])] == [5, 10, 20, 40, 60, 60]
+    assert len(kept.said) == 1
+    now[0] += 60.0
+    kept.exchange("e", "f")
+    assert kept.said[1:] == ["Everything that was said is on disk now."]
+    assert kept.texts(conversation) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_what_is_said_after_the_file_was_taken_away_is_written_in_its_place_with_all_the_rest(kept: Kept) -> None:
+    now = [100.0]
+    kept.keeper._disk._clock = lambda: now[0]
+    first = kept.exchange("a", "b")
+    kept.keeper.leave()
+    kept.exchange("c", "d")
+    kept.file.rename(kept.file.with_name("elsewhere.db"))
+    kept.exchange("e", "f")
+    (said,) = kept.said
+    assert f"{kept.file} was moved, removed or replaced. Put it back. They are kept in memory" in said
+    now[0] += 10.0
+    kept.keeper.try_again()
+    kept.keeper.close()
+    assert kept.texts(first) == ["a", "b"]
+    assert kept.texts() == ["c", "d", "e", "f"]
+
+
+def test_an_answer_that_gets_to_the_disk_late_is_told_to_be_there(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> bool:
+        raise StoreError("The disk is full.")
+
+    kept.keeper.ask("Count.")
+    kept.hear("one")
+    with monkeypatch.context() as full:
+        full.setattr("app.chat.answers.Answers.keep", refuse)
+        kept.keeper.tick(1.0)
+    kept.hear(" two")
+    kept.keeper.tick(1.0)
+    kept.keeper.tick(1.0)
+    assert kept.said == ["The disk is full.", "Everything that was said is on disk now."]
+    assert kept.texts()[-1] == "one two"
 
 
 def test_what_is_said_after_a_file_broke_in_use_is_written_in_its_place(kept: Kept) -> None:

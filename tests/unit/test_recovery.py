@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from app.chat.ending import UNKNOWN
 from app.chat.message import Role
+from app.chat.process_lock import is_held
 from app.chat.store import Store
 from app.chat.tree import Node, State, Tree
 
@@ -61,6 +63,38 @@ def test_where_another_answer_had_not_begun_the_conversation_is_as_it_was(file: 
     assert [node.text for node in tree.path] == ["one", "first", "two", "second"]
     assert all(node.ending == UNKNOWN for node in tree.path)
     assert len(tree.nodes) == 4
+
+
+def test_a_sign_of_life_that_the_disk_refused_is_given_with_the_next_answer(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = Store.open(file)
+    [asked] = exchange(store, "one")
+    with monkeypatch.context() as full:
+        full.setattr("app.chat.process_lock._lock", refuse)
+        store.answer(1, asked.id).discard()
+    store.answer(1, asked.id)
+    assert after(file).path[-1].state is State.WRITING
+    store.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
+def test_who_looks_whether_another_lives_is_not_taken_for_it(file: Path) -> None:
+    import fcntl
+
+    store = Store.open(file)
+    [asked] = exchange(store, "one")
+    store.answer(1, asked.id).add("half")
+    (sign,) = file.parent.glob("*writer*")
+    assert is_held(sign)
+    killed(store)
+    sign.touch()
+    with sign.open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        assert not is_held(sign)
 
 
 def test_what_was_only_thought_is_kept(file: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from app.chat.export import to_json
 from app.chat.markdown import to_markdown
 from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
+from app.cli.output import StatusLine
 from app.cli.result_file import check_replaceable
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
@@ -35,26 +37,33 @@ def export(args: argparse.Namespace) -> int:
         if output.exists() and not given.get("force"):
             raise _exists(output)
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
-    if listing and not conversations_file().exists():
-        print(_list_as_json([]) if form == "json" else _list([]), end="")
-        return 0
-    store = _open(which)
-    try:
-        known = store.summaries()
-        if listing:
-            text = _list_as_json(known) if form == "json" else _list(known)
-        else:
-            chosen = known if everything else [_choose(known, which)]
-            if not chosen:
-                raise _nothing(which)
-            text = _render([store.transcript(summary.id) for summary in chosen], form)
-    finally:
-        store.close()
+    what, text = _listed(form) if listing else _exported(which, form, everything=everything)
     if output is None:
         print(printable(text) if sys.stdout.isatty() else text, end="")
     else:
         _write(output, text, force=bool(given.get("force")))
+        StatusLine(sys.stderr).say(f"{output} is written: {what}.")
     return 0
+
+
+def _listed(form: str) -> tuple[str, str]:
+    """What a list of all is, in words, and its text; an empty one where there is no file yet."""
+    known: Sequence[Summary] = ()
+    if conversations_file().exists():
+        with closing(_open(None)) as store:
+            known = store.summaries()
+    return f"the list of {_number(known)}", _list_as_json(known) if form == "json" else _list(known)
+
+
+def _exported(which: str | None, form: str, *, everything: bool) -> tuple[str, str]:
+    """The conversations that are meant, in words, and their text."""
+    with closing(_open(which)) as store:
+        known = store.summaries()
+        chosen = known if everything else [_choose(known, which)]
+        if not chosen:
+            raise _nothing(which)
+        what = _number(chosen) if everything else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
+        return what, _render([store.transcript(summary.id) for summary in chosen], form)
 
 
 def open_store(file: Path) -> Store:
@@ -104,6 +113,10 @@ def _choose(known: Sequence[Summary], which: str | None) -> Summary:
 
 def _render(transcripts: Sequence[Transcript], form: str) -> str:
     return to_json(transcripts) if form == "json" else to_markdown(transcripts)
+
+
+def _number(chosen: Sequence[Summary]) -> str:
+    return f"{len(chosen):,} conversation{'s' * (len(chosen) != 1)}"
 
 
 def _list(known: Sequence[Summary]) -> str:

@@ -22,10 +22,11 @@ def import_(args: argparse.Namespace) -> int:
     status = StatusLine(sys.stderr)
     store = open_store(conversations_file())
     try:
-        known = store.known(transcripts, now)
-        both = list(zip(transcripts, known, strict=True))
-        new = [transcript for transcript, there in both if not there.is_whole]
-        fresh = iter(store.insert(new, lambda share: status.show(f"Importing {share:4.0%}")))
+        with store.turn_to_import(lambda: status.say("Waiting for another import to end.")):
+            known = store.known(transcripts, now)
+            both = list(zip(transcripts, known, strict=True))
+            new = [transcript for transcript, there in both if not there.is_whole]
+            fresh = iter(store.insert(new, lambda share: status.show(f"Importing {share:4.0%}")))
     finally:
         status.clear()
         store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +16,10 @@ StoreOpener = Callable[[], "Store"]
 """Opens the store; may raise `StoreError`."""
 
 _T = TypeVar("_T")
-_IN_MEMORY = "Until Tandem ends they are kept in memory; then they are written, if the disk takes them."
+BACK = "Everything that was said is on disk now."
+"""Said when a disk that refused no longer does."""
+_FIRST_S, _MOST_S = 5.0, 60.0
+"""Until a disk that refused is tried again: the first time, and at most."""
 
 
 class Disk:
@@ -24,14 +28,25 @@ class Disk:
     Args:
         open_store: Opens the store, called by `open`; None keeps nothing.
         lose: Told the conversation that another Tandem has removed; None for all of them.
+        clock: Seconds, monotonic.
     """
 
-    def __init__(self, open_store: StoreOpener | None, lose: Callable[[int | None], None]) -> None:
+    def __init__(
+        self,
+        open_store: StoreOpener | None,
+        lose: Callable[[int | None], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.store: Store | None = None
         self.say: Callable[[str], object] = lambda text: None
         """Told what the user should know, as one line."""
+        self.unwritten: StoreError | None = None
+        """What became of what was said, where it did not get into the file."""
         self._opener = open_store
         self._lose = lose
+        self._clock = clock
+        self._wait_s = _FIRST_S
+        self._tried = 0.0
 
     @property
     def keeps(self) -> bool:
@@ -50,13 +65,16 @@ class Disk:
         else:
             if self.store.notice:
                 self.say(self.store.notice)
+        self._tried = self._clock()
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Let go of the store; what the disk refuses to the end is told by `unwritten`."""
         store, self.store, self._opener = self.store, None, None
         if store is not None:
-            with suppress(StoreError):
+            try:
                 store.close()
+            except StoreError as error:
+                self.unwritten = error
 
     def tidy(self) -> bool:
         """Remove for good a little of what was deleted long ago; returns whether there is more."""
@@ -65,8 +83,19 @@ class Disk:
                 return self.store.tidy()
         return False
 
+    def try_again(self) -> None:
+        """Go back to the disk if it refused, takes what was said since, and was not tried a moment ago."""
+        store = self.store
+        if store is None or store.on_disk or self._clock() - self._tried < self._wait_s:
+            return
+        with suppress(StoreError):
+            if store.return_to_disk():
+                self.say(BACK)
+        self._wait_s = min(2 * self._wait_s, _MOST_S)
+        self._tried = self._clock()
+
     def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
-        """Let the store do something; what a disk refuses is said and done in memory.
+        """Let the store do something; what a disk refuses is said and done in memory, until the disk takes it.
 
         Args:
             action: What to do; done twice if the first time fails.
@@ -75,6 +104,7 @@ class Disk:
         Returns:
             What came of it; None if nothing did.
         """
+        self.try_again()
         store = self.store
         if store is None:
             return None
@@ -82,10 +112,11 @@ class Disk:
             return action(store)
         except StoreError as error:
             is_here = _holds(store, conversation)
-            self.tell(error, _IN_MEMORY if is_here and store.on_disk else "")
+            self.tell(error, _until_written() if is_here and store.on_disk else "")
             if is_here:
                 self._go_on_in_memory(store)
-            else:
+                is_here = self.store is not None and _holds(self.store, conversation)
+            if not is_here:
                 self._lose(conversation)
         with suppress(StoreError):
             return action(self.store or store)
@@ -96,6 +127,7 @@ class Disk:
         self.say(" ".join(filter(None, (error.message, error.hint, more))))
 
     def _go_on_in_memory(self, store: Store) -> None:
+        self._tried = self._clock()
         try:
             store.go_on_in_memory()
         except StoreError:
@@ -109,6 +141,12 @@ def _holds(store: Store, conversation: int | None) -> bool:
         return conversation is None or store.holds(conversation)
     except StoreError:
         return True
+
+
+def _until_written() -> str:
+    from app.chat.parting import UNTIL_WRITTEN
+
+    return UNTIL_WRITTEN
 
 
 def _memory() -> Store:

@@ -14,7 +14,7 @@ from app.engine.types import FinishReason
 from app.errors import AppError
 from app.events import Finished
 from app.ui.keeping.conversation import Conversation
-from app.ui.keeping.disk import StoreOpener
+from app.ui.keeping.disk import BACK, StoreOpener
 from app.ui.keeping.kept import COUNTS, Opened, Place, numbers
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ class Keeper(Conversation):
             journal.flush()
         else:
             journal.tick()
-        if journal.trouble is not None and not self._troubled:
-            self._disk.tell(journal.trouble)
-        self._troubled = journal.trouble is not None
+        self._tell_trouble(journal)
 
     def finish(self, event: Finished, **more: Any) -> None:
         """The answer has ended.
@@ -153,6 +151,15 @@ class Keeper(Conversation):
         return journal.node.text if state in COUNTS else ""
 
     # Behind it
+
+    def _tell_trouble(self, journal: Journal) -> None:
+        """Say that an answer does not get to the disk, and when it does."""
+        trouble, was_in_trouble = journal.trouble, self._troubled
+        self._troubled = trouble is not None
+        if trouble is not None and not was_in_trouble:
+            self._disk.tell(trouble)
+        elif trouble is None and was_in_trouble and self.is_on_disk:
+            self._disk.say(BACK)
 
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         if self._place.conversation is None:
@@ -224,6 +231,7 @@ class Keeper(Conversation):
         node = self._do(lambda store: journal.finish(state, **what))
         if node is None:
             return
+        self._tell_trouble(journal)
         place.tree, place.answered = place.tree.with_node(node), node.id
         if node.text.strip() and state in COUNTS:
             place.replied_to, place.again = node.id, None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.chat.tree import Document, Summary
+from app.errors import StoreError
 from app.ui.keeping.disk import Disk, StoreOpener
 
 if TYPE_CHECKING:
@@ -40,6 +41,20 @@ class Shelf:
     @property
     def is_open(self) -> bool:
         return self._disk.store is not None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether what is said outlives this process."""
+        return self._disk.store is not None and self._disk.store.on_disk
+
+    @property
+    def unwritten(self) -> StoreError | None:
+        """What became of what was said, where it did not get into the file in the end."""
+        return self._disk.unwritten
+
+    def try_again(self) -> None:
+        """Go back to a disk that refused, if it no longer does; called now and then."""
+        self._disk.try_again()
 
     def open_store(self) -> None:
         """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
