@@ -209,7 +209,7 @@ def test_windows_tells_of_ctrl_by_itself_and_it_is_no_key(console: Callable[[Seq
 def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
     monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))
     for name in ("TMUX", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
@@ -217,7 +217,7 @@ def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copying._give("été")
 
     (call,) = calls
-    assert (call["command"], call["input"]) == (("pbcopy",), "été".encode())
+    assert (call["command"], call["input"]) == (("/usr/bin/pbcopy",), "été".encode())
     assert call["env"]["LC_ALL"].endswith("UTF-8")
 
 
