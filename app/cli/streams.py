@@ -123,6 +123,18 @@ def is_nowhere(error: OSError) -> bool:
     return False
 
 
+def is_unread(error: OSError) -> bool:
+    """Whether an error is that whoever read the output has gone; of a pipe Windows has no word of its own for that."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    if sys.platform != "win32" or error.errno != errno.EINVAL or error.filename is not None:
+        return False
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def is_refusal(error: OSError) -> bool:
     """Whether an error is of a stream that cannot be written any more, and not of a file or the network."""
     return error.filename is None and error.errno in _REFUSALS
