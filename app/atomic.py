@@ -15,6 +15,8 @@ from app import file_name, regular_file
 
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
+_LARGE_PATIENCE_S = 10.0
+"""What looks for viruses in a file of gigabytes takes longer."""
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -45,16 +47,25 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
                 os.fsync(file.fileno())
         if exists:
             shutil.copymode(path, name)
-        _take_the_place(Path(name), path)
+        _take_the_place(Path(name), path, _PATIENCE_S)
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()
         raise
 
 
-def _take_the_place(new: Path, path: Path) -> None:
-    """Rename a file over another; Windows refuses that while any program has the other one open, if only to read."""
-    until = time.monotonic() + _PATIENCE_S
+def move_large(new: Path, path: Path) -> None:
+    """Rename a large file that was just written, also over another one.
+
+    Raises:
+        OSError: The disk refuses, or on Windows another program holds one of them for long.
+    """
+    _take_the_place(new, path, _LARGE_PATIENCE_S)
+
+
+def _take_the_place(new: Path, path: Path, patience_s: float) -> None:
+    """Rename a file over another; Windows refuses that while any program has one of them open, if only to read."""
+    until = time.monotonic() + patience_s
     while True:
         try:
             new.replace(path)
