@@ -16,6 +16,8 @@ from app import file_name, regular_file
 
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
+_LARGE_PATIENCE_S = 10.0
+"""What looks for viruses in a file of gigabytes takes longer."""
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -40,7 +42,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     with _beside(path, data, durable=durable) as new:
         if exists:
             shutil.copymode(path, new)
-        _take_the_place(new, path)
+        _take_the_place(new, path, _PATIENCE_S)
 
 
 @contextmanager
@@ -60,9 +62,18 @@ def _beside(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
         raise
 
 
-def _take_the_place(new: Path, path: Path) -> None:
-    """Rename a file over another; Windows refuses that while any program has the other one open, if only to read."""
-    until = time.monotonic() + _PATIENCE_S
+def move_large(new: Path, path: Path) -> None:
+    """Rename a large file that was just written, also over another one.
+
+    Raises:
+        OSError: The disk refuses, or on Windows another program holds one of them for long.
+    """
+    _take_the_place(new, path, _LARGE_PATIENCE_S)
+
+
+def _take_the_place(new: Path, path: Path, patience_s: float) -> None:
+    """Rename a file over another; Windows refuses that while any program has one of them open, if only to read."""
+    until = time.monotonic() + patience_s
     while True:
         try:
             new.replace(path)
@@ -99,7 +110,7 @@ def _take_a_free_place(new: Path, path: Path) -> None:
         # Not every disk has such links.
         path.touch(mode=0o600, exist_ok=False)
         try:
-            _take_the_place(new, path)
+            _take_the_place(new, path, _PATIENCE_S)
         except BaseException:
             with suppress(OSError):
                 path.unlink()

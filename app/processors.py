@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 
 
 def usable_processors() -> frozenset[int]:
     """The hardware threads that this process may run on, by the system's numbers."""
-    try:
+    if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
-    except AttributeError:
-        return frozenset(range(os.cpu_count() or 1))
+    return frozenset(range(os.cpu_count() or 1))
 
 
 def others_seconds() -> float:
@@ -30,5 +30,6 @@ def others_seconds() -> float:
         return 0.0
     rows = [row for index, row in enumerate(times) if index in usable] or times
     # A process of lower priority finds itself among those that step aside.
-    lowered = hasattr(os, "getpriority") and os.getpriority(os.PRIO_PROCESS, 0) > 0
-    return sum(row.user + row.system + (row.nice if lowered else 0.0) for row in rows) - sum(os.times()[:4])
+    lowered = sys.platform != "win32" and os.getpriority(os.PRIO_PROCESS, 0) > 0
+    nice = sum(getattr(row, "nice", 0.0) for row in rows) if lowered else 0.0
+    return sum(row.user + row.system for row in rows) + nice - sum(os.times()[:4])

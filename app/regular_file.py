@@ -78,7 +78,12 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
     Raises:
         OSError: It cannot be read, or as `status` does.
     """
-    descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
+    except PermissionError:
+        # So Windows says that it is a folder.
+        status(path)
+        raise
     try:
         _check(os.fstat(descriptor), path)
     except OSError:

@@ -71,11 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for text, hang in zip(said, (HANG, 0), strict=False):
             print(for_reading(text, sys.stderr, hang), file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # Whoever read the output has read enough.
-        streams.let_go_of_output()
-        return 0
     except OSError as error:
+        if streams.is_unread(error):
+            # Whoever read the output has read enough.
+            streams.let_go_of_output()
+            return 0
         if streams.is_nowhere(error):
             print("tandem: The folder that you are in is gone.\n        Change into another one.", file=sys.stderr)
             return AppError.exit_code

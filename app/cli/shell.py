@@ -7,7 +7,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-_SAFE = re.compile(r"[\w%+=:,./\\@-]+", re.ASCII)
+_SAFE = re.compile(r"[\w+=:./\\-]+", re.ASCII)
+"""What both shells of Windows leave as it is; to PowerShell a comma parts two words, and @ begins something else."""
 
 
 def quoted(word: str, system: str = sys.platform) -> str:

@@ -35,9 +35,10 @@ def prepare() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     # Windows' console is written to in another way.
-    if sys.stderr is sys.__stderr__ and not (sys.platform == "win32" and sys.stderr.isatty()):
+    given = sys.__stderr__
+    if given is not None and sys.stderr is given and not (sys.platform == "win32" and given.isatty()):
         raw = io.BufferedWriter(_Forgiving(2, "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, encoding=sys.__stderr__.encoding, line_buffering=True)
+        sys.stderr = io.TextIOWrapper(raw, encoding=given.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A console of another encoding shows a mark instead of failing.
         if hasattr(stream, "reconfigure"):
@@ -120,6 +121,18 @@ def is_nowhere(error: OSError) -> bool:
     except FileNotFoundError:
         return True
     return False
+
+
+def is_unread(error: OSError) -> bool:
+    """Whether an error is that whoever read the output has gone; of a pipe Windows has no word of its own for that."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    if sys.platform != "win32" or error.errno != errno.EINVAL or error.filename is not None:
+        return False
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def is_refusal(error: OSError) -> bool:

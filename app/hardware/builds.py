@@ -16,6 +16,7 @@ _VULKAN_WORDS = {
     "intel": ("intel", "arc"),
     "apple": ("apple",),
 }
+_ON_WINDOWS = "Type it in PowerShell, and end every Tandem first: Windows replaces no file that is in use."
 _OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
 
 
@@ -167,21 +168,29 @@ def _advise(choices: list[Choice], lack: str, machine: Machine, install: str, *,
     best, second = choices[0], choices[1] if len(choices) > 1 else None
     notes = best.notes
     if best.wheel is None:
-        notes = (*notes, f"Building it takes minutes and needs {known_builds()['source'][best.backend]['needs']}.")
+        notes = (*notes, f"Building it takes minutes and needs {_needs(best, machine)}.")
+    if machine.system == "windows":
+        notes = (*notes, _ON_WINDOWS)
     return Advice(
         backend=_title(best.backend),
         reason=lack,
         command=_command(best, machine, install),
         notes=notes,
         other=_command(second, machine, install) if second else "",
-        other_needs=_when(best, second) if second else "",
+        other_needs=_when(best, second, machine) if second else "",
         urgent=urgent,
     )
 
 
-def _when(best: Choice, second: Choice) -> str:
+def _needs(choice: Choice, machine: Machine) -> str:
+    data = known_builds()
+    compiler = data["compilers"].get(machine.system, data["compilers"]["other"])
+    return str(data["source"][choice.backend]["needs"]).format(compiler=compiler)
+
+
+def _when(best: Choice, second: Choice, machine: Machine) -> str:
     if second.wheel is None:
-        return f"If there is no such wheel, build it; that needs {known_builds()['source'][second.backend]['needs']}"
+        return f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
     if second.backend == best.backend:
         return "Without a compiler, a build for any processor"
     return f"With {_title(second.backend)} instead. {' '.join(second.notes)}".strip().removesuffix(".")

@@ -54,11 +54,13 @@ class Busy:
 
 def busy(processors: int) -> Busy | None:
     """What others take now; half a second's work if they take anything. None where the system does not tell."""
+    if not hasattr(os, "getloadavg"):
+        return None
     try:
         if os.getloadavg()[0] < _QUIET * processors:
             return Busy()
         return between(_sample, lambda: time.sleep(SAMPLE_S))
-    except (AttributeError, OSError, psutil.Error):
+    except (OSError, psutil.Error):
         return None
 
 

@@ -69,7 +69,7 @@ def resident_share(path: Path) -> float | None:
     A read that may not wait is refused for pages that are not in memory (Linux, RWF_NOWAIT).
     """
     flag = getattr(os, "RWF_NOWAIT", None)
-    if flag is None:
+    if flag is None or not hasattr(os, "preadv"):
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+
+from app import installed_program
 
 _MOST = 4 << 20
 """Bytes read of one file or one tool's answer; the longest, a list of PCI names, has one and a half million."""
@@ -107,7 +108,7 @@ class RealSystem:
         return os.environ.get(name, "")
 
     def run(self, *argv: str, seconds: float) -> str:
-        program = _find(argv[0])
+        program = installed_program.find(argv[0], _TOOL_FOLDERS if os.name == "posix" else ())
         if program is None:
             return ""
         return _answer([program, *argv[1:]], seconds)
@@ -122,11 +123,6 @@ class RealSystem:
     def cores(self) -> tuple[int, int]:
         logical = psutil.cpu_count() or 1
         return psutil.cpu_count(logical=False) or logical, logical
-
-
-def _find(tool: str) -> str | None:
-    folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *(_TOOL_FOLDERS if os.name == "posix" else ())))
-    return shutil.which(tool, path=folders)
 
 
 def _answer(argv: list[str], seconds: float) -> str:

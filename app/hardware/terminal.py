@@ -22,7 +22,7 @@ class Terminal:
         rows: Height in lines.
         colours: How many it shows; 0 where it has none or the user wants none.
         unicode: Whether it takes any character.
-        clipboard: Whether it is likely to take text for the clipboard.
+        clipboard: Whether text is likely to come to the clipboard, by it or by a program of the system.
         multiplexer: "tmux" or "screen" in between, or empty.
     """
 
@@ -48,6 +48,8 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
     """
     term = env.get("TERM", "")
     program = env.get("TERM_PROGRAM", "")
+    # At the far end of a connection the system's own program would reach the wrong machine's.
+    has_program = system in ("darwin", "windows") and not env.get("SSH_CONNECTION")
     bare = term in ("dumb", "linux") or program in _NO_CLIPBOARD
     return Terminal(
         live=live,
@@ -56,7 +58,7 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
         rows=size[1],
         colours=_colours(env, term, system),
         unicode=_is_utf8(encoding) and term not in ("dumb", "linux"),
-        clipboard=not bare and (bool(term or program) or bool(env.get("WT_SESSION"))),
+        clipboard=has_program or (not bare and (bool(term or program) or bool(env.get("WT_SESSION")))),
         multiplexer="tmux" if env.get("TMUX") else "screen" if env.get("STY") else "",
     )
 

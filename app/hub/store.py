@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
+from app import atomic
 from app.errors import HubError
 from app.hub.choose import RemoteFile
 from app.hub.errors import host, translated
@@ -91,7 +92,7 @@ def _moved(content: Path, named: Path) -> Path:
     """Content under its name, as on Windows, where not everybody may make links: the client would keep a copy of it."""
     named.parent.mkdir(parents=True, exist_ok=True)
     try:
-        content.replace(named)
+        atomic.move_large(content, named)
     except FileNotFoundError:
         # Another Tandem was quicker.
         if not named.is_file():
@@ -138,17 +139,26 @@ def delete(path: Path) -> int:
     """Delete one file with its content, unless another name in the cache leads to that; returns the bytes freed."""
     content = path.resolve()
     size = content.stat().st_size
-    path.unlink()
     repo = folder_of(content)
     if content == path or repo is None:
+        path.unlink()
         if (repo := _repo_around(path)) is not None:
             _prune(path.parent, repo)
         return size
-    if any(other.is_symlink() and other.resolve() == content for other in (repo / "snapshots").rglob("*")):
+    links = [other for other in (repo / "snapshots").rglob("*") if other.is_symlink() and other.resolve() == content]
+    if any(_entry(other) != _entry(path) for other in links):
+        path.unlink()
         return 0
+    # First: where a program has it open Windows refuses, and gigabytes without a name would be found by nobody.
     content.unlink()
+    path.unlink()
     _prune(path.parent, repo)
     return size
+
+
+def _entry(path: Path) -> Path:
+    """Where a name stands, whatever it leads to."""
+    return path.parent.resolve() / path.name
 
 
 def folder_of(content: Path) -> Path | None:

@@ -8,6 +8,7 @@ import httpx2
 from huggingface_hub import hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
+from app import atomic
 from app.errors import HubError, WaitError
 from app.hub import store
 from app.hub.bounded import session
@@ -54,7 +55,7 @@ class Transfer:
             self._bring_the_rest(out, checksum)
             right = self._download.check(checksum)
         if right:
-            self._path.replace(store.blob(self._download.repo, self._file))
+            atomic.move_large(self._path, store.blob(self._download.repo, self._file))
         else:
             self._path.unlink(missing_ok=True)
             self._forget()

@@ -10,6 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from app import atomic
 from app.errors import ModelLoadError, UsageError
 from app.llama import library
 from app.llama.checks import open_model_file
@@ -62,7 +63,7 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
                 f"{result.name} could not be made from {source.name}: {reason}.",
                 f"Is there room in {result.parent}?",
             )
-        partial.replace(result)
+        _put(partial, result)
     except OSError as error:
         raise ModelLoadError(
             f"{result} cannot be written: {error.strerror or error}.", "Free some disk space, or check permissions."
@@ -70,6 +71,15 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)
+
+
+def _put(made: Path, result: Path) -> None:
+    """Give it its name. On Windows another process that was quicker keeps it by using its own: that one is as good."""
+    try:
+        made.replace(result)
+    except PermissionError:
+        if not result.is_file():
+            atomic.move_large(made, result)
 
 
 def _for_stream(path: Path) -> bytes:

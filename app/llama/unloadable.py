@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 _REINSTALL = "Reinstall it: pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36"
+_RUNTIME = (
+    "Install Microsoft's Visual C++ Redistributable, whose libraries it loads. If it is there, reinstall llama.cpp: "
+    "pip install --force-reinstall --no-cache-dir llama-cpp-python==0.3.36"
+)
 _OTHER = "or take another build: tandem doctor"
 _BUILDS = (
     # A build loads what it computes with wherever it computes.
-    (("libvulkan", "ggml-vulkan.dll"), "Install the Vulkan loader; on Debian and Ubuntu: apt install libvulkan1"),
+    (("libvulkan",), "Install the Vulkan loader; on Debian and Ubuntu: apt install libvulkan1"),
+    (("ggml-vulkan.dll",), f"It is built for Vulkan, which comes with the driver of a card: update that, {_OTHER}"),
     (("libcuda.so",), f"It is built for NVIDIA's cards: install NVIDIA's driver, {_OTHER}"),
     (
         ("libcudart", "libcublas", "ggml-cuda.dll"),
@@ -35,5 +40,7 @@ def way_out(reason: str, libraries: Collection[str], elsewhere: str = "") -> str
     """
     if elsewhere:
         return f"It was looked for in {elsewhere}, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
-    said = reason if ".dll" not in reason.lower() else " ".join((reason, *libraries))
-    return next((hint for signs, hint in _BUILDS if any(sign in said for sign in signs)), _REINSTALL)
+    is_windows = ".dll" in reason.lower()
+    said = " ".join((reason, *libraries)) if is_windows else reason
+    found = next((hint for signs, hint in _BUILDS if any(sign in said for sign in signs)), "")
+    return found or (_RUNTIME if is_windows else _REINSTALL)

@@ -6,6 +6,7 @@ import errno
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import constants, hf_hub_download
@@ -68,6 +69,45 @@ def test_what_is_removed_leaves_no_folder_behind(hub: LoopbackHub) -> None:
 
     assert files(store.folder()) == []
     assert not (store.blob(TARGET, file).parents[1] / "snapshots").exists()
+
+
+def test_a_virus_scanner_that_looks_at_it_is_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub, name=NAME)
+    replace, looks = Path.replace, iter(["at what has come", "at what is named"])
+
+    def refuse_once(path: Path, other: Path) -> Path:
+        if other.name in (NAME.rpartition("/")[2], file.sha256) and (why := next(looks, "")):
+            raise PermissionError(errno.EACCES, why, str(path))
+        return replace(path, other)
+
+    monkeypatch.setattr(Path, "replace", refuse_once)
+    monkeypatch.setattr("app.atomic.sys", SimpleNamespace(platform="win32"))
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert next(looks, None) is None
+
+
+def test_of_a_file_in_use_the_name_stays_so_that_it_can_be_removed_later(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", False)
+    commit, file = publish(hub, name=NAME)
+    path = Watched().fetch(commit, file)
+    content, unlink = path.resolve(), Path.unlink
+
+    def refuse(one: Path, missing_ok: bool = False) -> None:
+        if one == content:
+            raise PermissionError(errno.EACCES, "in use", str(one))
+        unlink(one, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        with pytest.raises(PermissionError):
+            store.delete(path)
+
+    assert path.is_symlink()
+    assert store.delete(path) == len(CONTENT)
+    assert not content.exists()
 
 
 def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from app.llama import quantise as quantise_module
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.quantise import quantise
+from app.llama.quantise import _put, quantise
 from tests.native.tiny_model import write_model
 
 pytestmark = pytest.mark.native
@@ -52,6 +53,22 @@ def test_on_windows_the_result_is_named_in_the_code_page(monkeypatch: pytest.Mon
         assert quantise_module._for_stream(Path("C:/Юрий/x")) == "C:/Юрий/x".encode()
     finally:
         codecs.unregister(western)
+
+
+def test_on_windows_a_result_that_another_process_uses_already_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, other: Path) -> Path:
+        raise PermissionError(errno.EACCES, "in use", str(other))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    made, result = tmp_path / "made", tmp_path / "result"
+    made.touch()
+    with pytest.raises(PermissionError):
+        _put(made, result)
+
+    result.touch()
+    _put(made, result)
 
 
 @pytest.mark.parametrize("data", [None, b"", b"hello", b"GGUF" + bytes(100)])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -148,21 +150,66 @@ def test_ctrl_break_is_told_on_the_loop_of_windows() -> None:
     assert done.returncode == 128 + signal.SIGINT
 
 
-def test_the_driver_of_windows_reads_pastes_whole_too(monkeypatch: pytest.MonkeyPatch) -> None:
+class Character(ctypes.Union):
+    """As Windows' headers have it, which Textual's driver is written after."""
+
+    _fields_ = (("AsciiChar", ctypes.c_char), ("UnicodeChar", ctypes.c_wchar))
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[str]], list[Message]]:
+    """What Textual's driver for Windows makes of reads of the console: each character a record, and one as it is let
+    go."""
+
+    class Key(ctypes.Structure):
+        _fields_ = (("bKeyDown", ctypes.c_int), ("uChar", Character))
+
+    class Told(ctypes.Structure):
+        """What is behind it in memory."""
+
+        _fields_ = Key._fields_
+
     driver = ModuleType("win32")
+    vars(driver)["KEY_EVENT_RECORD"] = Key
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setitem(sys.modules, "textual.drivers.win32", driver)
     monkeypatch.setattr("textual.drivers.win32", driver, raising=False)
-
     take_pastes_whole()
+    take_pastes_whole()
+    parser = vars(driver)["XTermParser"]()
 
-    assert driver.__dict__["XTermParser"] is PasteParser
+    def read(reads: Sequence[str]) -> list[Message]:
+        found: list[Message] = []
+        for units in reads:
+            told = [Told(down, Character(UnicodeChar=unit)) for unit in units for down in (1, 0)]
+            records = map(Key.from_buffer_copy, told)
+            seen = [(record.bKeyDown, record.uChar.UnicodeChar) for record in records]
+            text = "".join(character for down, character in seen if down)
+            found += parser.feed(text.encode("utf-16", "surrogatepass").decode("utf-16"))
+        return found
+
+    return read
+
+
+def test_windows_parts_a_character_and_the_paste_around_it_is_whole(
+    console: Callable[[Sequence[str]], list[Message]],
+) -> None:
+    (paste,) = console(["\x1b[200~a\nfine \ud83d", "\ude09 day\x1b[2", "01~"])
+
+    assert isinstance(paste, events.Paste)
+    assert paste.text == "a\nfine \U0001f609 day"
+
+
+def test_windows_tells_of_ctrl_by_itself_and_it_is_no_key(console: Callable[[Sequence[str]], list[Message]]) -> None:
+    found = console(["\x00", "\x00\x03", "a\ud83d", "b\ude09c"])
+
+    assert [event.key for event in found if isinstance(event, events.Key)] == ["ctrl+c", "a", "b", "c"]
 
 
 def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
     monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))
     for name in ("TMUX", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
@@ -170,7 +217,7 @@ def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copying._give("été")
 
     (call,) = calls
-    assert (call["command"], call["input"]) == (("pbcopy",), "été".encode())
+    assert (call["command"], call["input"]) == (("/usr/bin/pbcopy",), "été".encode())
     assert call["env"]["LC_ALL"].endswith("UTF-8")
 
 

@@ -115,6 +115,15 @@ def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
 
     assert given.command == ready_made(name)
     assert given.other.startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
+    assert "Visual Studio" in given.other_needs
+    (note,) = given.notes
+    assert "PowerShell" in note
+    assert "end every Tandem" in note
+
+
+@pytest.mark.parametrize(("system", "tools"), [("darwin", "xcode-select"), ("linux", "needs a C++ compiler.")])
+def test_a_compiler_is_named_as_the_system_has_it(system: str, tools: str) -> None:
+    assert any(tools in note for note in advised(machine(system=system), None).notes)
 
 
 def test_without_the_toolkit_vulkan_works_at_once() -> None:

@@ -36,6 +36,21 @@ def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_targe
     assert (target.path.exists(), draft.path.exists()) == (True, False)
 
 
+def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+
+    def refuse(path: Path) -> int:
+        raise PermissionError(13, "in use", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.hub.store.delete", refuse)
+        assert main(["pairs", "remove", "demo", "--yes"]) == 1
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert not draft.path.exists()
+
+
 def test_the_draft_of_a_demo_that_was_never_set_up_is_deleted_too(
     folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -144,6 +145,20 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(json.dumps("á\n").encode() + b"\r\nb\rc")
     assert regular_file.read_text(path) == '"\\u00e1\\n"\nb\nc'
     assert regular_file.read_bytes(path, 3) == b'"\\u'
+
+
+def test_on_windows_too_a_folder_is_told_from_what_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, _: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(IsADirectoryError, match="a folder"):
+        regular_file.read_bytes(tmp_path)
+    with pytest.raises(PermissionError):
+        regular_file.read_bytes(tmp_path / "file")
 
 
 def test_a_link_to_nothing_is_no_file_yet(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from app.cli.shell import quoted
         (r"C:\models\big.gguf", r"'C:\models\big.gguf'", r"C:\models\big.gguf"),
         ("my models/big.gguf", "'my models/big.gguf'", '"my models/big.gguf"'),
         ("a&b", "'a&b'", '"a&b"'),
+        ("CUDA0,CUDA1", "CUDA0,CUDA1", '"CUDA0,CUDA1"'),
+        ("@main", "@main", '"@main"'),
         ("", "''", '""'),
     ],
 )

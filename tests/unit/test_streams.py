@@ -99,6 +99,30 @@ def test_what_standard_error_cannot_take_changes_nothing_else(way: str, tmp_path
     assert in_shell(f"$TANDEM pairs show nope {way}").returncode == 2
 
 
+_UNREAD = """
+import errno, io, os, sys
+from app.cli import main
+class Pipe(io.FileIO):
+    def write(self, data):
+        if sys.platform == "win32":
+            return super().write(data)
+        sys.platform = "win32"
+        raise OSError(errno.EINVAL, "Invalid argument")
+sys.stdout = io.TextIOWrapper(io.BufferedWriter(Pipe(1, "w", closefd=False)), encoding="utf-8")
+sys.exit(main(["settings", "path"]))
+"""
+
+
+@posix
+@pytest.mark.parametrize(("reader", "code"), [("| cat; exit $PIPESTATUS", 0), (">file", 1)])
+def test_on_windows_a_reader_who_has_gone_is_no_failure(reader: str, code: int, tmp_path: Path) -> None:
+    """There a pipe that nobody reads is an invalid argument, as many another thing is."""
+    command = ["bash", "-c", f'cd {tmp_path}; "$0" -c "$1" {reader}', sys.executable, _UNREAD]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, bool(code))
+
+
 @posix
 @pytest.mark.parametrize("line", ["run --target x.gguf hi", "settings path", "pairs list"])
 def test_a_folder_that_is_gone_is_a_sentence(line: str, tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ def test_unicode_takes_an_encoding_and_a_terminal_that_have_it(encoding: str, te
 def test_terminals_without_a_clipboard_and_those_in_a_multiplexer_are_known() -> None:
     assert seen(TERM="xterm").clipboard
     assert not seen(TERM="linux").clipboard
-    assert not seen(TERM="xterm-256color", TERM_PROGRAM="Apple_Terminal").clipboard
+    mac = {"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}
+    assert not seen(system="darwin", SSH_CONNECTION="x", **mac).clipboard
+    assert seen(system="darwin", **mac).clipboard, "pbcopy takes it"
+    assert seen(system="windows").clipboard
     assert seen(TERM="screen", TMUX="/tmp/x").multiplexer == "tmux"
 
 

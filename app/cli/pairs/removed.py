@@ -39,8 +39,9 @@ def remove_pair(args: argparse.Namespace) -> int:
     if doomed and not hasattr(args, "yes") and not _sure():
         status.say("Nothing was removed.")
         return 0
-    registry().remove(args.pair)
+    # First: while a file is in use Windows deletes none, and the same command can be given again.
     freed = remove_files(doomed)
+    registry().remove(args.pair)
     registry().release([removal.path for removal in doomed])
     status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
     if here.default == args.pair:

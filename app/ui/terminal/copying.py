@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Any
 
 from textual.app import App
 
-from app import atomic
+from app import atomic, installed_program
 from app.paths import copied_file
 from app.ui.aside import aside, run_latest
 from app.ui.terminal.sequences import send
@@ -68,16 +67,19 @@ def _tell_terminal(app: App[Any], text: str) -> bool:
 
 def _give(text: str) -> bool:
     """Hand the text to a program that holds the clipboard; False where there is none that answers."""
-    for command in _programs():
+    for name, *arguments in _programs():
+        program = installed_program.find(name)
+        if program is None:
+            continue
         with suppress(OSError, subprocess.SubprocessError):
             # Some stay in the background to hold the text, with the pipes they were given.
             subprocess.run(
-                command,
-                input=text.encode("utf-16" if command[0] == "clip" else "utf-8"),
+                (program, *arguments),
+                input=text.encode("utf-16" if name == "clip" else "utf-8"),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 # Without a locale of UTF-8 pbcopy reads Mac OS Roman.
-                env={**os.environ, "LC_ALL": "en_US.UTF-8"} if command[0] == "pbcopy" else None,
+                env={**os.environ, "LC_ALL": "en_US.UTF-8"} if name == "pbcopy" else None,
                 timeout=_PATIENCE_S,
                 check=True,
             )
@@ -102,7 +104,7 @@ def _programs() -> Sequence[Sequence[str]]:
             found.append(("wl-copy",))
         elif environment.get("DISPLAY"):
             found += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
-    return [command for command in found if shutil.which(command[0])]
+    return found
 
 
 def _keep(text: str) -> Path | None:

@@ -13,6 +13,8 @@ from textual import events
 from textual._xterm_parser import XTermParser
 from textual.message import Message
 
+from app.ui.terminal import windows_characters
+
 _START = "\x1b[200~"
 _END = "\x1b[201~"
 _SPLIT = len(_END) - 1
@@ -56,13 +58,23 @@ class PasteParser(XTermParser):
             yield event if is_told else events.Key(f"alt+{event.key}", event.character)
 
 
+class ConsoleParser(PasteParser):
+    """The same for Windows, whose keys need not have a character: nothing is not the end of what is read."""
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """The events in what was read."""
+        if data:
+            yield from super().feed(data)
+
+
 def take_pastes_whole() -> None:
     """Let Textual's driver read with it; the driver takes its parser from its module."""
     if sys.platform == "win32":
         from textual.drivers import win32
 
-        win32.XTermParser = PasteParser
+        vars(win32)["XTermParser"] = ConsoleParser
+        windows_characters.mend(win32.KEY_EVENT_RECORD)
     else:
         from textual.drivers import linux_driver
 
-        linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]
+        vars(linux_driver)["XTermParser"] = PasteParser
