@@ -77,7 +77,7 @@ def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_pat
     # The second press of a hasty user does nothing that cannot be undone.
     terminal.press("Enter", "Enter")
     screen = terminal.until(lambda screen: " ready " in screen)
-    assert "SmolLM2-135M-Instruct Q4_1  +  Q2_K" in screen
+    assert "SmolLM2-135M-Instruct Q4_1 + Q2_K" in screen
     terminal.press("C-q")
     assert terminal.exit_code() == 0
     terminal.close()

@@ -23,7 +23,7 @@ _READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+%  \d+\.\d per check  model  
 def test_a_conversation(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--draft-n-max", "7")
     screen = terminal.until(lambda s: " ready " in s)
-    assert "SmolLM2-135M-Instruct Q4_1  +  Q2_K" in screen
+    assert "SmolLM2-135M-Instruct Q4_1 + Q2_K" in screen
 
     terminal.type("Name the capital of France.")
     terminal.press("Enter")

@@ -128,7 +128,10 @@ async def test_a_prompt_waits_for_the_models() -> None:
 
 
 @pytest.mark.parametrize(("again", "why"), [(False, "what drafts cost here"), (True, "whether drafts pay")])
-async def test_an_answer_says_that_its_pair_is_measured_first(again: bool, why: str) -> None:
+async def test_an_answer_says_that_its_pair_is_measured_first(
+    monkeypatch: pytest.MonkeyPatch, again: bool, why: str
+) -> None:
+    monkeypatch.setattr("app.ui.readouts.state._UNSAID_S", 0.0)
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3, again))
@@ -137,6 +140,24 @@ async def test_an_answer_says_that_its_pair_is_measured_first(again: bool, why: 
         await chat.until(lambda: why not in chat.text)
         chat.engine.says("word")
         await chat.shows("word")
+
+
+async def test_a_second_look_that_is_over_at_once_is_not_told_of_below_the_answer_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.ui.readouts.state._UNSAID_S", 60.0)
+    async with open_chat() as chat:
+        await chat.send("go")
+        noted: list[str] = []
+        answer = chat.screen.messages.answer
+        assert answer is not None
+        monkeypatch.setattr(answer, "note", lambda text, **_: noted.append(text))
+        chat.engine.emit(Measuring(1, 0.3, again=True))
+        chat.engine.emit(PromptProgressed(1, False, 7, 40))
+        await chat.shows("7 / 40")
+        chat.engine.says("word")
+        await chat.shows("word")
+        assert not noted
 
 
 async def test_an_answer_that_is_stopped_while_its_pair_is_measured_says_only_that() -> None:
@@ -310,6 +331,6 @@ async def test_the_header_names_the_pair() -> None:
     async with open_chat(loaded=False) as chat:
         assert "A pair" in chat.rows[0]
         await chat.load()
-        await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M  +  0.5B Q8_0")
+        await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M + 0.5B Q8_0")
         assert chat.rows[0].endswith("CPU · 20.4 GB")
         assert chat.screen.header.pair == PAIR

@@ -30,11 +30,11 @@ async def test_a_conversation_is_renamed_and_named_after_its_text_again(file: Pa
         chat.screen.prompt.clear()
         await chat.type("Sky")
         await press(chat, "enter")
-        await chat.shows("The conversation is called “Sky”.")
+        await chat.shows('The conversation is called "Sky".')
         assert chat.prompt == "draft"
         assert len(chat.engine.requests) == 1
         await palette(chat, "Title from the text")
-        await chat.shows("“why is the sky blue?”")
+        await chat.shows('"why is the sky blue?"')
         assert "Title from the text" not in commands(chat)
 
 
@@ -42,17 +42,17 @@ async def test_a_conversation_is_pinned_and_unpinned(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await palette(chat, "Pin")
-        await chat.shows("“one” is pinned.")
+        await chat.shows('"one" is pinned.')
         assert "Pin" not in commands(chat)
         await palette(chat, "Unpin")
-        await chat.shows("“one” is no longer pinned.")
+        await chat.shows('"one" is no longer pinned.')
 
 
 async def test_a_conversation_is_deleted_and_brought_back(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await palette(chat, "Delete")
-        await chat.shows("“one” is deleted; ctrl+p, Undelete brings it back.")
+        await chat.shows('"one" is deleted; ctrl+p, Undelete brings it back.')
         assert chat.answers == []
         await palette(chat, "Undelete")
         await chat.shows("first")

@@ -12,6 +12,7 @@ from app.chat.tree import State
 from app.errors import StoreError
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
+from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import back, fill, look, texts
 
@@ -89,6 +90,22 @@ async def test_the_search_shows_what_it_found(file: Path) -> None:
         await back(chat)
 
 
+async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file: Path) -> None:
+    title = "Write a quicksort in Python, with comments and tests, please"
+    store = Store.open(file)
+    number = store.create()
+    asked = store.add(number, Role.USER, title, parent=None)
+    store.add(number, Role.ASSISTANT, "It picks a pivot.", parent=asked.id)
+    store.close()
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.pilot.press(*"quick")
+        await chat.shows(f"{MARK} quick")
+        await chat.until(lambda: chat.text.count(title) == 1)
+        await chat.pilot.press(*["backspace"] * 5, *"pivot")
+        await chat.shows("It picks a pivot.")
+
+
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("one", "first")
@@ -152,7 +169,7 @@ async def test_what_was_deleted_comes_back_with_undo(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("ctrl+x")
-        await chat.shows("mountains is deleted; ctrl+_")
+        await chat.shows('"mountains" is deleted; ctrl+_')
         row = screen.conversations.row
         assert row is not None
         assert row.title == "rivers"

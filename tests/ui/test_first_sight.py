@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from textual._compositor import Compositor
+from textual.command import CommandList
 from textual.content import Content
 from textual.driver import Driver
 from textual.geometry import Size
 
 from app.chat.store import Store
 from app.engine.types import Origin
+from app.errors import AppError
 from app.ui.app import TandemApp
 from app.ui.pairs.downloads import DownloadBars
 from app.ui.reading.origins import COLOURLESS, OriginDocument
@@ -23,7 +25,7 @@ from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN, REPORT
 from tests.ui.setup_driver import open_setup
-from tests.ui.test_tokens import ROUND
+from tests.ui.test_tokens import ROUND, says
 
 _WHO = "The target answers."
 
@@ -86,9 +88,32 @@ async def test_themes_are_chosen_in_the_same_quiet_palette() -> None:
         assert "\N{RIGHT-POINTING MAGNIFYING GLASS}" not in chat.text
 
 
+async def test_what_keys_do_is_told_in_whole_words_in_the_smallest_window() -> None:
+    async with open_chat(size=(20, 5)) as chat:
+        await chat.pilot.press("f1")
+        await chat.shows("  Stop editing,")
+        assert " esc" in chat.rows
+
+
+@pytest.mark.parametrize("theme", ["tandem-light", "textual-light", "atom-one-dark"])
+async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_for(theme: str) -> None:
+    async with open_chat(size=(60, 14)) as chat:
+        app = chat.pilot.app
+        assert isinstance(app, TandemApp)
+        app.theme = theme
+        app.search_themes()
+        await chat.shows(theme)
+        themes = app.screen.query_one(CommandList)
+        await chat.until(lambda: themes.highlighted_option is not None)
+        assert themes.highlighted_option is not None
+        assert str(themes.highlighted_option.prompt) == theme
+        await chat.pilot.press(*"nord")
+        await chat.until(lambda: themes.option_count == 1 and themes.highlighted == 0)
+
+
 async def test_a_narrow_header_spares_the_quantisation_and_keeps_both_names() -> None:
-    async with open_chat(size=(56, 20)) as chat:
-        await chat.shows("Qwen2.5-Coder-32B-Instruct  +  0.5B")
+    async with open_chat(size=(54, 20)) as chat:
+        await chat.shows("Qwen2.5-Coder-32B-Instruct + 0.5B")
         assert "Q4_K_M" not in chat.rows[0]
 
 
@@ -107,11 +132,30 @@ def test_words_that_do_nothing_give_way() -> None:
     assert bar.render().plain == "dead  alive"
 
 
-@pytest.mark.parametrize("width", [54, 60, 78, 120])
+@pytest.mark.parametrize("width", [38, 54, 60, 78, 120])
 def test_a_round_has_its_lines_whole_at_any_width(width: int) -> None:
     lines = list(round_lines(replace(ROUND, number=1234), 1299, width))
     assert all(line.cell_length <= width for line in lines)
-    assert lines[-1].plain.startswith("the target wrote 0 (p .54); the draft said ·len")
+    assert lines[-1].plain.startswith("the target wrote 0 (p .54); the dr")
+
+
+async def test_a_low_window_has_the_answer_and_what_became_of_a_round() -> None:
+    async with open_chat(size=(60, 14)) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        says(chat, ("The pivot", Origin.DRAFT), details=ROUND)
+        await chat.shows("target    [")
+        await chat.shows("The pivot")
+        assert "drafted   [" in chat.text
+        assert "draft p" not in chat.text
+
+
+async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
+    async with open_chat(size=(24, 5)) as chat:
+        await chat.send("go")
+        chat.engine.fails(AppError("It is broken.", "Mend it."))
+        await chat.shows("Mend it.")
+        assert "It is broken." in chat.text
 
 
 def test_without_colours_the_targets_tokens_are_told_by_their_shape() -> None:

@@ -178,6 +178,26 @@ async def test_f1_lists_every_key_and_shows_the_changed_ones() -> None:
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
 
 
+async def test_f1_has_two_columns_where_both_can_be_read() -> None:
+    async with open_chat(size=(120, 40)) as chat:
+        await chat.pilot.press("f1")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
+        await chat.shows("Stop everything and leave")
+        assert len(next(row for row in chat.rows if row.startswith(" Chat")).split()) == 2
+        assert "ctrl+shift+right" in chat.text
+
+
+async def test_the_scrollbar_touches_neither_text_nor_line() -> None:
+    async with open_chat(size=(80, 24)) as chat:
+        messages = chat.screen.messages
+        await chat.exchange("Count.", "x" * 80 * 30)
+        assert (messages.said.region.right, messages.vertical_scrollbar.region.x) == (78, 79)
+        await chat.pilot.resize_terminal(120, 24)
+        await chat.until(lambda: chat.screen.panel.display)
+        bar = messages.vertical_scrollbar
+        await chat.until(lambda: bar.region.right == messages.region.right - 1 == messages.said.region.right + 2)
+
+
 async def test_f1_gives_a_key_to_one_thing_only() -> None:
     async with open_chat(size=(100, 90)) as chat:
         await chat.pilot.press("f1")

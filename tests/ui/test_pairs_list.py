@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from textual import events
 
+from app.ui.pairs.card import models_text
 from app.ui.pairs.setups import Job, Stage
-from tests.ui.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, SMALL, FakePairs
+from tests.ui.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
 
@@ -33,6 +34,13 @@ async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is
         assert window.chosen == "demo"
 
 
+def test_a_name_is_cut_before_what_tells_the_draft() -> None:
+    text = models_text(SMALL, coloured=False, room=42).plain
+    assert len(text) <= 42
+    assert text.startswith("Meta-Llama-3")
+    assert text.endswith("Q4_K_M + Llama-3.2-1B Q4_K_M")
+
+
 async def test_while_the_machine_is_being_looked_at_only_what_no_look_changes_is_listed() -> None:
     pairs = FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")
     async with open_setup(pairs) as window:
@@ -48,6 +56,14 @@ async def test_while_the_machine_is_being_looked_at_only_what_no_look_changes_is
         assert window.chosen == "demo"
         names = [row.split()[0] for row in window.rows if row[3:4].isalpha() and "Q4_K_M" in row]
         assert names == [card.name for card in reversed(CARDS) if card is not DEMO]
+
+
+async def test_the_pairs_stay_where_they_are_when_the_machine_takes_two_lines() -> None:
+    async with open_setup(FakePairs(DEMO, machine=""), size=(80, 24)) as window:
+        at = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
+        window.pairs.state = replace(window.pairs.state, machine=MACHINE)
+        await window.shows("64.0 GB memory")
+        assert window.rows[at][3:].startswith("demo")
 
 
 async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_and_stays_so() -> None:

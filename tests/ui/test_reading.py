@@ -8,13 +8,17 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.content import Content
 
 from app.engine.text import printable
+from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
+from app.ui.reading.origins import OriginDocument
 from app.ui.reading.parser import parser
-from app.ui.reading.rows import Row
+from app.ui.reading.rows import Row, as_typed
 from tests.ui.documents import ALL
 
 EVERYTHING = "\n\n".join(ALL.values())
@@ -124,6 +128,16 @@ def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
     assert [row.text for row in rows(text)] == ["abc " * 30, "\tx"]
 
 
+@pytest.mark.parametrize(("before", "stop"), [("日本", 8), ("日本日本", 16), ("e\u0301", 8), ("\U0001f600", 8)])
+def test_tabs_stop_at_cells_behind_characters_of_any_width(before: str, stop: int) -> None:
+    text = f"{before}\tx"
+    tokens = OriginDocument()
+    tokens.append([(f"{text}\n", Origin.DRAFT)])
+    for found in ([as_typed(Content(text))], rows(f"```\n{text}\n```"), rows(f"$$\n{text}\n$$")[1:2], tokens.frozen):
+        assert [cell_len(row.content.plain.partition("x")[0]) for row in found] == [stop]
+        assert found[0].part(0, -1).endswith("x"), "the mark of a line end is not copied"
+
+
 def test_a_table_in_a_list_is_one_too() -> None:
     assert shown("- x\n\n  | a | b |\n  |---|---|\n  | one | 2 |") == ["• x", "", "  a    b", "  one  2"]
 
@@ -157,6 +171,15 @@ def test_a_table_keeps_to_its_width() -> None:
     for width in (12, 30, 60):
         assert max(len(line) for line in shown(text, width)) <= width
     assert shown(text, 30)[1].startswith("x     many")
+
+
+def test_a_table_breaks_no_word_while_another_column_has_room() -> None:
+    text = "| name | occupation | remark |\n|---|---|---|\n" + f"| Person {{}} | cook | {'many words ' * 4} |\n" * 3
+    for width in (26, 30, 40, 60):
+        head = shown(text, width)[0]
+        assert head.split() == ["name", "occupation", "remark"], width
+        assert all(len(line) <= width for line in shown(text, width))
+    assert shown("| a | b |\n|---|---|\n| x | " + "y" * 30 + " |", 20)[1:] == ["x  " + "y" * 17, "   " + "y" * 13]
 
 
 def test_a_wide_table_of_short_rows_is_read_in_no_time_and_shown_whole() -> None:

@@ -96,7 +96,7 @@ class Hearing:
         noted, self._measured_for = self._measured_for, None
         if answer is None:
             return
-        if isinstance(latest, Measuring):
+        if isinstance(latest, Measuring) and self._screen.status.keeps_waiting(latest):
             self._measured_for = answer
             answer.note(_MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
         elif noted is answer:

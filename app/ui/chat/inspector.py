@@ -17,6 +17,8 @@ _NOTHING = (
     "right step through them."
 )
 _LEAVES = "chat.tokens"
+_WHOLE = 6
+"""Rows of a whole round."""
 
 
 class Inspector(Widget):
@@ -69,4 +71,5 @@ class Inspector(Widget):
         details = self.details
         if details is None:
             return Content.styled(_NOTHING, "$quiet")
-        return Content("\n").join(round_lines(details, self._rounds[-1].number, self.size.width))
+        lines = round_lines(details, self._rounds[-1].number, self.size.width, brief=self.size.height < _WHOLE)
+        return Content("\n").join(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.session import Phase
@@ -57,3 +59,12 @@ class Possible:
         if action == "settings":
             return self._own_settings.can_change
         return True
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        """The ids of the keys that would only say why they do nothing."""
+        screen, session = self._screen, self._screen.session
+        idle = {"chat.drafting", "chat.compare"} if session.phase is Phase.UNLOADED or not session.can_draft else set()
+        if not screen.sidebar.can_open:
+            idle.add("found.open")
+        return idle

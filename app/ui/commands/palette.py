@@ -107,4 +107,4 @@ class ConversationCommands:
 
 
 def _title(title: str) -> str:
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{printable(title)}\N{RIGHT DOUBLE QUOTATION MARK}" if title else _UNTITLED
+    return f'"{printable(title)}"' if title else _UNTITLED

@@ -21,8 +21,6 @@ _MARGIN = 3
 _GAP = 2
 _BEFORE = 4
 """Characters before a hit in a narrow list."""
-_BESIDE_TITLE = 26
-"""Cells beside a title at most."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
 _NARROW = 48
@@ -138,7 +136,7 @@ class ConversationList(Widget):
             else:
                 lines.append(_title(row, width, age(now - row.updated), chosen=is_chosen))
             if row.excerpt is not None:
-                lines += [_found(row, width), Content("")]
+                lines += [*_found(row, width), Content("")]
         return Content("\n").join(lines)
 
     @property
@@ -148,10 +146,10 @@ class ConversationList(Widget):
 
     def _lines(self, at: int) -> int:
         """How many lines one of them takes."""
-        row = self._rows[at]
+        row, width = self._rows[at], self.size.width
         if row.excerpt is not None:
-            return 3
-        return len(_narrow_title(row, self.size.width)) if self.size.width < _NARROW else 1
+            return 2 + len(_found(row, width))
+        return len(_narrow_title(row, width)) if width < _NARROW else 1
 
     def _in_sight(self) -> range:
         """Those that can be seen, the last perhaps in part."""
@@ -178,19 +176,31 @@ class ConversationList(Widget):
 
 
 def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
-    words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
-    right = Content.styled(f"{'  '.join([*words, f'{ago:>6}'])} ", "$quiet")
-    room = max(0, width - _MARGIN - _GAP - right.cell_length)
+    room = _title_room(row, width)
     title = cut(_name(row).stylize("bold" if chosen else ""), room)
     mark = f" {MARK} " if chosen else " " * _MARGIN
+    right = (_beside(row, width, ago), "$quiet")
     return Content.assemble(mark, title.pad_right(max(0, room - title.cell_length)), " " * _GAP, right)
+
+
+def _beside(row: Row, width: int, ago: str = "") -> str:
+    """What stands to the right of a title, as wide for any age."""
+    if width < _NARROW:
+        return f" {_PINNED} " if row.pinned else " "
+    words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
+    return f"{'  '.join([*words, f'{ago:>6}'])} "
+
+
+def _title_room(row: Row, width: int) -> int:
+    """Cells of a title in one line."""
+    gap = _GAP if width >= _NARROW else 0
+    return max(1, width - _MARGIN - gap - len(_beside(row, width)))
 
 
 def _narrow_title(row: Row, width: int, *, chosen: bool = False) -> list[Content]:
     """The title, and its rest in a second line where nothing else stands below it."""
     mark = MARK if chosen else _OPEN if row.is_open else " "
-    right = f" {_PINNED} " if row.pinned else " "
-    room = max(1, width - _MARGIN - len(right))
+    room = _title_room(row, width)
     title = _name(row).stylize("bold" if chosen or row.is_open else "")
     if title.cell_length <= room or row.excerpt is not None:
         first, rest = cut(title, room), Content("")
@@ -198,7 +208,7 @@ def _narrow_title(row: Row, width: int, *, chosen: bool = False) -> list[Content
         first = wrapped(title, room)[0]
         rest = title[len(first) + (title.plain[len(first) : len(first) + 1] == " ") :]
     gap = " " * max(0, room - first.cell_length)
-    lines = [Content.assemble(f" {mark} ", first, gap, (right, "$quiet"))]
+    lines = [Content.assemble(f" {mark} ", first, gap, (_beside(row, width), "$quiet"))]
     if rest.plain:
         lines.append(Content.assemble(" " * _MARGIN, cut(Content.styled(rest.plain, "$quiet"), width - _MARGIN - 1)))
     return lines
@@ -211,16 +221,18 @@ def _name(row: Row) -> Content:
     return Content(printable(row.title) or _UNTITLED)
 
 
-def _found(row: Row, width: int) -> Content:
-    is_said = row.excerpt is not None and row.excerpt.text == row.title and cell_len(row.title) <= width - _BESIDE_TITLE
-    if row.excerpt is None or row.in_title or is_said:
-        return Content("")
+def _found(row: Row, width: int) -> list[Content]:
+    """What was found, in a line of its own where the title does not say it already."""
+    if row.excerpt is None or row.in_title:
+        return []
+    if row.excerpt.text == row.title and cell_len(row.title) <= _title_room(row, width):
+        return []
     found = _marked(row.excerpt).stylize_before("$quiet")
     start, end = row.excerpt.marks[0] if row.excerpt.marks else (0, 0)
     if found[:end].cell_length > width - _MARGIN - _GAP:
         # What was found must be in sight, whatever stands before it.
         found = Content.assemble(("…", "$quiet"), found[max(0, start - _BEFORE) :])
-    return Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))
+    return [Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))]
 
 
 def _marked(excerpt: Excerpt) -> Content:

@@ -194,7 +194,8 @@ class ConversationPicker(Vertical):
         if row is not None:
             self._keeper.delete(row.conversation)
             self.show()
-            title, back = printable(row.title) or "Untitled", key("found.undelete", "ctrl+_")
+            title = f'"{printable(row.title)}"' if row.title else "It"
+            back = key("found.undelete", "ctrl+_")
             self.post_message(Hint.Wanted(f"{title} is deleted; {back} brings it back."))
             self.post_message(self.Changed())
 
@@ -206,7 +207,9 @@ class ConversationPicker(Vertical):
             self.post_message(self.Changed())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that would do nothing."""
+        """Dim the keys that would do nothing; while a title is written its line has them."""
+        if self.has_class("-renames"):
+            return False
         if action in ("pin", "rename", "delete"):
             return self.conversations.row is not None or None
         if action == "undelete":

@@ -56,6 +56,11 @@ class Sidebar(Vertical, Even):
         if self._filled and self.display:
             self._picker.look_again()
 
+    @property
+    def can_open(self) -> bool:
+        """Whether there is a conversation to go on with."""
+        return self._filled and self._picker.conversations.row is not None
+
     def search(self) -> bool:
         """Put the cursor where one searches; returns whether there is such a place."""
         if self._filled and self.display:

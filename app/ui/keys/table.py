@@ -1,8 +1,9 @@
-"""Keys and what they do, in two columns."""
+"""Keys and what they do, in two columns where there is room for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from textual.content import Content
 from textual.geometry import Size
@@ -10,9 +11,11 @@ from textual.widget import Widget
 
 from app.ui.keys.listing import Key
 
-_KEYS, _FEWEST = 26, 16
+_KEYS, _FEWEST = 26, 18
 """Cells for the keys, where the window is wide and where it is not."""
-_ROOMY_FROM = 70
+_BESIDE_FROM, _ROOMY_FROM = 36, 70
+"""Columns from which the words stand beside the keys, and from which these have the larger room."""
+_INDENT = 2
 
 
 class KeyTable(Widget):
@@ -36,12 +39,18 @@ class KeyTable(Widget):
 
     def _lines(self, width: int) -> Iterator[Content]:
         left = _KEYS if width >= _ROOMY_FROM else _FEWEST
-        room = max(1, width - left)
         for key in self._keys:
             was = f"  (was {key.usual})" if key.usual else ""
-            keys = Content(key.keys).wrap(left - 1)
-            does = Content.assemble((key.does, "$quiet"), (was, "$foreground")).wrap(room)
-            for at in range(max(len(keys), len(does))):
-                one = keys[at] if at < len(keys) else Content("")
-                other = does[at] if at < len(does) else Content("")
-                yield Content.assemble(one.pad_right(left - one.cell_length), other)
+            keys = Content(key.keys)
+            does = Content.assemble((key.does, "$quiet"), (was, "$foreground"))
+            if width >= _BESIDE_FROM:
+                yield from _beside(keys.wrap(left - 1), does.wrap(width - left), left)
+            else:
+                yield from keys.wrap(max(1, width))
+                yield from (line.pad_left(_INDENT) for line in does.wrap(max(1, width - _INDENT)))
+
+
+def _beside(keys: Sequence[Content], does: Sequence[Content], left: int) -> Iterator[Content]:
+    """Lines next to each other, the first ones in so many cells."""
+    for key, words in zip_longest(keys, does, fillvalue=Content("")):
+        yield Content.assemble(key.pad_right(left - key.cell_length), words)

@@ -29,7 +29,7 @@ _SIZE = 8
 _WIDE = 110
 """From this width on there is room for reasons."""
 _STATE, _REASON = 9, 50
-_MODELS, _FEWEST_MODELS, _FEWEST_NAME = 30, 8, 14
+_MODELS, _FEWEST_MODELS, _FEWEST_NAME = 30, 8, 12
 """Cells that the models keep where reasons are long, with fewer of which they say nothing, and a name is no name."""
 _WIDEST_DETAILS, _BESIDE_DETAILS = 120, 5
 """Cells of the details at most, and of what is beside their text, the scrollbar included."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
@@ -52,7 +54,7 @@ class DownloadBars(Static):
             return
         lines, pending = [], next((one.role for one in job.downloads if one.done < one.total), "")
         for one in job.downloads:
-            pace = pace_text(job) if one.role == pending else ""
+            pace = _pace(job) if one.role == pending else []
             lines.append(_bar(one, pace, self.app.size.width))
         self.update(Content("\n").join(lines))
 
@@ -125,23 +127,24 @@ def _line_parts(name: str, job: Job) -> list[Content]:
     return parts
 
 
-def pace_text(job: Job) -> str:
-    """Speed and time left, as far as they are known."""
-    return _GAP.join(_pace(job)) if job.running else job.stage.value
-
-
 def _pace(job: Job) -> list[str]:
+    """Speed and time left, as far as they are known."""
+    if not job.running:
+        return [job.stage.value]
     left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
     pace = speed(job.bytes_per_s)
     return [part for part in (f"{pace:>{_SPEED}}" if pace else "", left) if part]
 
 
-def _bar(one: Download, pace: str, width: int) -> Content:
+def _bar(one: Download, pace: Sequence[str], width: int) -> Content:
     if one.waiting:
         again = f", again in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
         tail = f"{printable(one.waiting).rstrip('.')}{again}"
     else:
-        tail = f"{_amount(one)}{_GAP}{'✓' if one.done >= one.total else pace}"
+        parts = [_amount(one), *(["✓"] if one.done >= one.total else pace)]
+        while len(parts) > 1 and len(_GAP.join(parts)) > width - _BESIDE + len(_GAP):
+            parts.pop()
+        tail = _GAP.join(parts)
     # A sentence may need more than numbers do; it does not go on below the bar.
     room = min(width - _NUMBERS, width - _BESIDE - Content(tail).cell_length)
     cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0

@@ -7,5 +7,5 @@ parser      the dialect                        mathematics  LaTeX that Markdown 
 rows        one line of text and how it wraps  flow     rows laid out for a width
 origins     who wrote which token              pieces   its bytes, as something to look at
 rounds      one verify round as lines          ahead    what the first answer would wait for
-wrapping    where a long line goes on
+wrapping    where a long line goes on          tabs     as spaces
 """

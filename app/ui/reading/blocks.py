@@ -12,6 +12,7 @@ from textual.content import Content
 from app.ui.reading.code import code_rows
 from app.ui.reading.inline import BREAK, content_of
 from app.ui.reading.rows import BOXES, Columns, Row, Rule, TableRow
+from app.ui.reading.tabs import spaced
 
 _BULLETS = ("• ", "◦ ", "· ")
 _TASK = re.compile(r"\[([ xX])\](?=[ \t\n]|$)")
@@ -86,7 +87,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
     elif kind in ("fence", "code_block"):
         rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
     elif kind == "math_block":
-        rows = [Row(Content(line.replace(BREAK, "").expandtabs())) for line in node.content.split("\n")]
+        rows = [Row(Content(spaced(line.replace(BREAK, "")))) for line in node.content.split("\n")]
     elif kind == "blockquote":
         rows = [
             Row(row.content.stylize_before("$quiet"), row.first, row.rest, row.joined).indented(_QUOTED, _QUOTED)

@@ -14,6 +14,7 @@ from textual.content import Content, Span
 
 from app.ui.reading.inline import BREAK
 from app.ui.reading.rows import CodeRow, Row
+from app.ui.reading.tabs import spaced
 
 _STYLES: dict[Any, str] = {
     Token.Comment: "italic $quiet",
@@ -29,7 +30,6 @@ _STYLES: dict[Any, str] = {
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^\n]*)")
 _BAR = Content.styled("┃ ", "$rule")
 _WRAPPED = Content.styled("┃ ↪ ", "$rule")
-_TAB = 8
 _FEWEST, _MOST, _LARGEST = 32, 96, 8_000
 """Lines, and characters, that are coloured together. A statement that begins at the margin after a blank line is a
 good place to begin anew: hardly a string or a comment reaches across it."""
@@ -62,7 +62,7 @@ def code_rows(lines: Sequence[str], language: str) -> list[Row]:
         lines: Without their ends.
         language: As it stands behind the fence; an unknown one is plain text.
     """
-    plain = [line.replace(BREAK, "").expandtabs(_TAB) for line in lines]
+    plain = [spaced(line.replace(BREAK, "")) for line in lines]
     text = "\n".join(plain)
     lexer = _lexer(language.strip().split(maxsplit=1)[0] if language.strip() else "")
     spans, at = [], 0

@@ -9,6 +9,7 @@ from textual.content import Content, Span
 from app.engine.text import Segment, printable
 from app.engine.types import Origin
 from app.ui.reading.rows import Row
+from app.ui.reading.tabs import spaced_content
 
 STYLES = {Origin.DRAFT: "$draft", Origin.TARGET: "$target"}
 COLOURLESS = {Origin.DRAFT: "", Origin.TARGET: "bold underline"}
@@ -91,5 +92,5 @@ class OriginDocument:
 
     def _row(self) -> Row:
         text = "".join(self._text)
-        content = Content(text, list(self._spans)).expand_tabs()
+        content = spaced_content(Content(text, list(self._spans)))
         return Row(content, joined=self._joined, source=text.removesuffix(_LINE_END))

@@ -11,7 +11,8 @@ from app.events import RoundDetails
 from app.ui.reading.pieces import visible
 
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
-_LABELS = ("drafted", "draft p", "target", "target p")
+_PROBABILITIES = ("draft p", "target p")
+_LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _GAP = "   "
@@ -76,7 +77,8 @@ def _headline(details: RoundDetails, newest: int, width: int) -> Content:
     whole = f"{took} for {n} tokens" if n > 1 else took
     short = f"{details.number:,}"
     numbered = f"{short} of {newest:,}"
-    for number, cost in ((numbered, whole + plain), (numbered, took + plain), (short, took + plain), (short, took)):
+    wholes = ((numbered, whole + plain), (numbered, took + plain), (short, took + plain), (short, took), (short, ""))
+    for number, cost in wholes:
         parts = [
             Content(f"round {number}"),
             Content.styled(" and ".join(sources) or "no draft", _DRAFT if sources else _QUIET),
@@ -111,20 +113,21 @@ def _disagreement(details: RoundDetails, width: int) -> Content:
     return line.truncate(width, ellipsis=True)
 
 
-def round_lines(details: RoundDetails, newest: int, width: int) -> Iterator[Content]:
+def round_lines(details: RoundDetails, newest: int, width: int, *, brief: bool = False) -> Iterator[Content]:
     """A round in so many cells.
 
     Args:
         details: The round.
         newest: Number of the newest one.
         width: Cells of a line.
+        brief: Whether there is no room for the probabilities of each token.
     """
     yield _headline(details, newest, width)
     depths = max(len(details.drafted), len(details.written))
     columns = [_column(details, depth) for depth in range(depths)]
     start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
     for line, label in enumerate(_LABELS):
-        if line < 2 and not details.drafted:
+        if (line < 2 and not details.drafted) or (brief and label in _PROBABILITIES):
             continue
         if label == _LABELS[-1] and not details.chosen:
             yield Content.styled(label.ljust(_LABEL_CELLS) + _UNSEEN, _QUIET).truncate(width, ellipsis=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from textual.content import Content
 
-from app.ui.reading.wrapping import wrapped
+from app.ui.reading.tabs import spaced, spaced_content
+from app.ui.reading.wrapping import longest_word, wrapped
 
 NOTHING = Content("")
 BOXES = ("☑ ", "☐ ")
@@ -19,7 +21,6 @@ _MARK = 2
 """Cells at the end of what stands before a line of code that goes on: they say that it does."""
 _GAP = 2
 """Cells between two columns of a table."""
-_TAB = 8
 
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
@@ -63,7 +64,7 @@ class Row:
             end: Behind the last; -1 for the end of the row.
         """
         shown = self.content.plain
-        if self.source is not None and shown.startswith(written := self.source.expandtabs()):
+        if self.source is not None and shown.startswith(written := spaced(self.source)):
             shown = written
         return shown[start : None if end < 0 else end]
 
@@ -105,7 +106,7 @@ class Row:
 
 
 def as_typed(line: Content, *, joined: bool = False) -> Row:
-    """A line as somebody typed it: its tabs are shown as spaces, for terminals move elsewhere, and copied as tabs.
+    """A line as somebody typed it: its tabs are shown as spaces, and copied as tabs.
 
     Args:
         line: Without its end.
@@ -113,7 +114,7 @@ def as_typed(line: Content, *, joined: bool = False) -> Row:
     """
     if "\t" not in line.plain:
         return Row(line, joined=joined)
-    return Row(line.expand_tabs(_TAB), joined=joined, source=line.plain)
+    return Row(spaced_content(line), joined=joined, source=line.plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +165,47 @@ class Columns:
 
     Attributes:
         natural: The widest cell of each, in cells.
+        least: The longest word of each, in cells.
     """
 
     natural: list[int] = field(default_factory=list)
+    least: list[int] = field(default_factory=list)
+
+    def copy(self) -> Columns:
+        """Columns of their own, as wide as these."""
+        return Columns(list(self.natural), list(self.least))
 
     def include(self, cells: list[Content]) -> None:
         """Make room for one more row."""
-        self.natural += [1] * (len(cells) - len(self.natural))
+        more = len(cells) - len(self.natural)
+        self.natural += [1] * more
+        self.least += [1] * more
         for column, cell in enumerate(cells):
             self.natural[column] = max(self.natural[column], cell.cell_length)
+            self.least[column] = max(self.least[column], longest_word(cell.plain))
 
     def fit(self, width: int) -> list[int] | None:
         """The width of each column in so many cells; None where there is no room for columns.
 
-        The widest give first, so that narrow ones stay whole.
+        The widest give first, so that narrow ones stay whole; as far as it can be, no further than their longest word.
         """
-        room = width - _GAP * (len(self.natural) - 1)
-        if room < 4 * len(self.natural) and room < sum(self.natural):
+        count = len(self.natural)
+        room = width - _GAP * (count - 1)
+        if room < 4 * count and room < sum(self.natural):
             return None
-        widths = [0] * len(self.natural)
-        left = len(widths)
-        for column in sorted(range(left), key=self.natural.__getitem__):
-            widths[column] = min(self.natural[column], room // left)
-            room -= widths[column]
-            left -= 1
-        return widths
+        least = self.least if sum(self.least) <= room else [1] * count
+
+        def widths(most: int) -> list[int]:
+            return [max(low, min(high, most)) for low, high in zip(least, self.natural, strict=True)]
+
+        most = bisect_right(range(1, room + 1), room, key=lambda most: sum(widths(most)))
+        found = widths(most)
+        # What is over goes to the widest.
+        over = room - sum(found)
+        wanting = [column for column in range(count) if most == found[column] < self.natural[column]]
+        for column in sorted(wanting, key=self.natural.__getitem__)[len(wanting) - over :]:
+            found[column] += 1
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class TableBlock:
         if self._done and last:
             return [self._row(last)]
         # The columns are shared with rows that may have been drawn; a line that grows must not widen them twice.
-        columns = Columns(list(self._columns.natural))
+        columns = self._columns.copy()
         columns.include(last)
         rows: list[Row] = [TableRow.of(cells, columns, self._right) for cells in self._waiting]
         if last:

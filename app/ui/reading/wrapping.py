@@ -19,6 +19,8 @@ _JOINERS = "\u200d\ufe0f"
 _HAS_WIDE = re.compile(f"[{_WIDE}]")
 _IS_PLAIN = re.compile(f"[^{_WIDE}{_JOINERS}]*")
 _WORD = re.compile(r"\S+\s*|\s+")
+_LONGEST_WORD = 16
+"""Cells, as of most words in any language."""
 _ENDS = r"/\\?&,;-"
 """What ends a part of an address or of a path; names of files have dots and underscores within them."""
 _RUN = re.compile(rf"[{_NOT_LAST}]*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_NOT_FIRST}{_JOINERS}]*\s*|\s+")
@@ -71,6 +73,11 @@ def _pieces(text: str, width: int) -> Iterator[tuple[int, str]]:
                 yield at, run[0]
             else:
                 yield from ((at + part.start(), part[0]) for part in _PART.finditer(run[0]))
+
+
+def longest_word(text: str) -> int:
+    """Cells of the longest word that a reader would not break; what is longer than any word counts as one."""
+    return max((min(_LONGEST_WORD, _cells(piece.rstrip())) for _, piece in _pieces(text, _LONGEST_WORD)), default=0)
 
 
 def _cells(piece: str) -> int:

@@ -142,10 +142,12 @@ class Readouts:
 
     def measuring(self, progress: Measuring) -> None:
         """Automatic drafting learns what the pair costs, before an answer."""
-        if not progress.again:
-            self._do(f"{progress.what}: {percent(progress.share)}", progress.share)
-        elif self._clock() - self._began >= _UNSAID_S:
-            self._do(f"{progress.what}: {percent(progress.share)}")
+        if self.keeps_waiting(progress):
+            self._do(f"{progress.what}: {percent(progress.share)}", None if progress.again else progress.share)
+
+    def keeps_waiting(self, progress: Measuring) -> bool:
+        """Whether measuring is worth a word: a second look mostly ends before anybody could read one."""
+        return not progress.again or self._clock() - self._began >= _UNSAID_S
 
     def reading(self, progress: PromptProgressed) -> None:
         """The prompt is being evaluated."""

@@ -22,7 +22,7 @@ from app.ui.pairs.downloads import LOOK_S
 from app.ui.pairs.inquiry import Inquiry, Report
 from app.ui.pairs.setups import PairService
 from app.ui.screens.overlay import Overlay
-from app.ui.widgets.filter_input import QuietInput
+from app.ui.widgets.filter_input import SourceInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -40,6 +40,7 @@ class AddPairScreen(Overlay[str | None]):
         pairs: Finds out about models, and adds them.
     """
 
+    BINDING_GROUP_TITLE = "Another pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,8 +49,8 @@ class AddPairScreen(Overlay[str | None]):
     ]
     SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
 
-    target = query_one("#target", QuietInput)
-    draft = query_one("#draft", QuietInput)
+    target = query_one("#target", SourceInput)
+    draft = query_one("#draft", SourceInput)
     findings = query_one("#findings", Static)
     hint = query_one(Hint)
 
@@ -68,7 +69,7 @@ class AddPairScreen(Overlay[str | None]):
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
-                yield QuietInput(placeholder, id=role)
+                yield SourceInput(placeholder, id=role)
         yield Static(id="findings")
         yield Hint()
         yield KeyBar()

@@ -275,7 +275,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         first = SHOWN_WITHOUT_MODELS if self.session.phase is Phase.UNLOADED else SHOWN_FIRST
-        return in_order(super().active_bindings, first)
+        return in_order(super().active_bindings, first, self._is_possible.idle_keys)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""

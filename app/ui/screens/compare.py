@@ -60,6 +60,7 @@ class CompareScreen(Overlay[None]):
         listen: Tells the given ears what the engine says about them, and nobody after None.
     """
 
+    BINDING_GROUP_TITLE = "Comparison"
     CSS_PATH = "compare.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Stop; then, back"),

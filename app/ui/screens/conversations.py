@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from textual import on
@@ -63,6 +64,10 @@ class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
     @on(Hint.Wanted)
     def _hint(self, event: Hint.Wanted) -> None:
         self.hint.say(event.text)
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        return ("found.open",) if self.conversations.row is None else ()
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -28,7 +28,7 @@ class KeyListScreen(Overlay[None]):
     """
 
     CSS_PATH = "key_list.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - of the instance, for Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - of the instance, for Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1", "dismiss", "back", key_display="esc", id="keys.leave", tooltip="Back"),
     ]

@@ -90,11 +90,9 @@ class OnTop:
 
     def themes(self) -> None:
         """Let the user choose a theme."""
-        from textual.theme import ThemeProvider
+        from app.ui.screens.palette import ThemePalette
 
-        from app.ui.screens.palette import Palette
-
-        self._app.push_screen(Palette(providers=[ThemeProvider], placeholder="search the themes"))
+        self._app.push_screen(ThemePalette())
 
     def _has(self, kind: type[Screen[Any]]) -> bool:
         """Whether such a screen is open, perhaps below others: each leads to the other, and nobody wants to go back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar, TypeVar
 
 from textual.await_complete import AwaitComplete
@@ -31,7 +32,12 @@ class Overlay(SturdyScreen[_T]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, self.SHOWN_FIRST)
+        return in_order(super().active_bindings, self.SHOWN_FIRST, self.idle_keys)
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        """The ids of the keys that have nothing to do now."""
+        return ()
 
     def stop_work(self) -> str:
         """Stop what goes on here; returns what that is, "" where nothing does."""

@@ -23,7 +23,7 @@ from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.settings import SettingsScreen
 from app.ui.screens.setup import SetupScreen
 from app.ui.settings.inputs import SettingFilter
-from app.ui.widgets.filter_input import PairFilter, QuietInput, SearchInput
+from app.ui.widgets.filter_input import PairFilter, SearchInput, SourceInput
 
 
 def places() -> Places:
@@ -37,7 +37,7 @@ def places() -> Places:
         (KeyListScreen,),
         (SetupScreen, PairFilter),
         (ConversationsScreen, SearchInput),
-        (AddPairScreen, QuietInput),
+        (AddPairScreen, SourceInput),
         (SettingsScreen, SettingFilter),
     )
     return [[*PROGRAM_KEYS, *(binding for part in parts for binding in part.BINDINGS)] for parts in screens]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 from textual import events, on
@@ -48,15 +48,16 @@ class SettingsScreen(Overlay[bool]):
         pair: What is loaded, or None.
     """
 
+    BINDING_GROUP_TITLE = "Settings"
     AUTO_FOCUS = "SettingFilter"
     CSS_PATH = "settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
         Binding("tab", "scope", "for whom", id="settings.scope", tooltip="For all, or for this one", priority=True),
-        Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Back to what is under it", priority=True),
+        Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Take its change back", priority=True),
         Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
-        Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them under a name", priority=True),
-        Binding("ctrl+r", "dismiss(True)", "load anew", id="settings.load", tooltip="Use it now", priority=True),
+        Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them as a preset", priority=True),
+        Binding("ctrl+r", "dismiss(True)", "load anew", id="settings.load", tooltip="Load models anew", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
     SHOWN_FIRST = (
@@ -209,7 +210,6 @@ class SettingsScreen(Overlay[bool]):
     async def action_save(self) -> None:
         if not self._field.is_open:
             await self._field.open_for_preset()
-            self.hint.say("A name for the settings as they are now.")
 
     def action_move(self) -> None:
         try:
@@ -234,6 +234,10 @@ class SettingsScreen(Overlay[bool]):
             may = shown is not None and shown.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
             return False if editing else may or None
         return True
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        return ("settings.change",) if self.settings.shown is None else ()
 
     # What comes of it
 

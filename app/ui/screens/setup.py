@@ -47,6 +47,7 @@ class SetupScreen(Overlay[Choice | None]):
     BINDING_GROUP_TITLE = "Pairs"
     AUTO_FOCUS = "PairFilter"
     CSS_PATH = "setup.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - of the instance, for Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
         Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop its download", priority=True),

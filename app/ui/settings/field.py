@@ -43,7 +43,7 @@ class Field:
         """Let the name of a preset be typed that keeps the settings as they are."""
         self._settings.choose(PRESET)
         self._setting, self._names_preset = PRESET, True
-        await self._settings.edit("", several_lines=False)
+        await self._settings.edit("", wants="a name for the settings as they are now")
 
     def look(self, text: str) -> None:
         """Say below it what is to be known of what is typed so far."""

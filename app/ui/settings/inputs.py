@@ -18,10 +18,12 @@ from app.ui.widgets.text_editor import TextEditor
 class SettingFilter(FilterInput):
     """Text filters the settings; left and right change the chosen one."""
 
+    BINDING_GROUP_TITLE = "Settings"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "tell('enter')", "change", id="settings.change", tooltip="Change the setting"),
-        Binding("left", "tell('left')", "less", show=False),
-        Binding("right", "tell('right')", "more", show=False),
+        Binding("left", "tell('left')", "less", tooltip="Less, or the one before it", show=False),
+        Binding("right", "tell('right')", "more", tooltip="More, or the next one", show=False),
     ]
 
 
@@ -30,20 +32,25 @@ class ValueInput(QuietInput):
 
     Args:
         value: The value as it is.
+        placeholder: What is to be typed where there is none.
     """
+
+    BINDING_GROUP_TITLE = "Value of a setting"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "keep", id="value.keep", tooltip="Take this value"),
     ]
 
-    def __init__(self, value: str) -> None:
-        super().__init__("")
+    def __init__(self, value: str, placeholder: str = "") -> None:
+        super().__init__(placeholder)
         self.value = value
         self.select_on_focus = True
 
 
 class TextInput(TextEditor):
     """A text of several lines; enter takes it."""
+
+    BINDING_GROUP_TITLE = "Value of a setting"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "keep", id="text.keep", tooltip="Take this text"),

@@ -124,15 +124,15 @@ class SettingList(VerticalScroll, can_focus=False):
         self.post_message(self.Changed())
         self.call_after_refresh(self._bring_into_view)
 
-    async def edit(self, text: str, *, several_lines: bool) -> None:
-        """Show a field with this text."""
+    async def edit(self, text: str, *, several_lines: bool = False, wants: str = "") -> None:
+        """Show a field with this text, or for what is wanted where there is none yet."""
         field: ValueInput | TextInput
         if several_lines:
             field = TextInput()
             field.load_text(text)
             field.move_cursor(field.document.end)
         else:
-            field = ValueInput(text)
+            field = ValueInput(text, wants)
         await self._details.edit(field)
         self.call_after_refresh(self._bring_into_view)
 

@@ -17,10 +17,6 @@ from app.ui.widgets.editing import run_own_binding
 class QuietInput(Input):
     """One line to write into, without a frame."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to bring them"),
-    ]
-
     def __init__(self, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual calls it so
         super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, id=id)
         self.cursor_blink = False
@@ -30,6 +26,15 @@ class QuietInput(Input):
 
     def on_paste(self, event: events.Paste) -> None:
         event.text = printable(event.text).strip()
+
+
+class SourceInput(QuietInput):
+    """Where a model comes from."""
+
+    BINDING_GROUP_TITLE = "Another pair"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to bring them"),
+    ]
 
 
 class FilterInput(QuietInput):

@@ -83,7 +83,7 @@ def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
     if pair.draft is None:
         return target
     draft = (draft_name(pair.target, pair.draft) if brief else "") or draft_text(pair.target, pair.draft)
-    return Content.assemble(target, ("  +  ", "$quiet"), (printable(draft), "$draft"))
+    return Content.assemble(target, (" + ", "$quiet"), (printable(draft), "$draft"))
 
 
 def _target(pair: PairInfo, *, brief: bool) -> Content:

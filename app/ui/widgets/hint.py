@@ -88,6 +88,7 @@ class Hint(Static):
         odd = [circles] if self._repeating else []
         odd += ["↓ new text below"] if self._unseen else []
         said = Content(self._said or self._kept or "  ".join(odd))
+        self.set_class(not said, "-silent")
         # Before the first layout there is no width.
         width = self.size.width
         lines = [part for line in said.split(allow_blank=True) for part in (wrapped(line, width) if width else [line])]

@@ -1,0 +1,106 @@
+"""Keys as they are told: f1 has those of every screen, and the last line dims those that have nothing to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.app import App
+
+from app.chat.store import Store
+from app.errors import AppError
+from app.ui.chat.session import Phase
+from app.ui.screens.key_list import KeyListScreen
+from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.chat_driver import open_chat
+from tests.ui.compare_driver import open_comparison
+from tests.ui.conversations_driver import fill, look
+from tests.ui.driver import Driver
+from tests.ui.settings_driver import open_panel
+from tests.ui.setup_driver import open_setup
+
+
+def live(app: App[None]) -> set[str]:
+    """The ids of the keys that the last line does not dim."""
+    return {one.binding.id or "" for one in app.screen.active_bindings.values() if one.enabled}
+
+
+async def told(driver: Driver) -> dict[str, str]:
+    """What f1 says, by the keys."""
+    await driver.pilot.press("f1")
+    await driver.until(lambda: isinstance(driver.pilot.app.screen, KeyListScreen))
+    await driver.pilot.pause()
+    return {row[1:27].strip(): row[27:].strip() for row in driver.rows}
+
+
+async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
+    async with open_panel(file, size=(80, 40)) as panel:
+        keys = await told(panel.chat)
+        assert "Settings" in keys
+        assert (keys["tab"], keys["ctrl+s"]) == ("For all, or for this one", "Keep them as a preset")
+        assert (keys["left"], keys["enter"]) == ("Less, or the one before it", "Change the setting")
+
+
+async def test_f1_tells_the_keys_of_a_comparison() -> None:
+    async with open_comparison(size=(80, 40)) as comparison:
+        keys = await told(comparison.chat)
+        assert "Comparison" in keys
+        assert (keys["m"], keys["esc"]) == ("Let everybody answer once more", "Stop; then, back")
+
+
+async def test_f1_tells_the_keys_of_what_adds_a_pair() -> None:
+    async with open_setup(size=(80, 40)) as window:
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        keys = await told(window)
+        assert "Another pair" in keys
+        assert keys["enter"] == "Look at the models; again, to bring them"
+        assert keys["tab"] == "To the other model"
+
+
+async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await look(chat)
+        await chat.until(lambda: "found.open" in live(chat.pilot.app))
+        await chat.pilot.press(*"xyz")
+        await chat.shows("Nothing is found.")
+        await chat.until(lambda: "found.open" not in live(chat.pilot.app))
+
+
+async def test_where_no_setting_is_found_enter_is_dimmed(file: Path) -> None:
+    async with open_panel(file) as panel:
+        app = panel.chat.pilot.app
+        assert "settings.change" in live(app)
+        await panel.find("xyz")
+        await panel.chat.until(lambda: "settings.change" not in live(app))
+
+
+async def test_without_models_what_needs_them_is_dimmed_and_says_why() -> None:
+    async with open_chat(loaded=False) as chat:
+        app = chat.pilot.app
+        assert {"chat.compare", "chat.drafting"} <= live(app)
+        chat.engine.fails_to_load(AppError("It is no GGUF file."))
+        await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED)
+        await chat.until(lambda: not {"chat.compare", "chat.drafting"} & live(app))
+        await chat.pilot.press("f2")
+        await chat.shows("No model is loaded")
+
+
+async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:
+    async with open_chat(ChatSettings("A pair")) as chat:
+        assert not {"chat.compare", "chat.drafting"} & live(chat.pilot.app)
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("There is no draft model.")
+
+
+async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: Path) -> None:
+    fill(file, "rivers", "mountains")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        screen = await look(chat)
+        await chat.pilot.press("ctrl+r")
+        await chat.shows("enter rename")
+        assert not {"found.delete", "found.pin", "found.rename"} & live(chat.pilot.app)
+        await chat.pilot.press("ctrl+x", "escape")
+        await chat.until(lambda: "found.delete" in live(chat.pilot.app))
+        assert screen.conversations.row is not None
+        assert screen.conversations.row.title == "mountains"
