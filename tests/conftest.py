@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 # No assertion is timed, and an example that a busy machine holds up is no failure. The same code, the same verdict;
@@ -29,9 +30,12 @@ REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" /
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Nothing is read from or written to the folders of the person who runs the tests."""
     home = tmp_path_factory.mktemp("home")
+    # Of those who share the work each has a folder in one. What a cache holds is the same for all of them.
+    run = home.parents[1] if "PYTEST_XDIST_WORKER" in os.environ else home.parent
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(home / name.lower()))
+        patch.setenv("XDG_CACHE_HOME", str(run / "cache"))
         yield home
 
 
@@ -49,7 +53,9 @@ def demo_draft(own_folders: Path) -> Path:
     from app.llama import demo
     from app.paths import cache_dir
 
-    return demo.draft_file(cache_dir())
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_dir() / "draft.lock"):
+        return demo.draft_file(cache_dir())
 
 
 @pytest.fixture
