@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -24,6 +25,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")
 
 REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: whatever looks for garbage need not go through them every time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
