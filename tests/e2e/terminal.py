@@ -61,7 +61,7 @@ class Terminal:
             time.sleep(0.05)
         pytest.fail(f"never came true; the screen shows:\n{self.screen}")
 
-    def exit_code(self, seconds: float = 10) -> int:
+    def exit_code(self, seconds: float = 60) -> int:
         """Wait for the program to end."""
         self.until(lambda _: self._status.exists() and self._status.read_text(), seconds)
         return int(self._status.read_text())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from app.engine.cache import TokenCache
 from app.errors import Interrupted, UsageError
 from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
@@ -145,10 +148,11 @@ def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tok
 
 
 def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
-    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+    new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = new_context(1024, n_batch=512)
-    prompt = (tokens * 200)[:600]
+    model = Model(open_model_file(tiny()))
+    context = new_context(1024, of=model, n_batch=512)
+    prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
     on_processor = TokenCache(context)
     told = [*on_processor.process(prompt, cancelled=lambda: False)]
     assert (told[0], told[-1]) == (128, 600)
@@ -160,6 +164,7 @@ def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
     on_card = TokenCache(context)
     assert [*on_card.process(prompt, cancelled=lambda: False)] == [512, 600]
     assert int(one.argmax()) == int(context.logits(0).argmax())
+    model.close()
 
 
 def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(

@@ -191,8 +191,8 @@ def test_positions_follow_each_other_whatever_was_there_before(context: Context,
 def test_a_full_context_is_a_sentence_and_loses_nothing(new_context: NewContext) -> None:
     context = new_context(32)
     n_ctx = context.n_ctx
-    for _ in range(n_ctx - 1):
-        context.decode((1,), 0)
+    while room := n_ctx - 1 - context.n_past:
+        context.decode([1] * min(room, context.n_batch), 0)
     with pytest.raises(DecodeError, match="is full") as caught:
         context.decode((1, 2), 1)
     assert caught.value.hint

@@ -6,21 +6,40 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from app.cli.json_keys import JSON_KEYS
+from app.cli.tune import command
 from app.engine.replays.trace import load_traces
 from app.engine.tuning.memory import Memory
 
 pytestmark = pytest.mark.native
+Quickly = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def tune(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "XDG_DATA_HOME": str(home)}
     command = [sys.executable, "-m", "app", "tune", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
+@pytest.fixture
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Quickly:
+    """The same in this process, with less care: what is made of the measurements does not depend on it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(command, "_BUDGET_NS", 2_000_000_000)
+    monkeypatch.setattr(command, "_PASSES", 1)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = main(["tune", "--threads", "1", *arguments])
+        out, errors = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, errors)
+
+    return run
 
 
 def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
@@ -35,9 +54,9 @@ def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
     assert kept["idle_answers"] > max(Memory.SECOND_LOOKS), "no answer has to measure again soon"
 
 
-def test_the_heat_map_follows_one_answer(tmp_path: Path) -> None:
+def test_the_heat_map_follows_one_answer(quickly: Quickly, tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    done = tune(tmp_path, "--json", "--heat-map", "Name a colour.", "--save-trace", str(trace))
+    done = quickly("--json", "--heat-map", "Name a colour.", "--save-trace", str(trace))
 
     answer = json.loads(done.stdout)
     assert set(answer) >= set(JSON_KEYS["tune"])
@@ -51,10 +70,10 @@ def test_the_heat_map_follows_one_answer(tmp_path: Path) -> None:
     assert sum(followed.matches) > 0
 
 
-def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(tmp_path: Path) -> None:
+def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(quickly: Quickly, tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     prompt = "Write a story about a fox. " * 29
-    done = tune(tmp_path, "--ctx", "256", "--heat-map", prompt, "--save-trace", str(trace))
+    done = quickly("--ctx", "256", "--heat-map", prompt, "--save-trace", str(trace))
 
     assert done.returncode == 0, done.stderr
     (followed,) = load_traces(trace)
@@ -89,19 +108,19 @@ def test_a_heat_map_without_a_draft_is_refused_first(tmp_path: Path, demo_target
     assert "needs a draft model" in done.stderr
 
 
-def test_a_model_alone_has_no_draft_to_follow(tmp_path: Path, demo_target: Path) -> None:
-    done = tune(tmp_path, "--target", str(demo_target))
+def test_a_model_alone_has_no_draft_to_follow(quickly: Quickly, demo_target: Path) -> None:
+    done = quickly("--target", str(demo_target))
 
     assert done.returncode == 0
     assert "Look-up" in done.stdout
     assert "model" not in done.stdout.splitlines()[3]
 
 
-def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_kept_is_told(quickly: Quickly, tmp_path: Path) -> None:
     (tmp_path / "tandem").mkdir()
     (tmp_path / "tandem" / "drafting").write_text("a file where the folder should be")
 
-    done = tune(tmp_path, "--quick", "--no-lookup")
+    done = quickly("--quick", "--no-lookup")
 
     assert done.returncode == 0
     assert "A drafted token costs" in done.stdout

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from textual.pilot import Pilot
 
 from app.ui.app import TandemApp
 
-_PAUSES = 200
+_LONGEST_S = 30.0
 
 
 class Driver:
@@ -22,12 +23,14 @@ class Driver:
         self.pilot = pilot
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so; fails after a bounded number of looks."""
-        for _ in range(_PAUSES):
+        """Wait until something is so; only a broken test waits until it fails."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _LONGEST_S
+        await self.pilot.pause()
+        while not condition():
+            if loop.time() > end:
+                raise AssertionError(f"never came true; the screen shows:\n{self.text}")
             await self.pilot.pause(0.01)
-            if condition():
-                return
-        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
 
     async def had_turn(self) -> None:
         """Wait until every key that was pressed has had its effect."""

@@ -14,11 +14,12 @@ from tests.ui.chat_driver import open_chat
 
 @pytest.fixture
 def collector() -> Iterator[None]:
-    """The collector as it was, afterwards."""
+    """The collector as it was, afterwards; before, it leaves nothing alone."""
     before = gc.get_threshold()
+    gc.unfreeze()
     yield
     gc.set_threshold(*before)
-    gc.unfreeze()
+    gc.freeze()
 
 
 class _Cycle:
