@@ -12,7 +12,7 @@ from huggingface_hub.file_download import repo_folder_name
 
 from app.hub.folder import folder, may_hold
 
-BARE = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "XDG_", "HUGGINGFACE_"))}
+_HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,12 @@ BARE = {name: value for name, value in os.environ.items() if not name.startswith
     ],
 )
 def test_it_follows_the_hubs_variables(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(_HUBS)}
     code = "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"
     asked = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**BARE, **given}
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**bare, **given}
     )
-    for name in os.environ.keys() - BARE.keys():
+    for name in os.environ.keys() - bare.keys():
         monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)

@@ -11,7 +11,7 @@ from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.command import as_said
 from app.ui.keeping.keeper import Keeper
-from app.ui.key_names import key
+from app.ui.key_names import CHOOSE, key
 from app.ui.listening.engine import Engine
 
 
@@ -39,7 +39,7 @@ class Asking:
         self._keeper.ask(prompt, self._session.said)
         self.start(request)
         if unanswered not in (None, prompt) and self._keeper.is_beside_another:
-            choose, earlier = key("chat.choose", "ctrl+up"), key("message.earlier", "left/right")
+            choose, earlier = key("chat.choose", CHOOSE), key("message.earlier", "left/right")
             self._screen.call_later(
                 self._screen.messages.notice,
                 f"The prompt before this one has no answer, so the model does not read it. It is kept as the branch "

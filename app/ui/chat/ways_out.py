@@ -10,7 +10,7 @@ from app.errors import AppError, ContextOverflowError
 from app.events import PairInfo
 from app.overflow import or_longer
 from app.ui.chat.bare_screen import BareChatScreen
-from app.ui.key_names import key
+from app.ui.key_names import CHOOSE, key
 from app.ui.pairs.setups import Card
 
 
@@ -58,7 +58,7 @@ def _shorter(whose: str, asked: str) -> str:
             return _without(asked) or "Shorten it"
         case "file":
             return "Include a part of it"
-    new, choose, edit = key("chat.new", "ctrl+n"), key("chat.choose", "ctrl+up"), key("message.edit", "e")
+    new, choose, edit = key("chat.new", "ctrl+n"), key("chat.choose", CHOOSE), key("message.edit", "e")
     anew = f"{new} begins a new conversation"
     return anew if whose == "answer" else f"{anew}, {choose} and {edit} change an earlier prompt"
 

@@ -8,7 +8,7 @@ from itertools import chain
 from textual.content import Content
 
 from app.ui.commands.command import Command
-from app.ui.key_names import key
+from app.ui.key_names import CHOOSE, key
 from app.ui.keys.program_keys import CAN_SUSPEND
 from app.ui.reading.rows import Columns, Row, TableRow
 
@@ -51,7 +51,7 @@ def _some_keys(room: int) -> Iterator[Sequence[str]]:
         (
             (key("prompt.search", "ctrl+s"), "search past prompts"),
             (key("chat.copy_code", "ctrl+b"), "copy its last code"),
-            (key("chat.choose", "ctrl+up"), "choose a message"),
+            (key("chat.choose", CHOOSE), "choose a message"),
         ),
         (
             ("@file", "include a file"),

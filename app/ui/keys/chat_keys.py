@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textual.binding import Binding, BindingType
 
+from app.ui.key_names import CHOOSE
+
 KEYS: list[BindingType] = [
     Binding(
         "escape",
@@ -44,7 +46,7 @@ KEYS: list[BindingType] = [
         priority=True,
     ),
     Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
-    Binding("ctrl+up,alt+up", "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
+    Binding(CHOOSE, "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
     Binding(
         "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier verify round", priority=True
     ),

@@ -91,7 +91,7 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
             tooltip="Other branches",
         ),
         Binding("right", "wish('LATER')", "next branch", id="message.later", show=False),
-        Binding("up,ctrl+up,alt+up", "wish('UP')", "message above", id="message.up", show=False),
+        Binding("up,ctrl+up,alt+up,f9", "wish('UP')", "message above", id="message.up", show=False),
         Binding("down,ctrl+down,alt+down", "wish('DOWN')", "message below", id="message.down", show=False),
     ]
 
