@@ -47,6 +47,10 @@ class HeaderError(Exception):
     """The bytes are not a GGUF header; the message says where it stops making sense."""
 
 
+class ForeignHeaderError(HeaderError):
+    """They are of no GGUF file, or of a version of it that llama.cpp does not read."""
+
+
 class HeaderIncompleteError(HeaderError):
     """The header goes on after the bytes that are there."""
 
@@ -187,14 +191,15 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
 
     Raises:
         HeaderIncompleteError: More bytes are needed.
-        HeaderError: It is no GGUF header, or one of a version that llama.cpp does not read.
+        ForeignHeaderError: It is no GGUF header, or one of a version that llama.cpp does not read.
+        HeaderError: It is damaged.
     """
     reader = _Reader(data)
     if reader.take(4) != MAGIC:
-        raise HeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
+        raise ForeignHeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
     version = reader.u32()
     if version not in (2, 3):
-        raise HeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
+        raise ForeignHeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
     n_tensors, n_values = reader.u64(), reader.u64()
     if n_values > _MAX_VALUES:
         raise HeaderError(f"it claims {n_values:,} metadata values")
@@ -257,7 +262,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
 
     Raises:
         ModelFileError: It is missing, not a regular file, or not GGUF.
-        DamagedFileError: It is empty or cut short.
+        DamagedFileError: It is empty, cut short or damaged.
     """
     try:
         # Before it is opened: opening a pipe waits for whoever writes into it.
@@ -273,8 +278,10 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
         raise DamagedFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
-    except HeaderError as error:
+    except ForeignHeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
+    except HeaderError as error:
+        raise DamagedFileError(f"{path} is damaged: {error}.", "Download it again.") from None
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."

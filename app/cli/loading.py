@@ -107,7 +107,7 @@ def unless_damaged(params: PairParams, weigh: Callable[[PairParams], T]) -> T:
         if params.draft is None:
             raise
         try:
-            read_header(params.draft, vocabulary=False)
+            read_header(params.draft, tensors=True, vocabulary=False)
         except DamagedFileError as error:
             return weigh(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
         raise

@@ -6,13 +6,14 @@ import hashlib
 import importlib.util
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 _OF_PROCESSORS = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a build that computes on processors; every other backend is a library of its own beside them."""
 _PROCESSOR = re.compile(r"(?:lib)?ggml-cpu")
 _ELSEWHERE = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
-"""Variables that have other libraries loaded."""
+"""Variables that have other libraries loaded: a folder of them, and a file."""
 
 
 def installed_libraries() -> tuple[str, ...]:
@@ -32,12 +33,16 @@ def computes_on_processors_only() -> bool:
 
 def build_identity() -> str:
     """A name for the installed build, which is another one after every installation."""
-    return _identity([_state(file) for file in sorted(_files())])
+    return _identity([_state(file) for file in sorted([*_files(), *_files_elsewhere()])])
 
 
+@cache
 def build_kind() -> str:
-    """A name for the installed build, the same where it is installed again: what was measured with it still holds."""
-    return _identity([f"{file.name} {_size(file)}" for file in sorted(_files())])
+    """A name for the installed build, the same where it is installed again: what was measured with it still holds.
+
+    A process keeps to the one that it found: what is installed under it is not what it measures.
+    """
+    return _identity([f"{file.name} {_size(file)}" for file in sorted([*_files(), *_files_elsewhere()])])
 
 
 def _identity(lines: list[str]) -> str:
@@ -66,5 +71,13 @@ def _files() -> list[Path]:
     folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
     try:
         return [file for folder in folders for file in folder.iterdir()]
+    except OSError:
+        return []
+
+
+def _files_elsewhere() -> list[Path]:
+    places = [Path(place) for name in _ELSEWHERE if (place := os.environ.get(name))]
+    try:
+        return [file for place in places for file in (place.iterdir() if place.is_dir() else [place])]
     except OSError:
         return []

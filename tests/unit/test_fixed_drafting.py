@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from app.chat.message import Message, Role
 from app.cli.report import summary
 from app.engine.interfaces import Clock, Judge
@@ -11,7 +13,7 @@ from app.engine.replays.replay import PlayedDraft
 from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.types import Draft, DraftParams, Round, SamplingParams
+from app.engine.types import NO_DRAFT, Draft, DraftParams, Round, SamplingParams
 from app.events import Finished
 from app.request import AnswerRequest
 from app.responder import answer
@@ -71,6 +73,20 @@ def test_the_drafts_reading_of_the_prompt_counts() -> None:
     held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
 
     assert observed(strategy, *[held] * 8) == ("break-even", 1.0)
+
+
+@pytest.mark.parametrize("slower", [0.5, 1.5, 3.0])
+def test_a_machine_that_is_as_much_slower_at_everything_gains_the_same(slower: float) -> None:
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
+    assert observed(fixed(), *[held] * 8) == ("winning", 2.0)
+
+
+def test_single_rows_tell_best_what_plain_decoding_takes() -> None:
+    """Four rows were measured too dear."""
+    strategy = fixed()
+    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=1200, draft_ns=400)
+    alone = Round(0, NO_DRAFT, (1,), 0, total_ns=1000, draft_ns=0)
+    assert observed(strategy, *[alone, held] * 40)[1] == pytest.approx(5000 / 2200, rel=0.02)
 
 
 def test_after_too_few_rounds_nothing_is_said() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app import gguf
-from app.errors import ModelFileError
+from app.errors import DamagedFileError, ModelFileError
 from app.gguf import HeaderError, HeaderIncompleteError, parse_header, read_header
 from tests.native.gguf_files import (
     ARRAY,
@@ -244,6 +244,16 @@ def test_a_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize("length", [4, 8, 24, 60, len(VALID) - 1])
 def test_a_file_that_is_cut_short(tmp_path: Path, length: int) -> None:
     refused(write(tmp_path / "m.gguf", VALID[:length]), "m.gguf is cut short")
+
+
+def test_damage_behind_the_magic_is_told_from_what_is_no_model(tmp_path: Path) -> None:
+    damaged = refused(
+        write(tmp_path / "m.gguf", header(text("k") + b"\xff" * 12, n_values=1)), "m.gguf is damaged: a va"
+    )
+    assert isinstance(damaged, DamagedFileError)
+    assert isinstance(refused(write(tmp_path / "c.gguf", VALID[:60]), "is cut short"), DamagedFileError)
+    for name, data in (("t.gguf", b"hello, world\n" * 100), ("v.gguf", VALID[:4] + struct.pack("<I", 9) + VALID[8:])):
+        assert not isinstance(refused(write(tmp_path / name, data), "not a GGUF model"), DamagedFileError)
 
 
 def test_a_sparse_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:

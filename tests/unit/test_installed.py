@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ WINDOWS = ["ggml-base.dll", "ggml-cpu.dll", "ggml.dll", "llama.dll", "mtmd.dll"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("LLAMA_CPP_LIB_PATH", raising=False)
     monkeypatch.delenv("GGML_BACKEND_PATH", raising=False)
-    monkeypatch.setattr(installed, "_files", lambda: sorted(tmp_path.iterdir()))
-    return tmp_path
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    monkeypatch.setattr(installed, "_files", lambda: sorted(folder.iterdir()))
+    installed.build_kind.cache_clear()
+    yield folder
+    installed.build_kind.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -65,3 +70,41 @@ def test_a_library_that_is_a_link_to_nothing_belongs_to_the_build_too(folder: Pa
     (folder / "libllama.so").symlink_to("libllama.so.0")
 
     assert installed.build_identity() != before
+
+
+def kind_in_another_process() -> str:
+    installed.build_kind.cache_clear()
+    return installed.build_kind()
+
+
+def test_what_was_measured_with_a_build_holds_where_it_is_installed_again(folder: Path) -> None:
+    (folder / "libllama.so").write_text("a")
+    first = kind_in_another_process()
+    (folder / "libllama.so").unlink()
+    (folder / "libllama.so").write_text("b")
+    assert kind_in_another_process() == first
+
+    (folder / "libllama.so").write_text("longer")
+    assert kind_in_another_process() != first
+
+
+def test_what_is_installed_under_a_process_is_not_what_it_measures(folder: Path) -> None:
+    (folder / "libllama.so").write_text("a")
+    first = installed.build_kind()
+    (folder / "libllama.so").write_text("longer")
+    assert installed.build_kind() == first
+
+
+@pytest.mark.parametrize("variable", ["LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH"])
+def test_another_build_in_the_same_place_elsewhere_is_another_one(
+    folder: Path, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    library = elsewhere / "libllama.so"
+    monkeypatch.setenv(variable, str(elsewhere if variable == "LLAMA_CPP_LIB_PATH" else library))
+    library.write_text("a")
+    first, whole = kind_in_another_process(), installed.build_identity()
+    library.write_text("longer")
+    assert kind_in_another_process() != first
+    assert installed.build_identity() != whole

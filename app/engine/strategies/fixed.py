@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
@@ -11,6 +13,8 @@ from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
 
+_LATELY, _SINGLE = 15, 3
+"""Rounds by which the machine's speed is told, and how many single rows among them tell it better than all."""
 NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 
@@ -20,7 +24,7 @@ class FixedDrafting:
     Args:
         drafter: The draft model.
         params: The three numbers.
-        costs: What batches cost here, to tell what drafting gains; follows the rounds. None where nobody measured.
+        costs: What batches cost here, to tell what drafting gains. None where nobody measured.
         clock: Monotonic nanoseconds.
     """
 
@@ -38,7 +42,7 @@ class FixedDrafting:
         self._clock = clock
         self._pace = Pace()
         self._stalls = Stalls()
-        self._last_rows = 1
+        self._slowness: deque[tuple[int, float]] = deque(maxlen=_LATELY)
 
     @property
     def native_ns(self) -> int:
@@ -72,13 +76,19 @@ class FixedDrafting:
             self._account(round_, self._costs)
 
     def _account(self, round_: Round, costs: CostModel) -> None:
-        """Book a round against what plain decoding takes."""
+        """Book a round against what plain decoding takes.
+
+        That is told by single rows, if there are some. If not, the machine is taken to be as much slower at them than
+        when it was measured as it is at the batches that it gets.
+        """
         rows, n_past = len(round_.draft) + 1, round_.n_past
-        expected_ns = costs.target_ns(rows, n_past) + round_.draft_ns
-        costs.observe_target(rows, n_past, round_.total_ns - round_.draft_ns, switched=rows != self._last_rows)
-        self._last_rows = rows
+        measured_ns = costs.target_ns(rows, n_past)
+        self._slowness.append((rows, (round_.total_ns - round_.draft_ns) / measured_ns))
+        single = [slowness for rows, slowness in self._slowness if rows == 1]
+        slower = statistics.median(single if len(single) >= _SINGLE else [slowness for _, slowness in self._slowness])
+        expected_ns = slower * measured_ns + round_.draft_ns
         took = self._stalls.parts(round_.total_ns, 0, expected_ns, drafted=self._drafting)
-        self._pace.observe(len(round_.tokens), took, costs.target_ns(1, n_past), drafted=self._drafting)
+        self._pace.observe(len(round_.tokens), took, slower * costs.target_ns(1, n_past), drafted=self._drafting)
 
     @property
     def status(self) -> DraftingStatus | None:
