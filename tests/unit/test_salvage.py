@@ -99,14 +99,16 @@ def test_an_answer_that_was_on_its_way_is_there_as_far_as_it_got(file: Path) -> 
 
 def test_what_breaks_in_use_goes_on_with_what_can_be_read_and_is_whole_after_the_end(file: Path) -> None:
     kept = Kept(file)
-    overwrite(file, _MESSAGES)
+    overwrite(file, _CONVERSATIONS)
     # Nothing of it is remembered.
     assert kept.keeper._disk.store is not None
     kept.keeper._disk.store._database.connection.execute("PRAGMA shrink_memory")
     assert kept.keeper.search("answer")
+    assert "are damaged" in kept.said[0]
     assert kept.keeper.open(1) is not None
     kept.exchange("and on", "it goes")
     kept.keeper.close()
+    assert list(file.parent.glob("*-damaged-*.db"))
 
     with closing(Store.open(file)) as store:
         assert store.notice == ""
