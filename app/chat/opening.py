@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app import regular_file
 from app.chat.database import BUSY_S, Database, is_busy, is_damage, place_of, sentences, suspicion
-from app.chat.health import check_pages
+from app.chat.health import check_all_but_index
 from app.chat.rows import decoded
 from app.chat.salvage import salvage
 from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished
@@ -187,7 +187,7 @@ def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> sql
         # yet, in whole transactions.
         db.execute("PRAGMA synchronous = NORMAL")
         if check:
-            check_pages(db)
+            check_all_but_index(db)
         _settle(db)
         if check:
             mend_index(db)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.chat import opening
+from app.chat import health, opening
 from app.chat.database import suspicion
 from app.chat.message import Role
 from app.chat.salvage import salvage
@@ -225,8 +225,36 @@ def test_nothing_is_written_into_a_file_that_was_moved_while_it_was_opened(
         pass
 
 
+_check_pages = health.check_pages
+
+
+def check_with_index(db: sqlite3.Connection) -> None:
+    """As SQLite 3.44 and newer checks a file."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found'").fetchone():
+        db.execute("INSERT INTO found(found, rank) VALUES ('integrity-check', 0)")
+    _check_pages(db)
+
+
+@pytest.mark.parametrize("check", [_check_pages, check_with_index])
+def test_a_page_that_broke_beside_the_index_is_damage_to_any_sqlite(
+    file: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[sqlite3.Connection], None]
+) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("UPDATE found_data SET block = x'00' WHERE id > 10")
+        db.commit()
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    monkeypatch.setattr(health, "check_pages", check)
+    with closing(Store.open(file)) as store:
+        assert "were damaged" in store.notice
+
+
+@pytest.mark.parametrize("check", [_check_pages, check_with_index])
 @pytest.mark.parametrize("what", ["id = 10", "id > 10"])
-def test_an_index_that_broke_is_built_anew_and_takes_nothing_with_it(file: Path, what: str) -> None:
+def test_an_index_that_broke_is_built_anew_and_takes_nothing_with_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: Callable[[sqlite3.Connection], None]
+) -> None:
+    monkeypatch.setattr(health, "check_pages", check)
     with closing(sqlite3.connect(file)) as db:
         db.execute(f"UPDATE found_data SET block = x'00' WHERE {what}")
         db.commit()
