@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,11 +72,16 @@ def move_large(new: Path, path: Path) -> None:
 
 
 def _take_the_place(new: Path, path: Path, patience_s: float) -> None:
-    """Rename a file over another; Windows refuses that while any program has one of them open, if only to read."""
+    """Rename a file over another."""
+    _patiently(lambda: new.replace(path), patience_s)
+
+
+def _patiently(change: Callable[[], object], patience_s: float) -> None:
+    """Change what has a name; Windows refuses that while any program has the file open, if only to read."""
     until = time.monotonic() + patience_s
     while True:
         try:
-            new.replace(path)
+            change()
             return
         except PermissionError:
             if sys.platform != "win32" or time.monotonic() > until:
@@ -116,7 +121,9 @@ def _take_a_free_place(new: Path, path: Path) -> None:
                 path.unlink()
             raise
     else:
-        new.unlink()
+        # The file is there; of a name too many nothing depends.
+        with suppress(OSError):
+            _patiently(new.unlink, _PATIENCE_S)
 
 
 def _check_name(path: Path) -> None:

@@ -25,17 +25,20 @@ class Database:
     Attributes:
         connection: SQLite's.
         file: Where it is; None in memory.
+
+    Args:
+        place: What `place_of` said of the file before it was opened; None in memory.
     """
 
-    def __init__(self, connection: sqlite3.Connection, file: Path | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: Path | None, place: tuple[int, int] | None = None) -> None:
         self.connection = connection
         self.file = file
-        self._place = _place_of(file)
+        self._place = place
 
     def replace(self, connection: sqlite3.Connection, file: Path | None = None) -> None:
         """Go on with another connection; without a file it is one to memory."""
         self.connection.close()
-        self.connection, self.file, self._place = connection, file, _place_of(file)
+        self.connection, self.file, self._place = connection, file, place_of(file)
 
     def close(self) -> None:
         self.connection.close()
@@ -67,13 +70,13 @@ class Database:
 
     def _check_place(self) -> None:
         """SQLite goes on in a file that somebody has taken away, and what it writes there nobody finds."""
-        if self.file is not None and _place_of(self.file) != self._place:
+        if self.file is not None and place_of(self.file) != self._place:
             raise StoreError(
                 f"The conversations cannot be kept: {self.file} was moved, removed or replaced.", "Put it back."
             )
 
 
-def _place_of(file: Path | None) -> tuple[int, int] | None:
+def place_of(file: Path | None) -> tuple[int, int] | None:
     """What tells a file from any other; None where there is none."""
     if file is None:
         return None

@@ -6,20 +6,24 @@ import errno
 import os
 import sqlite3
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from app import regular_file
-from app.chat.database import BUSY_S, Database, is_busy, is_damage, sentences, suspicion
-from app.chat.health import check_pages
+from app.chat.database import BUSY_S, Database, is_busy, is_damage, place_of, sentences, suspicion
+from app.chat.health import check_all_but_index
 from app.chat.rows import decoded
 from app.chat.salvage import salvage
 from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished
 from app.errors import StoreError
+from app.file_lock import exclusive
 
 _COMPANIONS = ("", "-wal", "-shm")
 SOON_S = 0.05
 """How long somebody who is at something else waits for another Tandem."""
+_MENDING_S = 10.0
+"""How long a start waits for another one that checks the same file, and saves what is in it."""
 
 
 def open_file(file: Path) -> tuple[Database, str]:
@@ -31,20 +35,19 @@ def open_file(file: Path) -> tuple[Database, str]:
     Raises:
         StoreError: The place cannot be written, is locked, or holds what is not for this program.
     """
-    notice = ""
     with sentences(file):
         _make_private(file)
-        try:
-            db = _prepared(file, check=suspicion(file).exists())
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if not is_damage(error):
-                raise
-            aside = _move_aside(file)
-            _make_private(file)
-            db = _prepared(file, check=False)
-            notice = _told(aside, _salvaged(aside, db))
-        suspicion(file).unlink(missing_ok=True)
-    return Database(db, file), notice
+        if not suspicion(file).exists():
+            try:
+                return _opened(file), ""
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if not is_damage(error):
+                    raise
+        # Of two starts, one would put the file aside that the other has just made.
+        with exclusive(file, StoreError, timeout_s=_MENDING_S):
+            opened = _mended(file)
+            suspicion(file).unlink(missing_ok=True)
+            return opened
 
 
 def reopen_file(file: Path) -> Database:
@@ -55,7 +58,31 @@ def reopen_file(file: Path) -> Database:
     """
     with sentences(file):
         _make_private(file)
-        return Database(_prepared(file, check=False, wait_s=SOON_S), file)
+        return _opened(file, wait_s=SOON_S)
+
+
+def _mended(file: Path) -> tuple[Database, str]:
+    """Open a file that may be damaged, as `open_file`; where that is refused it stays as it is."""
+    try:
+        # Another one may have mended it meanwhile.
+        return _opened(file, check=suspicion(file).exists()), ""
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            raise
+    with suppress(OSError):
+        suspicion(file).touch()
+    new, aside = file.with_name(file.name + "-salvaged"), _free_name(file)
+    try:
+        # Of an earlier start that was killed.
+        _remove(new)
+        _make_private(new)
+        with closing(_prepared(new)) as db:
+            n = _salvaged(file, db)
+        with _moved(file, aside), _moved(new, file):
+            return _opened(file), _told(aside, n)
+    finally:
+        with suppress(OSError):
+            _remove(new)
 
 
 def _told(aside: Path, n: int) -> str:
@@ -66,14 +93,14 @@ def _told(aside: Path, n: int) -> str:
     return f"The conversations were damaged. {what}, perhaps not whole; the damaged file is kept as {aside}."
 
 
-def _salvaged(aside: Path, db: sqlite3.Connection) -> int:
-    """Copy what can be read of a damaged file; returns how many conversations. What the disk refuses is not copied."""
-    with (
-        suppress(sqlite3.Error),
-        closing(sqlite3.connect(f"{aside.absolute().as_uri()}?mode=ro", uri=True)) as damaged,
-    ):
+def _salvaged(file: Path, db: sqlite3.Connection) -> int:
+    """Copy what can be read of a damaged file; returns how many conversations. Raises where the copy is refused."""
+    try:
+        damaged = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        return 0
+    with closing(damaged):
         return salvage(damaged, db)
-    return 0
 
 
 def open_copy(file: Path | None) -> tuple[Database, bool]:
@@ -89,7 +116,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
                 suppress(sqlite3.Error, UnicodeDecodeError, StoreError),
                 closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as source,
             ):
-                return Database(_copied(source), None), True
+                return Database(_copy_of(source, file), None), True
     db = _memory()
     _settle(db)
     return Database(db, None), False
@@ -106,8 +133,13 @@ def is_there(file: Path) -> bool:
 def move_into_memory(database: Database) -> None:
     """Go on with a copy of everything in memory, or of what can be read, and let go of the file."""
     with sentences(database.file):
-        is_broken = database.file is not None and suspicion(database.file).exists()
-        database.replace((_copied_by_row if is_broken else _copied)(database.connection))
+        database.replace(_copy_of(database.connection, database.file))
+
+
+def _copy_of(source: sqlite3.Connection, file: Path | None) -> sqlite3.Connection:
+    """A copy in memory of everything in a file, or of what can be read."""
+    is_broken = file is not None and is_there(suspicion(file))
+    return (_copied_by_row if is_broken else _copied)(source)
 
 
 def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
@@ -141,7 +173,13 @@ def _make_private(file: Path) -> None:
         raise PermissionError(errno.EACCES, "it cannot be written")
 
 
-def _prepared(file: Path, *, check: bool, wait_s: float = BUSY_S) -> sqlite3.Connection:
+def _opened(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> Database:
+    # Before it is opened: of what takes its place meanwhile no writer is to be sure.
+    place = place_of(file)
+    return Database(_prepared(file, check=check, wait_s=wait_s), file, place)
+
+
+def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
         _use_log(db, wait_s)
@@ -149,7 +187,7 @@ def _prepared(file: Path, *, check: bool, wait_s: float = BUSY_S) -> sqlite3.Con
         # yet, in whole transactions.
         db.execute("PRAGMA synchronous = NORMAL")
         if check:
-            check_pages(db)
+            check_all_but_index(db)
         _settle(db)
         if check:
             mend_index(db)
@@ -185,12 +223,33 @@ def _use_log(db: sqlite3.Connection, wait_s: float) -> None:
             time.sleep(0.01)
 
 
-def _move_aside(file: Path) -> Path:
-    """Rename a damaged file and what belongs to it to a name that is free."""
+def _free_name(file: Path) -> Path:
+    """Where a damaged file goes."""
     stamp = time.strftime("%Y-%m-%d")
     names = (f"{file.stem}-damaged-{stamp}{suffix}{file.suffix}" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
-    aside = next(path for path in map(file.with_name, names) if not path.exists())
-    for companion in _COMPANIONS:
-        with suppress(FileNotFoundError):
-            file.with_name(file.name + companion).rename(aside.with_name(aside.name + companion))
-    return aside
+    return next(path for path in map(file.with_name, names) if not path.exists())
+
+
+def _with_companions(file: Path) -> list[Path]:
+    return [file.with_name(file.name + companion) for companion in _COMPANIONS]
+
+
+def _remove(file: Path) -> None:
+    for path in _with_companions(file):
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _moved(file: Path, to: Path) -> Iterator[None]:
+    """Rename a file and what belongs to it, and back again where the block fails."""
+    with ExitStack() as back:
+        for here, there in zip(_with_companions(file), _with_companions(to), strict=True):
+            try:
+                here.rename(there)
+            except FileNotFoundError:
+                # What the block has made of that name belongs to no other file.
+                back.callback(there.unlink, missing_ok=True)
+            else:
+                back.callback(there.rename, here)
+        yield
+        back.pop_all()

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +22,10 @@ else:
 
     def _lock(descriptor: int, *, alone: bool) -> None:
         fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+
+
+_MORE_LOOKS, _LOOK_S = 3, 0.005
+"""A look takes microseconds."""
 
 
 class ProcessLock:
@@ -49,18 +55,31 @@ class ProcessLock:
 
 
 def is_held(file: Path) -> bool:
-    """Whether a process holds the lock."""
+    """Whether a process holds the lock. Who only looks at the same moment is not taken for it."""
     try:
         descriptor = os.open(file, os.O_RDONLY | AT_ONCE)
     except OSError:
         return False
     try:
-        # Two that look at the same moment do not take each other for who is looked for.
-        _lock(descriptor, alone=False)
-    except (BlockingIOError, PermissionError):
-        return True
-    except OSError:
-        return False
+        return not any(_is_free(descriptor) for _ in _looks())
     finally:
         os.close(descriptor)
-    return False
+
+
+def _looks() -> Iterator[None]:
+    """One, or on Windows, whose locks let nobody look beside another, several."""
+    yield
+    if sys.platform == "win32":
+        for _ in range(_MORE_LOOKS):
+            time.sleep(_LOOK_S)
+            yield
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        _lock(descriptor, alone=False)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        pass
+    return True

@@ -11,7 +11,7 @@ from app.chat.parting import Parting, part
 from app.chat.recovery import Writers
 from app.chat.rescue import rescue
 from app.chat.tree import Transcript
-from app.errors import StoreError
+from app.errors import RescuedError, StoreError
 
 
 class Retreat:
@@ -83,4 +83,4 @@ class Retreat:
         file = rescue(transcripts)
         if file is None:
             return StoreError(f"{error.message} What was said since is lost.", error.hint)
-        return StoreError(f"{error.message} What was said since is in {file}.", f"Later: tandem import {file}")
+        return RescuedError(f"{error.message} What was said since is in {file}.", file)

@@ -14,6 +14,8 @@ from app.chat.titles import make_title
 from app.chat.transaction import transaction
 
 _BROKEN = (sqlite3.Error, UnicodeDecodeError)
+_UNFIT = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_ERROR)
+"""What is said of a row that no table takes; the last of a column that there is not."""
 _MESSAGES = (
     "SELECT id, conversation FROM messages ORDER BY id",
     "SELECT id, conversation FROM messages ORDER BY id DESC",
@@ -38,6 +40,9 @@ def salvage(damaged: sqlite3.Connection, db: sqlite3.Connection) -> int:
 
     Returns:
         How many conversations.
+
+    Raises:
+        sqlite3.Error: The other one is refused; nothing is in it then.
     """
     with suppress(*_BROKEN):
         # Without that SQLite reads nothing of a file that was cut short.
@@ -81,12 +86,15 @@ def _copy(damaged: sqlite3.Connection, db: sqlite3.Connection, table: str, numbe
 
 
 def _insert(db: sqlite3.Connection, into: str, rows: Iterable[Sequence[Any]]) -> int:
-    """Insert rows but for those that the tables do not take; returns how many."""
+    """Insert rows but for those that the tables do not take; returns how many. Raises where the disk does not."""
     n = 0
     for row in rows:
-        with suppress(sqlite3.IntegrityError):
+        try:
             db.execute(f"{into} VALUES ({', '.join('?' * len(row))})", row)
             n += 1
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _UNFIT:
+                raise
     return n
 
 

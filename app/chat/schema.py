@@ -159,6 +159,11 @@ def mend_index(db: sqlite3.Connection) -> None:
             db.execute("INSERT INTO found(found) VALUES ('rebuild')")
 
 
+def drop_index(db: sqlite3.Connection) -> None:
+    """Take the full-text index away; the triggers, which need it, stay."""
+    db.execute("DROP TABLE IF EXISTS found")
+
+
 def has_index(db: sqlite3.Connection) -> bool:
     """Whether `prepare_index` found what it needs."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found_insert'").fetchone() is not None

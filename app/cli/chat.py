@@ -18,8 +18,9 @@ from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
+from app.cli.shell import command
 from app.engine.text import printable
-from app.errors import AppError, PairError, UsageError
+from app.errors import AppError, PairError, RescuedError, UsageError
 from app.pairing.gain import Seen
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
@@ -82,7 +83,7 @@ def chat(args: argparse.Namespace) -> int:
             code = code or app.unwritten.exit_code
             # The terminal may be gone.
             with suppress(OSError):
-                print(f"tandem: {printable(app.unwritten.sentences)}", file=sys.stderr)
+                print(f"tandem: {printable(_unwritten(app.unwritten))}", file=sys.stderr)
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under the call that is still using them, and wait for a
@@ -91,6 +92,13 @@ def chat(args: argparse.Namespace) -> int:
             sys.stderr.flush()
             os._exit(code)
     return code
+
+
+def _unwritten(error: AppError) -> str:
+    """What the disk has refused to the end, and the command that brings it in from where it is."""
+    if isinstance(error, RescuedError):
+        return f"{error.message} Later: {command(['tandem', 'import', str(error.file)])}"
+    return error.sentences
 
 
 def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:

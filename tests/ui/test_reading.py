@@ -18,7 +18,7 @@ from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.flow import Flow
 from app.ui.reading.origins import OriginDocument
 from app.ui.reading.parser import parser
-from app.ui.reading.rows import Row, as_typed
+from app.ui.reading.rows import Columns, Row, as_typed
 from tests.ui.documents import ALL
 
 EVERYTHING = "\n\n".join(ALL.values())
@@ -180,6 +180,13 @@ def test_a_table_breaks_no_word_while_another_column_has_room() -> None:
         assert head.split() == ["name", "occupation", "remark"], width
         assert all(len(line) <= width for line in shown(text, width))
     assert shown("| a | b |\n|---|---|\n| x | " + "y" * 30 + " |", 20)[1:] == ["x  " + "y" * 17, "   " + "y" * 13]
+
+
+@pytest.mark.parametrize(("width", "widths"), [(20, [4, 6, 6]), (22, [4, 10, 4]), (40, [4, 10, 22]), (98, [4, 10, 80])])
+def test_a_column_without_spaces_is_not_squeezed_until_it_cannot_be_read(width: int, widths: list[int]) -> None:
+    columns = Columns()
+    columns.include([Content("name"), Content("occupation"), Content("\u6a21" * 40)])
+    assert columns.fit(width) == widths
 
 
 def test_a_wide_table_of_short_rows_is_read_in_no_time_and_shown_whole() -> None:

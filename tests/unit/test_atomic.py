@@ -98,6 +98,29 @@ def test_on_windows_a_file_that_is_being_read_is_waited_for(
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old" if refusals > 3 else b"new"]
 
 
+@pytest.mark.parametrize("refusals", [3, 1 << 20])
+def test_on_windows_a_new_file_that_is_being_read_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    file, unlink, seconds = tmp_path / "file", Path.unlink, iter(range(1 << 20))
+    left = refusals
+
+    def refuse(path: Path) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise PermissionError(errno.EACCES, "in use", str(path))
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(atomic, "time", SimpleNamespace(monotonic=lambda: next(seconds) / 10, sleep=lambda _: None))
+
+    atomic.create(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == (2 if refusals > 3 else 1)
+
+
 @NEEDS_POSIX
 def test_a_disk_that_is_full_in_the_middle_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "file"

@@ -11,7 +11,7 @@ from app.chat.importing import read_file
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
-from app.errors import StoreError
+from app.errors import RescuedError, StoreError
 from tests.unit.stores import Clock, exchange
 
 
@@ -304,7 +304,9 @@ def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
     rescued = [each for folder in folders.values() for each in folder.glob("*")]
     assert len(rescued) == (room != "nowhere")
     for each in rescued:
-        assert caught.value.sentences.endswith(f"What was said since is in {each}. Later: tandem import {each}")
+        assert caught.value.message.endswith(f"What was said since is in {each}.")
+        assert isinstance(caught.value, RescuedError)
+        assert caught.value.file == each
         assert [[node.text for node in read.conversation.tree.path] for read in read_file(each)] == [
             ["a", "b", "and on"]
         ]
@@ -320,10 +322,10 @@ def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(st
     exchange(older, "mine", "and yours")
     with pytest.raises(StoreError, match="newer Tandem"):
         assert not older.return_to_disk()
-    with pytest.raises(StoreError, match="What was said since is in") as caught:
+    with pytest.raises(RescuedError, match="What was said since is in") as caught:
         older.close()
     assert file.read_bytes() == before
-    (read,) = read_file(Path(caught.value.hint.removeprefix("Later: tandem import ")))
+    (read,) = read_file(caught.value.file)
     assert [node.text for node in read.conversation.tree.path] == ["mine", "and yours"]
 
 

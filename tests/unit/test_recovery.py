@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.chat import process_lock
 from app.chat.ending import UNKNOWN
 from app.chat.message import Role
 from app.chat.process_lock import is_held
@@ -95,6 +97,26 @@ def test_who_looks_whether_another_lives_is_not_taken_for_it(file: Path) -> None
     with sign.open() as look:
         fcntl.flock(look, fcntl.LOCK_SH)
         assert not is_held(sign)
+
+
+@pytest.mark.parametrize(("refusals", "is_alive"), [(1, False), (1 << 20, True)])
+def test_on_windows_who_only_looks_too_is_gone_in_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, is_alive: bool
+) -> None:
+    left = refusals
+
+    def lock(descriptor: int, *, alone: bool) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise PermissionError(13, "Permission denied")
+
+    sign = tmp_path / "sign"
+    sign.touch()
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(process_lock, "_lock", lock)
+    monkeypatch.setattr(process_lock, "time", SimpleNamespace(sleep=lambda _: None))
+    assert is_held(sign) is is_alive
 
 
 def test_what_was_only_thought_is_kept(file: Path) -> None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.chat import health, opening
 from app.chat.database import suspicion
 from app.chat.message import Role
+from app.chat.salvage import salvage
 from app.chat.store import Store
 from app.chat.tree import State
 from app.engine.types import FinishReason
+from app.errors import StoreError
+from app.file_lock import exclusive
 from tests.unit.keeping import Kept
 from tests.unit.stores import exchange
 
@@ -99,14 +107,16 @@ def test_an_answer_that_was_on_its_way_is_there_as_far_as_it_got(file: Path) -> 
 
 def test_what_breaks_in_use_goes_on_with_what_can_be_read_and_is_whole_after_the_end(file: Path) -> None:
     kept = Kept(file)
-    overwrite(file, _MESSAGES)
+    overwrite(file, _CONVERSATIONS)
     # Nothing of it is remembered.
     assert kept.keeper._disk.store is not None
     kept.keeper._disk.store._database.connection.execute("PRAGMA shrink_memory")
     assert kept.keeper.search("answer")
+    assert "are damaged" in kept.said[0]
     assert kept.keeper.open(1) is not None
     kept.exchange("and on", "it goes")
     kept.keeper.close()
+    assert list(file.parent.glob("*-damaged-*.db"))
 
     with closing(Store.open(file)) as store:
         assert store.notice == ""
@@ -114,8 +124,137 @@ def test_what_breaks_in_use_goes_on_with_what_can_be_read_and_is_whole_after_the
         assert len(store.summaries()) >= _N - 3
 
 
+def full(*_: object, **__: object) -> None:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise error
+
+
+@pytest.mark.parametrize("step", ["a new file", "a row", "the last moment"])
+def test_where_there_is_no_room_to_save_it_a_damaged_file_stays_and_is_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    damaged = file.read_bytes()
+
+    def without_room(source: sqlite3.Connection, db: sqlite3.Connection) -> int:
+        if db.execute("PRAGMA database_list").fetchone()[2]:
+            db.execute("PRAGMA max_page_count = 40")
+        return salvage(source, db)
+
+    with monkeypatch.context() as patch:
+        match step:
+            case "a new file":
+                patch.setattr(opening, "_make_private", lambda path: full() if path != file else None)
+            case "a row":
+                patch.setattr(opening, "salvage", without_room)
+            case _:
+                patch.setattr(opening, "_told", full)
+        with pytest.raises(StoreError, match="is full"):
+            Store.open(file)
+        assert suspicion(file).exists()
+        assert not list(file.parent.glob("*-damaged-*")) + list(file.parent.glob("*-salvaged*"))
+        assert file.read_bytes() == damaged
+        with closing(Store.open_anyway(file)) as copy:
+            assert "is full" in copy.notice
+            assert len(copy.summaries()) >= _N - 3
+
+    with closing(Store.open(file)) as store:
+        assert "were damaged" in store.notice
+        assert len(store.summaries()) >= _N - 3
+        assert not suspicion(file).exists()
+
+
+def test_of_two_starts_that_find_the_same_damage_the_second_opens_what_the_first_has_saved(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    first: list[Store] = []
+
+    @contextmanager
+    def after_the_first(*args: Any, **options: Any) -> Iterator[None]:
+        monkeypatch.setattr(opening, "exclusive", exclusive)
+        first.append(Store.open(file))
+        with exclusive(*args, **options):
+            yield
+
+    monkeypatch.setattr(opening, "exclusive", after_the_first)
+    with closing(Store.open(file)) as second, closing(first[0]):
+        assert "were damaged" in first[0].notice
+        assert second.notice == ""
+        exchange(second, "of the second", "kept")
+        assert "of the second" in texts(first[0])
+    assert len(list(file.parent.glob("*-damaged-*.db"))) == 1
+
+
+def test_while_one_start_saves_a_file_another_neither_moves_nor_opens_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    monkeypatch.setattr(opening, "_MENDING_S", 0)
+    refused: list[BaseException | None] = []
+
+    def watched(source: sqlite3.Connection, db: sqlite3.Connection) -> int:
+        monkeypatch.setattr(opening, "salvage", salvage)
+        with ThreadPoolExecutor() as another:
+            refused.append(another.submit(Store.open, file).exception())
+        return salvage(source, db)
+
+    monkeypatch.setattr(opening, "salvage", watched)
+    with closing(Store.open(file)) as store:
+        assert isinstance(refused[0], StoreError)
+        assert "held by another program" in str(refused[0])
+        exchange(store, "more", "of it")
+    assert len(list(file.parent.glob("*-damaged-*.db"))) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open can be moved")
+def test_nothing_is_written_into_a_file_that_was_moved_while_it_was_opened(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(db: sqlite3.Connection) -> None:
+        file.rename(file.with_name("elsewhere"))
+        file.touch()
+
+    monkeypatch.setattr(opening, "prepare_index", moved)
+    database, _ = opening.open_file(file)
+    with closing(database), pytest.raises(StoreError, match="was moved"), database.write():
+        pass
+
+
+_check_pages = health.check_pages
+
+
+def check_with_index(db: sqlite3.Connection) -> None:
+    """As SQLite 3.44 and newer checks a file."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found'").fetchone():
+        db.execute("INSERT INTO found(found, rank) VALUES ('integrity-check', 0)")
+    _check_pages(db)
+
+
+@pytest.mark.parametrize("check", [_check_pages, check_with_index])
+def test_a_page_that_broke_beside_the_index_is_damage_to_any_sqlite(
+    file: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[sqlite3.Connection], None]
+) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("UPDATE found_data SET block = x'00' WHERE id > 10")
+        db.commit()
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    monkeypatch.setattr(health, "check_pages", check)
+    with closing(Store.open(file)) as store:
+        assert "were damaged" in store.notice
+
+
+@pytest.mark.parametrize("check", [_check_pages, check_with_index])
 @pytest.mark.parametrize("what", ["id = 10", "id > 10"])
-def test_an_index_that_broke_is_built_anew_and_takes_nothing_with_it(file: Path, what: str) -> None:
+def test_an_index_that_broke_is_built_anew_and_takes_nothing_with_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: Callable[[sqlite3.Connection], None]
+) -> None:
+    monkeypatch.setattr(health, "check_pages", check)
     with closing(sqlite3.connect(file)) as db:
         db.execute(f"UPDATE found_data SET block = x'00' WHERE {what}")
         db.commit()

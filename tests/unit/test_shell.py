@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from app.cli.shell import quoted
+from app.cli.chat import _unwritten
+from app.cli.shell import command, quoted
+from app.errors import RescuedError, StoreError
 
 
 @pytest.mark.parametrize(
@@ -23,3 +27,12 @@ from app.cli.shell import quoted
 def test_a_word_is_quoted_as_the_system_wants_it(word: str, posix: str, windows: str) -> None:
     assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
     assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)
+
+
+def test_what_a_disk_refused_to_the_end_is_brought_in_by_a_command_that_can_be_copied() -> None:
+    file = Path("home of a user") / "said.json"
+    told = _unwritten(RescuedError("The disk is full.", file))
+    assert told == f"The disk is full. Later: {command(['tandem', 'import', str(file)])}"
+    assert quoted(str(file)) in told
+    assert quoted(str(file)) != str(file)
+    assert _unwritten(StoreError("The disk is full.", "Free some space.")) == "The disk is full. Free some space."

@@ -21,6 +21,8 @@ _MARK = 2
 """Cells at the end of what stands before a line of code that goes on: they say that it does."""
 _GAP = 2
 """Cells between two columns of a table."""
+_READABLE = 4
+"""Cells of a column that can be read: also where every character ends a word, and takes two of them."""
 
 Part = tuple[int | None, Content]
 """A run of one screen line and its place in the row's text; None for decoration, which is never selected."""
@@ -187,13 +189,16 @@ class Columns:
     def fit(self, width: int) -> list[int] | None:
         """The width of each column in so many cells; None where there is no room for columns.
 
-        The widest give first, so that narrow ones stay whole; as far as it can be, no further than their longest word.
+        The widest give first, so that narrow ones stay whole; as far as it can be, no further than their longest word,
+        and none to less than can be read for the sake of another's.
         """
         count = len(self.natural)
         room = width - _GAP * (count - 1)
-        if room < 4 * count and room < sum(self.natural):
+        if room < _READABLE * count and room < sum(self.natural):
             return None
-        least = self.least if sum(self.least) <= room else [1] * count
+        least = [max(low, min(high, _READABLE)) for low, high in zip(self.least, self.natural, strict=True)]
+        if sum(least) > room:
+            least = [1] * count
 
         def widths(most: int) -> list[int]:
             return [max(low, min(high, most)) for low, high in zip(least, self.natural, strict=True)]
