@@ -70,7 +70,7 @@ def _seconds(nanoseconds: int) -> str:
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
-    """The answer with every number; `timings` uses llama-server's names."""
+    """The answer with every number; `timings` uses llama-server's names for what that counts, too."""
     stats = event.stats
     prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
     params = event.plan.draft_params
@@ -91,6 +91,8 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "predicted_per_second": stats.predicted_per_second,
             "draft_n": stats.draft_n,
             "draft_n_accepted": stats.draft_n_accepted,
+            "draft_prompt_ms": stats.draft_prompt_ns * _MS,
+            "tokens_per_second": stats.tokens_per_second,
             "measuring_ms": stats.measuring_ns * _MS,
             "first_token_ms": stats.first_token_ns * _MS,
         },

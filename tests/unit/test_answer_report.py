@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.cli.json_keys import TIMINGS
 from app.cli.report import as_json, summary
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
@@ -142,3 +143,12 @@ def test_scripts_get_the_share_of_the_draft_model() -> None:
     told = as_json(ended(replace(STATS, draft_n_model=13), STATUS), PAIR, [])
 
     assert (told["timings"]["draft_n"], told["speculation"]["draft_n_model"]) == (40, 13)
+
+
+def test_scripts_find_both_speeds_and_what_tells_them_apart() -> None:
+    stats = replace(STATS, prompt_ns=1_000_000_000, draft_prompt_ns=500_000_000)
+    timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
+
+    assert tuple(timings) == TIMINGS
+    assert (timings["prompt_ms"], timings["draft_prompt_ms"]) == (1500.0, 500.0)
+    assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (50.0, 40.0)
