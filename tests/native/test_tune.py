@@ -108,6 +108,21 @@ def test_a_heat_map_without_a_draft_is_refused_first(tmp_path: Path, demo_target
     assert "needs a draft model" in done.stderr
 
 
+@pytest.mark.parametrize("flag", ["--heat-map", "--save-trace"])
+def test_a_draft_that_is_not_there_after_all_cannot_be_followed(
+    tmp_path: Path, demo_target: Path, demo_draft: Path, flag: str
+) -> None:
+    with demo_draft.open("rb") as whole:
+        (cut := tmp_path / "cut.gguf").write_bytes(whole.read(100_000))
+    trace = tmp_path / "trace.jsonl"
+    done = tune(tmp_path, "--target", str(demo_target), "--draft", str(cut), flag, str(trace))
+
+    assert done.returncode == 1
+    assert f"Running without a draft. {cut} is cut short: " in done.stderr
+    assert "follows the draft model, and this target runs without one" in done.stderr
+    assert not (tmp_path / "tandem" / "drafting").exists(), "it is said before anything is measured"
+
+
 def test_a_model_alone_has_no_draft_to_follow(quickly: Quickly, demo_target: Path) -> None:
     done = quickly("--target", str(demo_target))
 

@@ -24,7 +24,7 @@ from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import AutoDraft
-from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, PairError, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -52,6 +52,7 @@ def tune(args: argparse.Namespace) -> int:
             status.show(LOADING)
             pair = load_here(pair_params(options), cancel, status)
             try:
+                _refuse_alone(args, pair)
                 times = _threads(pair, options, cancel, status)
                 return _tune(pair, args, options.drafting, cancel, status, times)
             finally:
@@ -63,7 +64,7 @@ def tune(args: argparse.Namespace) -> int:
 
 def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:
     """Refuse before anything is loaded what could only be ignored, or fail when everything was measured."""
-    following = [flag for flag in ("heat_map", "save_trace") if flag in args]
+    following = _follows(args)
     if following and "quick" in args:
         raise UsageError("--quick follows no answer; leave it out for a heat map or a trace.")
     if following and options.pair.draft is None:
@@ -78,6 +79,20 @@ def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft
         raise UsageError("The prompt is empty.")
     if "save_trace" in args:
         check_writable(args.save_trace)
+
+
+def _follows(args: argparse.Namespace) -> bool:
+    """Whether an answer was asked to be followed by the draft model."""
+    return "heat_map" in args or "save_trace" in args
+
+
+def _refuse_alone(args: argparse.Namespace, pair: NativePair) -> None:
+    """Refuse what needs a draft before anything is measured; why there is none, its notice has said."""
+    if _follows(args) and pair.drafter is None:
+        raise PairError(
+            "A heat map or a trace follows the draft model, and this target runs without one.",
+            "Mend that, or leave --heat-map and --save-trace out to measure the target alone.",
+        )
 
 
 def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
