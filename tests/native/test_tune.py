@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +15,14 @@ from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.tune import command
 from app.engine.replays.trace import load_traces
+from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
+from app.llama.pair import NativePair
 
 pytestmark = pytest.mark.native
 Quickly = Callable[..., subprocess.CompletedProcess[str]]
+CELLS = {1: 100.0, 8: 200.0, 64: 300.0}
+"""Nanoseconds that a token in the cache adds to a batch."""
 
 
 def tune(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +56,21 @@ def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
     kept = json.loads(file.read_text())
     assert len(kept["rows"]) >= 2
     assert kept["idle_answers"] > max(Memory.SECOND_LOOKS), "no answer has to measure again soon"
+
+
+@pytest.mark.parametrize(("cells", "said"), [({}, "By what was learned before, behind"), (CELLS, "Behind")])
+def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
+    quickly: Quickly, monkeypatch: pytest.MonkeyPatch, cells: dict[int, float], said: str
+) -> None:
+    def calibrate(pair: NativePair, cancelled: object, **_: object) -> Iterator[float]:
+        yield 1.0
+        pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=cells)))
+
+    known = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=CELLS)))
+    monkeypatch.setattr("app.memory_store.load", lambda file: known)
+    monkeypatch.setattr(NativePair, "calibrate", calibrate)
+
+    assert f"\n{said} 8,000 tokens" in quickly("--quick").stdout
 
 
 def test_the_heat_map_follows_one_answer(quickly: Quickly, tmp_path: Path) -> None:

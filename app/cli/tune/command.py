@@ -116,6 +116,7 @@ def _tune(
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)
     assert pair.memory is not None
+    learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
         pair.memory = learned.measured_anew(pair.memory.costs)
     # Measured with care: no answer has to wait for another look soon.
@@ -131,7 +132,8 @@ def _tune(
     if getattr(args, "json", False):
         print(json.dumps(_as_json(pair, heat, times)))
     else:
-        report = _report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))
+        whole = hasattr(args, "heat_map")
+        report = _report(pair, drafters, heat, times, whole=whole, learned_behind=learned_behind)
         print(for_reading("\n".join(report), sys.stdout))
     if pair.unkept is not None:
         status.say(_lost(pair.unkept))
@@ -162,7 +164,13 @@ def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, stat
 
 
 def _report(
-    pair: NativePair, drafters: Drafters, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool
+    pair: NativePair,
+    drafters: Drafters,
+    heat: HeatMap | None,
+    times: ThreadTimes | None,
+    *,
+    whole: bool,
+    learned_behind: bool,
 ) -> list[str]:
     assert pair.memory is not None
     names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
@@ -170,7 +178,7 @@ def _report(
     if times is not None:
         lines += [*thread_lines(times), ""]
     lines += cost_lines(pair.memory.costs, drafters)
-    lines += ["", *verdict(pair.memory.costs, drafters)]
+    lines += ["", *verdict(pair.memory.costs, drafters, learned_behind=learned_behind)]
     if heat is not None:
         lines += ["", *heat_map_lines(heat), ""] if whole else []
         lines.append(best_setting(heat, "this answer" if whole else "a sample answer"))
