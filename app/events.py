@@ -226,7 +226,9 @@ class Finished:
             return "the draft model failed"
         fixed = self.plan.draft_params
         if fixed is not None:
-            return nothing_fixed(*astuple(fixed))
+            # The first token is the prompt's; an answer that ended there asked nobody for a draft.
+            asked = self.stats.predicted_n > 1 or fixed.n_max == 0
+            return nothing_fixed(*astuple(fixed)) if asked else ""
         return self.drafting.reason if self.drafting is not None else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _WIDTH = 80
 
@@ -38,6 +38,12 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "settings show": ("file", "pair", "settings", "presets", "keys", "problems"),
     "export": ("id", "title", "pinned", "updated"),
 }
+TIMINGS = (
+    *("cache_n", "prompt_n", "prompt_ms", "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_second"),
+    *("draft_n", "draft_n_accepted", "draft_prompt_ms", "tokens_per_second", "measuring_ms", "first_token_ms"),
+)
+"""In the `timings` of `run`. As in llama-server's, `prompt_ms` is both models' reading of the prompt, and
+`predicted_ms` leaves the draft's out, which `tokens_per_second` counts as a speed-up does."""
 _OF_WHAT = {
     "bench": "Without --check-lossless the last object of --json has",
     "export": "Each object of --list --format json has",
@@ -50,6 +56,12 @@ def told(command: str) -> str:
     """The keys of a command's objects, as the help of it ends; "" for one that prints none."""
     if command not in JSON_KEYS:
         return ""
-    *most, last = JSON_KEYS[command]
-    sentence = f"{_OF_WHAT.get(command, 'The object of --json has')} {', '.join(most)} and {last}."
-    return "\n" + textwrap.fill(sentence, _WIDTH) + "\n"
+    sentences = [_sentence(_OF_WHAT.get(command, "The object of --json has"), JSON_KEYS[command])]
+    if "timings" in JSON_KEYS[command]:
+        sentences.append(_sentence("Its timings have", TIMINGS))
+    return "\n" + textwrap.fill(" ".join(sentences), _WIDTH) + "\n"
+
+
+def _sentence(of_what: str, keys: Sequence[str]) -> str:
+    *most, last = keys
+    return f"{of_what} {', '.join(most)} and {last}."

@@ -29,9 +29,10 @@ def summary(event: Finished, pair: PairInfo) -> str:
             parts.append(f"{NEVER_MEASURED} (tandem tune)")
     elif status is not None or event.plan.draft_params is not None:
         why = event.why_undrafted
-        # Automatic drafting that submits nothing is plain decoding; fixed drafting drafts in vain.
-        nothing = "nothing drafted" + ("," + gained if gained and event.plan.draft_params is not None else "")
-        parts = [why if why.startswith(MODEL_OFF) else ": ".join(filter(None, (nothing, why)))]
+        # Drafts that were made and not submitted took their time, and so did the draft's reading of the prompt.
+        told = f",{gained}" if gained and status is not None and status.verdict != "break-even" else ""
+        nothing = ": ".join(filter(None, (f"nothing drafted{told}", why)))
+        parts = [why + told if why.startswith(MODEL_OFF) else nothing]
     elif event.plan.mode == "off" and stats.predicted_n:
         # Of an answer that was stopped before it began nothing was decided either.
         parts = ["no draft"]
@@ -49,15 +50,18 @@ def summary(event: Finished, pair: PairInfo) -> str:
 
 
 def _times(stats: GenerationStats) -> str:
-    """What the answer took, in parts that add up to what whoever asked has waited for."""
+    """What the answer took, in parts that add up to what whoever asked has waited for after loading."""
+    if not stats.predicted_n:
+        return ""
     first = _seconds(stats.measuring_ns + stats.first_token_ns)
-    measuring = ", measuring the pair included" if stats.measuring_ns else ""
-    if stats.predicted_n <= 1:
-        return f" after {first}{measuring}" if stats.predicted_n else ""
-    draft_s = _seconds(stats.draft_prompt_ns)
-    reading = f"{draft_s} for the draft to read the prompt, " if stats.draft_prompt_ns >= _NOTICED_NS else ""
-    after = f"{_seconds(stats.predicted_ns)} at {stats.predicted_per_second:.1f} t/s"
-    return f": {first} to the first{measuring}, {reading}then {after}"
+    before = f"{first} to the first" if stats.predicted_n > 1 else first
+    parts = [before, *(["measuring the pair included"] if stats.measuring_ns else [])]
+    if stats.draft_prompt_ns >= _NOTICED_NS:
+        parts.append(f"{_seconds(stats.draft_prompt_ns)} for the draft to read the prompt")
+    if stats.predicted_n == 1:
+        return f" after {', '.join(parts)}"
+    parts.append(f"then {_seconds(stats.predicted_ns)} at {stats.predicted_per_second:.1f} t/s")
+    return f": {', '.join(parts)}"
 
 
 def _seconds(nanoseconds: int) -> str:
@@ -66,7 +70,7 @@ def _seconds(nanoseconds: int) -> str:
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
-    """The answer with every number; `timings` uses llama-server's names."""
+    """The answer with every number; `timings` uses llama-server's names for what that counts, too."""
     stats = event.stats
     prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
     params = event.plan.draft_params
@@ -87,6 +91,8 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "predicted_per_second": stats.predicted_per_second,
             "draft_n": stats.draft_n,
             "draft_n_accepted": stats.draft_n_accepted,
+            "draft_prompt_ms": stats.draft_prompt_ns * _MS,
+            "tokens_per_second": stats.tokens_per_second,
             "measuring_ms": stats.measuring_ns * _MS,
             "first_token_ms": stats.first_token_ns * _MS,
         },

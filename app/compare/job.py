@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from app.compare.difference import Difference, explain, first_difference
@@ -44,7 +43,8 @@ class Raced:
         differences: The first difference of each side from the first one, in the first round; None where there is
             none, and a side is missing where it was not looked for.
         stopped: Whether it was stopped.
-        broken: Why it ended before its time, if a side failed; the rounds before count.
+        broken: Why it ended before its time, if a side failed or its text could not be compared; the rounds before
+            count.
     """
 
     rounds: tuple[Round, ...]
@@ -94,10 +94,14 @@ class CompareJob:
             plain, *others = rounds[0].values()
             if any(first_difference(plain, other) is not None for other in others):
                 yield JobProgressed(number, Explaining())
-            with suppress(Interrupted):
+            try:
                 for other in others:
                     found = explain(pair, plain, other, self.request.sampling, cancelled)
                     differences[other.contender] = found
+            except Interrupted:
+                pass
+            except AppError as error:
+                broken = error
         yield JobEnded(number, Raced(tuple(rounds), differences, cancelled(), broken))
 
     def _race(

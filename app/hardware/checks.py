@@ -170,7 +170,7 @@ def screen(facts: Facts) -> Section:
         hint = ("Use a terminal and a locale of UTF-8 (LANG=C.UTF-8); other characters will show as marks.",)
         lines.append(Line("warning", "unicode", "no", hint=hint))
     if t.clipboard:
-        by = "by the system or OSC 52" if facts.machine.system in ("darwin", "windows") else "by OSC 52"
+        by = "by the system or OSC 52" if t.has_copier else "by OSC 52"
         lines.append(Line("ok", "clipboard", by + (f", where {t.multiplexer} lets it through" if through else "")))
     else:
         hint = ("This terminal does not take copied text from programs; select with the mouse instead.",)

@@ -24,6 +24,7 @@ class Terminal:
         unicode: Whether it takes any character.
         clipboard: Whether text is likely to come to the clipboard, by it or by a program of the system.
         multiplexer: "tmux" or "screen" in between, or empty.
+        has_copier: Whether a program of the system can take it there.
     """
 
     live: bool
@@ -34,6 +35,7 @@ class Terminal:
     unicode: bool
     clipboard: bool
     multiplexer: str
+    has_copier: bool = False
 
 
 def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encoding: str, system: str) -> Terminal:
@@ -49,7 +51,7 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
     term = env.get("TERM", "")
     program = env.get("TERM_PROGRAM", "")
     # At the far end of a connection the system's own program would reach the wrong machine's.
-    has_program = system in ("darwin", "windows") and not env.get("SSH_CONNECTION")
+    has_copier = system in ("darwin", "windows") and not env.get("SSH_CONNECTION")
     bare = term in ("dumb", "linux") or program in _NO_CLIPBOARD
     return Terminal(
         live=live,
@@ -58,8 +60,9 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
         rows=size[1],
         colours=_colours(env, term, system),
         unicode=_is_utf8(encoding) and term not in ("dumb", "linux"),
-        clipboard=has_program or (not bare and (bool(term or program) or bool(env.get("WT_SESSION")))),
+        clipboard=has_copier or (not bare and (bool(term or program) or bool(env.get("WT_SESSION")))),
         multiplexer="tmux" if env.get("TMUX") else "screen" if env.get("STY") else "",
+        has_copier=has_copier,
     )
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +15,14 @@ from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.tune import command
 from app.engine.replays.trace import load_traces
+from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
+from app.llama.pair import NativePair
 
 pytestmark = pytest.mark.native
 Quickly = Callable[..., subprocess.CompletedProcess[str]]
+CELLS = {1: 100.0, 8: 200.0, 64: 300.0}
+"""Nanoseconds that a token in the cache adds to a batch."""
 
 
 def tune(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +56,21 @@ def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
     kept = json.loads(file.read_text())
     assert len(kept["rows"]) >= 2
     assert kept["idle_answers"] > max(Memory.SECOND_LOOKS), "no answer has to measure again soon"
+
+
+@pytest.mark.parametrize(("cells", "said"), [({}, "By what was learned before, behind"), (CELLS, "Behind")])
+def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
+    quickly: Quickly, monkeypatch: pytest.MonkeyPatch, cells: dict[int, float], said: str
+) -> None:
+    def calibrate(pair: NativePair, cancelled: object, **_: object) -> Iterator[float]:
+        yield 1.0
+        pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=cells)))
+
+    known = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=CELLS)))
+    monkeypatch.setattr("app.memory_store.load", lambda file: known)
+    monkeypatch.setattr(NativePair, "calibrate", calibrate)
+
+    assert f"\n{said} 8,000 tokens" in quickly("--quick").stdout
 
 
 def test_the_heat_map_follows_one_answer(quickly: Quickly, tmp_path: Path) -> None:
@@ -106,6 +125,21 @@ def test_a_heat_map_without_a_draft_is_refused_first(tmp_path: Path, demo_target
 
     assert done.returncode == 2
     assert "needs a draft model" in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--heat-map", "--save-trace"])
+def test_a_draft_that_is_not_there_after_all_cannot_be_followed(
+    tmp_path: Path, demo_target: Path, demo_draft: Path, flag: str
+) -> None:
+    with demo_draft.open("rb") as whole:
+        (cut := tmp_path / "cut.gguf").write_bytes(whole.read(100_000))
+    trace = tmp_path / "trace.jsonl"
+    done = tune(tmp_path, "--target", str(demo_target), "--draft", str(cut), flag, str(trace))
+
+    assert done.returncode == 1
+    assert f"Running without a draft. {cut} is cut short: " in done.stderr
+    assert "follows the draft model, and this target runs without one" in done.stderr
+    assert not (tmp_path / "tandem" / "drafting").exists(), "it is said before anything is measured"
 
 
 def test_a_model_alone_has_no_draft_to_follow(quickly: Quickly, demo_target: Path) -> None:

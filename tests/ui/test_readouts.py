@@ -150,6 +150,15 @@ def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
     assert of_document(numbers(ended)).first_s == 6.0
 
 
+def test_how_fast_a_prompt_was_read_is_the_targets_own_speed_or_not_kept() -> None:
+    stats = replace(STATS, prompt_n=100, prompt_ns=SECOND, draft_prompt_ns=SECOND)
+    ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
+
+    assert of_document(numbers(ended)).prompt_speed == 100.0
+    # Under this name older answers have both models' speed, as scripts get it.
+    assert of_document({"prompt_per_second": 50.0}).prompt_speed is None
+
+
 def test_a_second_measurement_is_told_of_only_where_it_keeps_waiting_and_then_quietly() -> None:
     now = [0.0]
     readouts = Readouts(lambda: now[0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.types import AutoDraft, DraftingStatus, FinishReason
+from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Finished, Measuring
 from app.ui.readouts.status_line import StatusLine
 from app.ui.settings.chat_settings import ChatSettings
@@ -51,6 +51,20 @@ async def test_automatic_drafting_shows_its_verdict_and_gives_bars_the_room_that
         assert len(chat.status) <= 78
         assert "5.9 per check" in chat.status
         assert 0 < chat.status.count("█") < 8
+
+
+async def test_a_fixed_draft_model_that_submitted_nothing_has_taken_its_time_all_the_same() -> None:
+    fixed = DraftParams(4, 0, 1.0)
+    async with open_chat(ChatSettings("A pair", drafting=fixed)) as chat:
+        await chat.send("go")
+        status = DraftingStatus("model", "", "losing", 0.6)
+        stats = replace(STATS, draft_n=0, draft_n_accepted=0, drafted_steps=0)
+        chat.engine.says("word", stats=stats, drafting=status)
+        await chat.shows("0.6x losing")
+        plan = AnswerPlan("fixed", "model", fixed, None)
+        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
+        await chat.ready()
+        assert "0.6x losing  model " in chat.status
 
 
 @pytest.mark.parametrize(("n_model", "word"), [(0, "look-up"), (500, "model"), (200, "both")])

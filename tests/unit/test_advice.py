@@ -127,6 +127,8 @@ def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
         "Behind 8,000 tokens a plain one takes about 2.0x as long, and drafts that are right 97% of the time bring "
         "1.01x with the draft model and 1.38x with look-up."
     )
+    learned = verdict(slower, BOTH, learned_behind=True)[-1]
+    assert learned.startswith("By what was learned before, behind 8,000 tokens a plain one takes about 2.0x as long,")
     assert "draft model" not in verdict(slower, LOOKUP)[-1]
     assert not any("Behind" in line for line in verdict(CPU, BOTH))
 

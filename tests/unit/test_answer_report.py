@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.cli.json_keys import TIMINGS
 from app.cli.report import as_json, summary
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
@@ -70,6 +71,21 @@ def test_what_fixed_drafting_cost_is_said_where_it_submitted_nothing() -> None:
     assert line == f"{TIMES}; nothing drafted, 0.6x: the draft model was never sure enough for p_min 1"
 
 
+LOST = DraftingStatus("model", "the draft was not sure", "losing", 0.87)
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        (LOST, "; nothing drafted, 0.9x: the draft was not sure"),
+        (replace(LOST, verdict="break-even", speedup=0.99), "; nothing drafted: the draft was not sure"),
+        (replace(LOST, reason=f"{MODEL_OFF}it lost"), "; draft model off: it lost, 0.9x"),
+    ],
+)
+def test_what_automatic_drafting_lost_in_vain_is_said(status: DraftingStatus, end: str) -> None:
+    assert summary(ended(UNDRAFTED, status), PAIR) == TIMES + end
+
+
 def test_a_short_answer_took_some_time() -> None:
     stats = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
@@ -84,6 +100,16 @@ def test_the_times_add_up_to_what_was_waited_for() -> None:
     assert line.startswith(
         "101 tokens: 3.2 s to the first, measuring the pair included, 0.40 s for the draft to read the prompt, "
         "then 2.0 s at 50.0 t/s; draft model"
+    )
+
+
+def test_they_do_where_it_was_stopped_while_the_draft_read() -> None:
+    stats = GenerationStats(predicted_n=1, first_token_ns=300_000_000, draft_prompt_ns=20_000_000_000)
+    stopped = replace(ended(stats, None, "fixed", DraftParams(p_min=0.5)), reason=FinishReason.CANCELLED)
+
+    # Nor was a draft model unsure that nobody asked.
+    assert summary(stopped, PAIR) == (
+        "1 token after 0.30 s, 20.0 s for the draft to read the prompt; nothing drafted; stopped"
     )
 
 
@@ -117,3 +143,12 @@ def test_scripts_get_the_share_of_the_draft_model() -> None:
     told = as_json(ended(replace(STATS, draft_n_model=13), STATUS), PAIR, [])
 
     assert (told["timings"]["draft_n"], told["speculation"]["draft_n_model"]) == (40, 13)
+
+
+def test_scripts_find_both_speeds_and_what_tells_them_apart() -> None:
+    stats = replace(STATS, prompt_ns=1_000_000_000, draft_prompt_ns=500_000_000)
+    timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
+
+    assert tuple(timings) == TIMINGS
+    assert (timings["prompt_ms"], timings["draft_prompt_ms"]) == (1500.0, 500.0)
+    assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (50.0, 40.0)

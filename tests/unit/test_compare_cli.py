@@ -299,6 +299,21 @@ def test_a_comparison_that_breaks_off_shows_the_rounds_before(
     assert not (tmp_path / "data").exists(), "it has fewer rounds than its like"
 
 
+def test_a_failure_while_the_texts_are_compared_takes_no_round(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise DecodeError("The card is gone.")
+
+    monkeypatch.setattr(compare, "explain", fails)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
+    shown = capsys.readouterr()
+
+    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 3
+    assert shown.err == "Broken off while the texts were compared.\n"
+
+
 def test_a_comparison_that_breaks_off_at_once_only_says_why(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from app.compare.race import WARM_UP, RunEnded
 from app.compare.sides import AUTOMATIC, PLAIN, Side, fixed_name, sides_of, with_seed
 from app.compare.start import conversation_prefix
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
-from app.errors import ContextOverflowError, UsageError
+from app.errors import ContextOverflowError, DecodeError, UsageError
 from app.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, StepCompleted
 from app.request import AnswerRequest
 from app.worker import EngineWorker
@@ -170,6 +170,21 @@ def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
     assert found.index == 5
     assert found.near_tie is True
     assert [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
+
+
+def test_a_failure_while_the_texts_are_compared_keeps_the_rounds(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = DecodeError("The card is gone.")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("app.compare.job.explain", fails)
+    raced = result(run(job(rounds=2), pair))
+
+    assert len(raced.rounds) == 2
+    assert raced == Raced(raced.rounds, {}, stopped=False, broken=error)
 
 
 def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.json_keys import JSON_KEYS
+from app.cli.json_keys import JSON_KEYS, TIMINGS
 from app.cli.parser import build_parser
 
 
@@ -29,6 +29,7 @@ def test_every_command_that_prints_objects_names_their_keys() -> None:
         assert (name in JSON_KEYS) is prints, name
         words = " ".join(parser.format_help().split())
         assert all(key in words for key in JSON_KEYS.get(name, ())), name
+        assert name != "run" or all(f" {key}" in words for key in TIMINGS)
 
 
 @pytest.mark.parametrize("command", ["pairs list", "pairs show", "pairs check", "settings", "settings show", "doctor"])

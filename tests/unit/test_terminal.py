@@ -61,6 +61,14 @@ def test_terminals_without_a_clipboard_and_those_in_a_multiplexer_are_known() ->
     assert seen(TERM="screen", TMUX="/tmp/x").multiplexer == "tmux"
 
 
+@pytest.mark.parametrize(("env", "by"), [({}, "by the system or OSC 52"), ({"SSH_CONNECTION": "x"}, "by OSC 52")])
+def test_the_far_end_of_a_connection_has_no_clipboard_of_ours(env: dict[str, str], by: str) -> None:
+    mac = replace(FACTS, machine=replace(FACTS.machine, system="darwin"))
+    section = screen(replace(mac, terminal=seen(system="darwin", TERM="xterm", **env)))
+
+    assert next(found.text for found in section.lines if found.label == "clipboard") == by
+
+
 def test_a_poor_terminal_is_told_so() -> None:
     poor = Terminal(True, "linux", 40, 10, 16, unicode=False, clipboard=False, multiplexer="")
 

@@ -71,7 +71,7 @@ class _Comparer:
         self._request = request
         self._facts = facts
         self._broken: AppError | None = None
-        """Why the race ended before its time."""
+        """Why it ended before its time."""
 
     def run(self, contenders: Sequence[Contender], repeat: int, args: argparse.Namespace) -> int:
         rounds = self._race(contenders, repeat)
@@ -85,7 +85,7 @@ class _Comparer:
         if not stopped and broken is None:
             self._status.show("Comparing the texts")
             differences = self._differences(rounds[0])
-            stopped = self._cancel()
+            stopped, broken = self._cancel(), self._broken
         self._status.clear()
         comparison = compared(rounds, differences)
         # Of one that ended early the texts were not compared, and it has fewer rounds than its like.
@@ -107,7 +107,8 @@ class _Comparer:
             if "save" in args:
                 write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
         if broken is not None:
-            self._status.say(f"Broken off after {len(rounds)} of {repeat} rounds.")
+            broken_off = f"Broken off after {len(rounds)} of {repeat} rounds."
+            self._status.say(broken_off if len(rounds) < repeat else "Broken off while the texts were compared.")
             raise broken
         if stopped:
             self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")
@@ -131,6 +132,8 @@ class _Comparer:
                     found[name] = explain(self._pair, round_[PLAIN], run, sampling, self._cancel)
         except Interrupted:
             pass
+        except AppError as error:
+            self._broken = error
         return found
 
     def _title(self, done: int) -> list[str]:

@@ -67,8 +67,14 @@ def _percent(share: float | None) -> str:
     return "never" if share is None else f"{share:>4.0%} "
 
 
-def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
-    """What the curve means, in sentences."""
+def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = False) -> list[str]:
+    """What the curve means, in sentences.
+
+    Args:
+        costs: What was measured.
+        drafters: Whom the sentences are about.
+        learned_behind: Whether what a context costs was learned before this measurement, which could not tell.
+    """
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if drafters.model:
@@ -88,7 +94,8 @@ def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
         else:
             lines.append("Look-up cannot win here: checking tokens at once takes as long as writing them one by one.")
     if costs.profile.cells and (drafters.model or drafters.lookup):
-        lines.append(_behind_context(costs, drafters))
+        told = _behind_context(costs, drafters)
+        lines.append(f"By what was learned before, {told[0].lower()}{told[1:]}" if learned_behind else told)
     return lines
 
 

@@ -24,7 +24,7 @@ from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import AutoDraft
-from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.errors import INTERRUPTED, Interrupted, PairError, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -52,6 +52,7 @@ def tune(args: argparse.Namespace) -> int:
             status.show(LOADING)
             pair = load_here(pair_params(options), cancel, status)
             try:
+                _refuse_alone(args, pair)
                 times = _threads(pair, options, cancel, status)
                 return _tune(pair, args, options.drafting, cancel, status, times)
             finally:
@@ -63,7 +64,7 @@ def tune(args: argparse.Namespace) -> int:
 
 def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:
     """Refuse before anything is loaded what could only be ignored, or fail when everything was measured."""
-    following = [flag for flag in ("heat_map", "save_trace") if flag in args]
+    following = _follows(args)
     if following and "quick" in args:
         raise UsageError("--quick follows no answer; leave it out for a heat map or a trace.")
     if following and options.pair.draft is None:
@@ -78,6 +79,20 @@ def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft
         raise UsageError("The prompt is empty.")
     if "save_trace" in args:
         check_writable(args.save_trace)
+
+
+def _follows(args: argparse.Namespace) -> bool:
+    """Whether an answer was asked to be followed by the draft model."""
+    return "heat_map" in args or "save_trace" in args
+
+
+def _refuse_alone(args: argparse.Namespace, pair: NativePair) -> None:
+    """Refuse what needs a draft before anything is measured; why there is none, its notice has said."""
+    if _follows(args) and pair.drafter is None:
+        raise PairError(
+            "A heat map or a trace follows the draft model, and this target runs without one.",
+            "Mend that, or leave --heat-map and --save-trace out to measure the target alone.",
+        )
 
 
 def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
@@ -101,6 +116,7 @@ def _tune(
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)
     assert pair.memory is not None
+    learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
         pair.memory = learned.measured_anew(pair.memory.costs)
     # Measured with care: no answer has to wait for another look soon.
@@ -116,7 +132,8 @@ def _tune(
     if getattr(args, "json", False):
         print(json.dumps(_as_json(pair, heat, times)))
     else:
-        report = _report(pair, drafters, heat, times, whole=hasattr(args, "heat_map"))
+        whole = hasattr(args, "heat_map")
+        report = _report(pair, drafters, heat, times, whole=whole, learned_behind=learned_behind)
         print(for_reading("\n".join(report), sys.stdout))
     if pair.unkept is not None:
         status.say(_lost(pair.unkept))
@@ -147,7 +164,13 @@ def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, stat
 
 
 def _report(
-    pair: NativePair, drafters: Drafters, heat: HeatMap | None, times: ThreadTimes | None, *, whole: bool
+    pair: NativePair,
+    drafters: Drafters,
+    heat: HeatMap | None,
+    times: ThreadTimes | None,
+    *,
+    whole: bool,
+    learned_behind: bool,
 ) -> list[str]:
     assert pair.memory is not None
     names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
@@ -155,7 +178,7 @@ def _report(
     if times is not None:
         lines += [*thread_lines(times), ""]
     lines += cost_lines(pair.memory.costs, drafters)
-    lines += ["", *verdict(pair.memory.costs, drafters)]
+    lines += ["", *verdict(pair.memory.costs, drafters, learned_behind=learned_behind)]
     if heat is not None:
         lines += ["", *heat_map_lines(heat), ""] if whole else []
         lines.append(best_setting(heat, "this answer" if whole else "a sample answer"))

@@ -111,7 +111,7 @@ def numbers(event: Finished) -> dict[str, Any]:
         "mean_accepted_length": stats.mean_accepted_length,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
         "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
-        "prompt_per_second": round(stats.reading_per_second, 1) if stats.reading_per_second is not None else None,
+        "reading_per_second": round(stats.reading_per_second, 1) if stats.reading_per_second is not None else None,
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
         "speedup": drafting.speedup if drafting is not None else None,

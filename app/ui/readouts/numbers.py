@@ -98,5 +98,5 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         draft_length=number("draft_length"),
         model_share=share("model_share"),
         first_s=(first_ms + (number("measuring_ms") or 0.0)) / 1e3 if first_ms is not None else None,
-        prompt_speed=number("prompt_per_second"),
+        prompt_speed=number("reading_per_second"),
     )

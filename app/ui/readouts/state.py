@@ -30,7 +30,7 @@ class Readouts:
         doing: What is going on; "" while an answer is written, or was.
         share: How far that is, where it is known.
         stats: The counters of the answer; None before the first.
-        drafting: What automatic drafting makes of it, slow enough to be read while it changes; None without.
+        drafting: What drafting makes of it, slow enough to be read while it changes; None without.
         source_name: Where the next answer's drafts come from.
         is_drafting: Whether there will be any.
         n_max: Most tokens of a draft where that is fixed, else 0.
@@ -79,6 +79,11 @@ class Readouts:
         if not self.live and self._measured_with != self._source:
             return replace(numbers, reason=f"{self._from_now_on}; {_LAST}")
         return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers
+
+    @property
+    def was_fixed(self) -> bool:
+        """Whether drafts had a fixed length when the counters were taken: then they were made, submitted or not."""
+        return self._measured_with[2] > 0
 
     @property
     def _source(self) -> tuple[str, bool, int]:
@@ -164,7 +169,7 @@ class Readouts:
 
         Args:
             stats: The counters after the last round.
-            drafting: What automatic drafting makes of it; None without.
+            drafting: What drafting makes of it; None without.
             live: Whether the answer goes on.
         """
         self.recent.observe(stats)

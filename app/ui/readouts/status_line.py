@@ -67,7 +67,7 @@ class StatusLine(Widget):
         if shown.drafting is not None and not shown.doing:
             name = _PLAIN if shown.drafting.source == "off" else shown.drafting.source
             # Of an answer that has ended it is not the last round that counts.
-            name = name if shown.live else _drafters(shown.numbers)
+            name = name if shown.live else _drafters(shown.numbers, fixed=shown.was_fixed)
             yield 2, Content.styled(f"{name:<{_SOURCE}}", SOURCE_STYLES[name == _PLAIN])
         elif shown.source_name:
             # A word alone says enough among the numbers of an answer only.
@@ -92,11 +92,11 @@ class StatusLine(Widget):
             yield 5, Content(f"{numbers.per_check:>{_PER_CHECK}.1f} per check")
 
 
-def _drafters(numbers: Numbers | None) -> str:
+def _drafters(numbers: Numbers | None, *, fixed: bool) -> str:
     """Who drafted in an answer, in one word."""
     share = numbers.model_share if numbers is not None else None
     if share is None:
-        return _PLAIN
+        return "model" if fixed else _PLAIN
     return {0.0: "look-up", 1.0: "model"}.get(share, "both")
 
 
