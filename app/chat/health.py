@@ -64,6 +64,12 @@ def check_all_but_index(db: sqlite3.Connection) -> None:
 def _count(file: Path, mode: str) -> int:
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as db:
         version_of(db)
-        check_pages(db)
+        try:
+            check_pages(db)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            # Where it is, nothing is taken out of it, not even for a moment.
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+                db.backup(copy)
+                check_all_but_index(copy)
         (n,) = db.execute("SELECT count(*) FROM conversations").fetchone()
         return int(n)

@@ -245,6 +245,8 @@ def test_a_page_that_broke_beside_the_index_is_damage_to_any_sqlite(
     overwrite(file, _MESSAGES)
     suspicion(file).touch()
     monkeypatch.setattr(health, "check_pages", check)
+    with pytest.raises(StoreError, match="are damaged"):
+        health.examine(file)
     with closing(Store.open(file)) as store:
         assert "were damaged" in store.notice
 
@@ -258,6 +260,7 @@ def test_an_index_that_broke_is_built_anew_and_takes_nothing_with_it(
     with closing(sqlite3.connect(file)) as db:
         db.execute(f"UPDATE found_data SET block = x'00' WHERE {what}")
         db.commit()
+    assert health.examine(file) == _N
     kept = Kept(file)
     kept.keeper.search("answer")
     kept.exchange("said with a broken index", "heard", FinishReason.STOP)
