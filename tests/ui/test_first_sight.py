@@ -199,3 +199,19 @@ async def test_a_sentence_in_the_sidebar_keeps_its_margin(tmp_path: Path) -> Non
     async with open_chat(size=(120, 30), store=lambda: Store.open(tmp_path / "conversations.db")) as chat:
         await chat.shows("   There are no ")
         assert any(row.startswith("   conversations yet.") for row in chat.rows)
+
+
+async def test_a_hint_moves_nothing_in_the_lowest_windows() -> None:
+    async with open_chat(size=(80, 10)) as chat:
+        await chat.exchange("go", "\n\n".join(f"line {n}" for n in range(20)))
+        await chat.shows("line 19")
+        chat.screen.hint.forget()
+        await chat.until(lambda: not chat.screen.hint.display)
+        before = chat.rows
+        chat.screen.hint.say("Copied 7 characters.")
+        await chat.shows("Copied 7 characters.")
+        after = chat.rows
+
+        changed = [row for row, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        assert changed == [chat.screen.messages.region.bottom - 1]
+        assert after[changed[0]].strip() == "Copied 7 characters."
