@@ -136,8 +136,11 @@ class Store:
 
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
-        self._answers.close()
         try:
+            if not self._answers.close() and self.on_disk:
+                # The copy in memory takes what the file did not, and its end brings that to the file, or elsewhere.
+                self._retreat.leave()
+                self._answers.close()
             self._retreat.end(self.transcript)
         finally:
             self._writers.close()

@@ -253,6 +253,17 @@ def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: St
     assert on_disk(file) == [["a", "on disk, in memory"]]
 
 
+def test_what_the_disk_refuses_of_an_answer_until_the_program_ends_is_not_lost(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("x" * 100_000)
+    fill(store)
+    journal.flush()
+    assert journal.trouble is not None
+    store.close()
+    assert on_disk(file) == [["a", "x" * 100_000]]
+
+
 def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> None:
     conversation, _, answer = exchange(store, "a", "b")
     store.go_on_in_memory()
@@ -308,6 +319,21 @@ def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
         assert [[node.text for node in read.conversation.tree.path] for read in read_file(each)] == [
             ["a", "b", "and on"]
         ]
+
+
+def test_an_answer_on_its_way_that_the_disk_refuses_to_the_end_is_elsewhere_too(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("x" * 100_000)
+    fill(store)
+    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
+    with pytest.raises(StoreError, match="What was said since is in"):
+        store.close()
+    (rescued,) = tmp_path.glob("*.json")
+    assert [node.text for node in read_file(rescued)[0].conversation.tree.path] == ["a", "x" * 100_000]
 
 
 def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(store: Store, file: Path) -> None:
