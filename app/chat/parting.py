@@ -13,7 +13,7 @@ from typing import Any
 
 from app.chat.database import Database, sentences, suspicion
 from app.chat.inserting import insert_transcript
-from app.chat.opening import SOON_S, is_there, open_file, reopen_file
+from app.chat.opening import SOON_S, is_gone, is_there, open_file, reopen_file
 from app.chat.same import make_same
 from app.chat.tree import Transcript
 
@@ -55,9 +55,9 @@ class Parting:
         Raises:
             StoreError: The disk still refuses.
         """
-        is_gone, is_used = not is_there(self.file), is_there(self.file.with_name(self.file.name + "-shm"))
+        is_used = is_there(self.file.with_name(self.file.name + "-shm"))
         # Who still has a file that was taken away would write into the log of one that is put in its place.
-        if suspicion(self.file).exists() or (is_gone and (self.known or is_used)):
+        if is_there(suspicion(self.file)) or (is_gone(self.file) and (self.known or is_used)):
             return None
         database = reopen_file(self.file)
         try:
@@ -133,7 +133,7 @@ def part(memory: Database, file: Path) -> Parting:
     db = memory.connection
     # Another Tandem that goes on in the file, or in memory too, counts on from where this one does.
     db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'messages'", (randrange(_APART),))
-    if not is_there(file):
+    if is_gone(file):
         return Parting(file, {}, set())
     return Parting(file, _conversations(db), _unsent(db))
 

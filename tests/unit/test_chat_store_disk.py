@@ -354,14 +354,31 @@ def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(st
 
 
 def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path) -> bool:
-        raise PermissionError(13, "Permission denied")
-
     with monkeypatch.context() as locked:
-        locked.setattr(Path, "exists", refuse)
+        locked.setattr(Path, "stat", forbid_looking)
         store = Store.open_anyway(file)
         assert store.notice.startswith(f"The conversations cannot be kept in {file}: Permission denied.")
     store.close()
+
+
+def forbid_looking(self: Path, **_: object) -> os.stat_result:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_folder_that_one_may_not_look_into_for_a_while_takes_what_was_said_meanwhile(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    with monkeypatch.context() as locked:
+        locked.setattr(Path, "stat", forbid_looking)
+        with pytest.raises(StoreError, match="Permission denied"):
+            store.add(conversation, Role.USER, "and on", parent=answer.id)
+        store.go_on_in_memory()
+        store.add(conversation, Role.USER, "and on", parent=answer.id)
+        with pytest.raises(StoreError, match="Permission denied"):
+            store.return_to_disk()
+    assert store.return_to_disk()
+    assert on_disk(file) == [["a", "b", "and on"]]
 
 
 def test_nothing_said_is_nothing_written(store: Store, file: Path) -> None:
