@@ -275,13 +275,63 @@ def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> N
     assert sorted(on_disk(file)) == [["a", "b", "mine"], ["a", "b", "theirs"]]
 
 
-def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(store: Store, file: Path) -> None:
+def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversation, _, answer = exchange(store, "a", "b")
     store.close()
-    copy = Store.in_memory(file)
+    copy = open_refused(file, monkeypatch)
     copy.add(conversation, Role.USER, "goes on", parent=answer.id)
     copy.close()
     assert on_disk(file) == [["a", "b", "goes on"]]
+
+
+def open_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """What opening makes of a file that cannot be written just then."""
+    with monkeypatch.context() as refused:
+        refused.setattr("app.chat.store.open_file", Refused("It cannot be written."))
+        return Store.open_anyway(file)
+
+
+def kill_in_an_answer(store: Store) -> int:
+    """Let go of the file as the end of a process does; returns the conversation that had an answer on its way."""
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("half")
+    journal.flush()
+    store._writers.close()
+    store._database.close()
+    return conversation
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_what_a_crash_has_cut_is_nothing_that_was_said_since(
+    store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bool
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    conversation = kill_in_an_answer(store)
+    copy = open_refused(file, monkeypatch)
+    assert [node.state for node in copy.load(conversation).tree.path] == [State.COMPLETE, State.CUT]
+    if said:
+        exchange(copy, "new", "too")
+    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
+    if said:
+        with pytest.raises(StoreError, match="What was said since is in"):
+            copy.close()
+    else:
+        copy.close()
+    rescued = [each.conversation.summary.title for file in tmp_path.glob("*.json") for each in read_file(file)]
+    assert rescued == (["new"] if said else [])
+
+
+def test_what_a_crash_has_cut_is_so_on_disk_too_as_soon_as_there_is_room(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_in_an_answer(store)
+    copy = open_refused(file, monkeypatch)
+    assert copy.return_to_disk()
+    assert copy._database.rows("SELECT text, state FROM messages WHERE text = 'half'") == [("half", "cut")]
+    copy.close()
 
 
 def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_path: Path) -> None:
@@ -381,11 +431,11 @@ def test_a_folder_that_one_may_not_look_into_for_a_while_takes_what_was_said_mea
     assert on_disk(file) == [["a", "b", "and on"]]
 
 
-def test_nothing_said_is_nothing_written(store: Store, file: Path) -> None:
+def test_nothing_said_is_nothing_written(store: Store, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exchange(store, "a", "b")
     store.close()
     before = file.read_bytes()
-    copy = Store.in_memory(file)
+    copy = open_refused(file, monkeypatch)
     assert len(copy.summaries()) == 1
     copy.close()
     assert file.read_bytes() == before
