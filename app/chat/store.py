@@ -275,6 +275,9 @@ class Store:
         """Put something in the place of the numbers of a message: of a prompt, why nothing came of it."""
         with self._database.write() as db:
             db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
+            # That a conversation has changed is told by its row.
+            of_it = "id = (SELECT conversation FROM messages WHERE id = ?)"
+            db.execute(f"UPDATE conversations SET updated = ? WHERE {of_it}", (self._now(), message))
 
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
         """Conversations that hold every word of the query; cheap enough for every key."""

@@ -157,6 +157,15 @@ def test_what_a_full_disk_refused_is_written_as_soon_as_there_is_room(store: Sto
     assert not store.return_to_disk(), "it is there"
 
 
+def test_why_a_prompt_has_no_answer_is_written_as_soon_as_there_is_room(store: Store, file: Path, clock: Clock) -> None:
+    _, asked, _ = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    clock.now += 1.0
+    store.set_stats(asked.id, {"why": "It broke."})
+    assert store.return_to_disk()
+    assert store.stats(asked.id) == {"why": "It broke."}
+
+
 def test_a_disk_that_still_refuses_takes_nothing_and_loses_nothing(
     store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
