@@ -59,10 +59,11 @@ class Answers:
             bring_back(db, conversation, self._now())
         return self._opened(Journal(self, node, message, clock))
 
-    def close(self) -> None:
-        """Write what waits."""
+    def close(self) -> bool:
+        """Write what waits; returns whether nothing waits any longer."""
         for journal in self._journals.values():
             journal.flush()
+        return not any(journal.waits for journal in self._journals.values())
 
     def keep(self, message: int, first: int, pieces: Sequence[Piece]) -> bool:
         rows = [(message, seq, piece.reasoning, storable(piece.text)) for seq, piece in enumerate(pieces, first)]

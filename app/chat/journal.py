@@ -77,6 +77,11 @@ class Journal:
         return len(self._text) + len(self._reasoning) == 2
 
     @property
+    def waits(self) -> bool:
+        """Whether something of it is not on disk yet."""
+        return bool(self._pending)
+
+    @property
     def node(self) -> Node:
         """The message as it is by now."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)

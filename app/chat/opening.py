@@ -109,7 +109,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     Returns:
         The database, and whether it is a copy of the file.
     """
-    if file is not None and file.is_file():
+    if file is not None and regular_file.is_file(file):
         # A disk that refuses SQLite's lock files can be read as one that never changes.
         for mode in ("mode=ro", "immutable=1"):
             with (
@@ -128,6 +128,17 @@ def is_there(file: Path) -> bool:
         return file.exists()
     except OSError:
         return False
+
+
+def is_gone(file: Path) -> bool:
+    """Whether there is surely no such file: what one may not look at just now is there again later."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def move_into_memory(database: Database) -> None:

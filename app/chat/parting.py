@@ -6,14 +6,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import randrange
 from typing import Any
 
 from app.chat.database import Database, sentences, suspicion
 from app.chat.inserting import insert_transcript
-from app.chat.opening import SOON_S, is_there, open_file, reopen_file
+from app.chat.opening import SOON_S, is_gone, is_there, open_file, reopen_file
 from app.chat.same import make_same
 from app.chat.tree import Transcript
 
@@ -36,11 +36,17 @@ class Parting:
         file: The file.
         known: The conversations as they are in it, by id.
         unsent: What is typed in it where nothing was said yet.
+        start: The conversations as they were in memory at first.
     """
 
     file: Path
     known: _Conversations
     unsent: _Unsent
+    start: _Conversations
+
+    def begun(self, memory: Database) -> Parting:
+        """With what is in memory by now as the start: the next one that opens the file does as much by itself."""
+        return replace(self, start=_conversations(memory.connection))
 
     def go_back(self, memory: Database) -> Database | None:
         """Write what has changed since, all or nothing, and every number as it is in memory.
@@ -55,14 +61,14 @@ class Parting:
         Raises:
             StoreError: The disk still refuses.
         """
-        is_gone, is_used = not is_there(self.file), is_there(self.file.with_name(self.file.name + "-shm"))
+        is_used = is_there(self.file.with_name(self.file.name + "-shm"))
         # Who still has a file that was taken away would write into the log of one that is put in its place.
-        if suspicion(self.file).exists() or (is_gone and (self.known or is_used)):
+        if is_there(suspicion(self.file)) or (is_gone(self.file) and (self.known or is_used)):
             return None
         database = reopen_file(self.file)
         try:
             with sentences(self.file), database.write_soon(SOON_S) as db:
-                changed = self._changed(memory.connection)
+                changed = _differing(_conversations(memory.connection), self.known)
                 is_free = not self._taken(memory.connection, db, changed)
                 if is_free:
                     self._write(memory.connection, db, changed)
@@ -75,7 +81,7 @@ class Parting:
         return database
 
     def bring_back(self, memory: Database, transcript: Callable[[int], Transcript]) -> None:
-        """Write what has changed since, all or nothing.
+        """Write what has changed since, all or nothing; nothing if only the start differs from the file.
 
         A conversation that is in the file as it was left becomes what it is here, under its number. One that another
         Tandem has gone on with stays, and what became of it here stands beside it.
@@ -87,10 +93,10 @@ class Parting:
         Raises:
             StoreError: The disk still refuses.
         """
-        changed = self._changed(memory.connection)
-        if not changed and _unsent(memory.connection) == self.unsent:
-            return
         now = _conversations(memory.connection)
+        if not _differing(now, self.start) and _unsent(memory.connection) == self.unsent:
+            return
+        changed = _differing(now, self.known)
         database, _ = open_file(self.file)
         with closing(database), database.write() as db:
             taken = self._taken(memory.connection, db, changed)
@@ -106,10 +112,7 @@ class Parting:
             "SELECT DISTINCT conversation FROM messages m JOIN conversations c ON c.id = conversation "
             "WHERE c.deleted IS NULL"
         )
-        return sorted(self._changed(memory.connection) & {number for (number,) in said})
-
-    def _changed(self, memory: sqlite3.Connection) -> Set[int]:
-        return {number for number, row in _conversations(memory).items() if row != self.known.get(number)}
+        return sorted(_differing(_conversations(memory.connection), self.start) & {number for (number,) in said})
 
     def _taken(self, memory: sqlite3.Connection, db: sqlite3.Connection, changed: Set[int]) -> Set[int]:
         """Those whose numbers, or those of their messages, mean something else in the file by now."""
@@ -133,9 +136,10 @@ def part(memory: Database, file: Path) -> Parting:
     db = memory.connection
     # Another Tandem that goes on in the file, or in memory too, counts on from where this one does.
     db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'messages'", (randrange(_APART),))
-    if not is_there(file):
-        return Parting(file, {}, set())
-    return Parting(file, _conversations(db), _unsent(db))
+    if is_gone(file):
+        return Parting(file, {}, set(), {})
+    known = _conversations(db)
+    return Parting(file, known, _unsent(db), known)
 
 
 def _conversations(db: sqlite3.Connection) -> _Conversations:
@@ -148,6 +152,11 @@ def _conversations(db: sqlite3.Connection) -> _Conversations:
         )
     }
     return {row[0]: (*row[1:], writing.get(row[0])) for row in db.execute(f"SELECT {_ROW} FROM conversations")}
+
+
+def _differing(now: _Conversations, before: _Conversations) -> Set[int]:
+    """The conversations that are new or other than before."""
+    return {number for number, row in now.items() if row != before.get(number)}
 
 
 def _unsent(db: sqlite3.Connection) -> _Unsent:

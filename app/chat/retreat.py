@@ -27,20 +27,17 @@ class Retreat:
         self._writers = writers
         self._parting: Parting | None = None
 
-    @property
-    def has_file(self) -> bool:
-        """Whether what is in memory has a file that it can go into."""
-        return self._parting is not None
-
     def from_copy(self, file: Path) -> None:
-        """What is in memory is a copy of a file."""
+        """What is in memory is a copy of a file; what nobody writes any longer is cut in it."""
         self._writers.stand_beside(file)
-        self._parting = part(self._database, file)
+        parting = part(self._database, file)
+        self._writers.recover(self._database)
+        self._parting = parting.begun(self._database)
 
     def from_nothing(self, file: Path) -> None:
         """What is in memory is all that there is to go into a file."""
         self._writers.stand_beside(file)
-        self._parting = Parting(file, {}, set())
+        self._parting = Parting(file, {}, set(), {})
 
     def leave(self) -> None:
         """Go on with a copy in memory. Raises StoreError where none can be made."""

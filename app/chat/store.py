@@ -36,6 +36,8 @@ from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript
 from app.errors import StoreError
 
+_FORGETS = "Conversations are kept in memory only, until Tandem ends."
+
 
 class Store:
     """The conversations; `open` and `in_memory` make one.
@@ -79,11 +81,12 @@ class Store:
         try:
             return cls.open(file)
         except StoreError as error:
-            store = cls.in_memory(file)
-            if store._retreat.has_file or not is_there(file):
-                store.notice = UNTIL_WRITTEN
-            store.notice = f"{error.sentences} {store.notice}"
-            if not store._retreat.has_file:
+            database, is_copy = open_copy(file)
+            more = UNTIL_WRITTEN if is_copy or not is_there(file) else _FORGETS
+            store = cls(database, f"{error.sentences} {more}")
+            if is_copy:
+                store._retreat.from_copy(file)
+            else:
                 # Of a file that is not for this Tandem either: what is said then ends up elsewhere.
                 store._retreat.from_nothing(file)
             return store
@@ -91,10 +94,10 @@ class Store:
     @classmethod
     def in_memory(cls, file: Path | None = None, now: Callable[[], float] = time.time) -> Store:
         """A store that forgets, with whatever can be read from a file that cannot be written."""
-        database, copied = open_copy(file)
-        store = cls(database, "Conversations are kept in memory only, until Tandem ends.", now)
-        if copied and file is not None:
-            store._retreat.from_copy(file)
+        database, is_copy = open_copy(file)
+        store = cls(database, _FORGETS, now)
+        if is_copy and file is not None:
+            store._writers.stand_beside(file)
             store.recover()
         return store
 
@@ -136,8 +139,11 @@ class Store:
 
     def close(self) -> None:
         """Write what waits and let go of the file; answers on their way count as cut."""
-        self._answers.close()
         try:
+            if not self._answers.close() and self.on_disk:
+                # The copy in memory takes what the file did not, and its end brings that to the file, or elsewhere.
+                self._retreat.leave()
+                self._answers.close()
             self._retreat.end(self.transcript)
         finally:
             self._writers.close()
@@ -269,6 +275,9 @@ class Store:
         """Put something in the place of the numbers of a message: of a prompt, why nothing came of it."""
         with self._database.write() as db:
             db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
+            # That a conversation has changed is told by its row.
+            of_it = "id = (SELECT conversation FROM messages WHERE id = ?)"
+            db.execute(f"UPDATE conversations SET updated = ? WHERE {of_it}", (self._now(), message))
 
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
         """Conversations that hold every word of the query; cheap enough for every key."""

@@ -157,6 +157,15 @@ def test_what_a_full_disk_refused_is_written_as_soon_as_there_is_room(store: Sto
     assert not store.return_to_disk(), "it is there"
 
 
+def test_why_a_prompt_has_no_answer_is_written_as_soon_as_there_is_room(store: Store, file: Path, clock: Clock) -> None:
+    _, asked, _ = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    clock.now += 1.0
+    store.set_stats(asked.id, {"why": "It broke."})
+    assert store.return_to_disk()
+    assert store.stats(asked.id) == {"why": "It broke."}
+
+
 def test_a_disk_that_still_refuses_takes_nothing_and_loses_nothing(
     store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +262,17 @@ def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: St
     assert on_disk(file) == [["a", "on disk, in memory"]]
 
 
+def test_what_the_disk_refuses_of_an_answer_until_the_program_ends_is_not_lost(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("x" * 100_000)
+    fill(store)
+    journal.flush()
+    assert journal.trouble is not None
+    store.close()
+    assert on_disk(file) == [["a", "x" * 100_000]]
+
+
 def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> None:
     conversation, _, answer = exchange(store, "a", "b")
     store.go_on_in_memory()
@@ -264,13 +284,63 @@ def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> N
     assert sorted(on_disk(file)) == [["a", "b", "mine"], ["a", "b", "theirs"]]
 
 
-def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(store: Store, file: Path) -> None:
+def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversation, _, answer = exchange(store, "a", "b")
     store.close()
-    copy = Store.in_memory(file)
+    copy = open_refused(file, monkeypatch)
     copy.add(conversation, Role.USER, "goes on", parent=answer.id)
     copy.close()
     assert on_disk(file) == [["a", "b", "goes on"]]
+
+
+def open_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """What opening makes of a file that cannot be written just then."""
+    with monkeypatch.context() as refused:
+        refused.setattr("app.chat.store.open_file", Refused("It cannot be written."))
+        return Store.open_anyway(file)
+
+
+def kill_in_an_answer(store: Store) -> int:
+    """Let go of the file as the end of a process does; returns the conversation that had an answer on its way."""
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("half")
+    journal.flush()
+    store._writers.close()
+    store._database.close()
+    return conversation
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_what_a_crash_has_cut_is_nothing_that_was_said_since(
+    store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bool
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    conversation = kill_in_an_answer(store)
+    copy = open_refused(file, monkeypatch)
+    assert [node.state for node in copy.load(conversation).tree.path] == [State.COMPLETE, State.CUT]
+    if said:
+        exchange(copy, "new", "too")
+    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
+    if said:
+        with pytest.raises(StoreError, match="What was said since is in"):
+            copy.close()
+    else:
+        copy.close()
+    rescued = [each.conversation.summary.title for file in tmp_path.glob("*.json") for each in read_file(file)]
+    assert rescued == (["new"] if said else [])
+
+
+def test_what_a_crash_has_cut_is_so_on_disk_too_as_soon_as_there_is_room(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_in_an_answer(store)
+    copy = open_refused(file, monkeypatch)
+    assert copy.return_to_disk()
+    assert copy._database.rows("SELECT text, state FROM messages WHERE text = 'half'") == [("half", "cut")]
+    copy.close()
 
 
 def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_path: Path) -> None:
@@ -312,6 +382,21 @@ def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
         ]
 
 
+def test_an_answer_on_its_way_that_the_disk_refuses_to_the_end_is_elsewhere_too(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("x" * 100_000)
+    fill(store)
+    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
+    with pytest.raises(StoreError, match="What was said since is in"):
+        store.close()
+    (rescued,) = tmp_path.glob("*.json")
+    assert [node.text for node in read_file(rescued)[0].conversation.tree.path] == ["a", "x" * 100_000]
+
+
 def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(store: Store, file: Path) -> None:
     exchange(store, "theirs", "too")
     store._database.connection.execute("PRAGMA user_version = 99")
@@ -330,21 +415,38 @@ def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(st
 
 
 def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path) -> bool:
-        raise PermissionError(13, "Permission denied")
-
     with monkeypatch.context() as locked:
-        locked.setattr(Path, "exists", refuse)
+        locked.setattr(Path, "stat", forbid_looking)
         store = Store.open_anyway(file)
         assert store.notice.startswith(f"The conversations cannot be kept in {file}: Permission denied.")
     store.close()
 
 
-def test_nothing_said_is_nothing_written(store: Store, file: Path) -> None:
+def forbid_looking(self: Path, **_: object) -> os.stat_result:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_folder_that_one_may_not_look_into_for_a_while_takes_what_was_said_meanwhile(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    with monkeypatch.context() as locked:
+        locked.setattr(Path, "stat", forbid_looking)
+        with pytest.raises(StoreError, match="Permission denied"):
+            store.add(conversation, Role.USER, "and on", parent=answer.id)
+        store.go_on_in_memory()
+        store.add(conversation, Role.USER, "and on", parent=answer.id)
+        with pytest.raises(StoreError, match="Permission denied"):
+            store.return_to_disk()
+    assert store.return_to_disk()
+    assert on_disk(file) == [["a", "b", "and on"]]
+
+
+def test_nothing_said_is_nothing_written(store: Store, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exchange(store, "a", "b")
     store.close()
     before = file.read_bytes()
-    copy = Store.in_memory(file)
+    copy = open_refused(file, monkeypatch)
     assert len(copy.summaries()) == 1
     copy.close()
     assert file.read_bytes() == before

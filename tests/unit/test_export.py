@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -23,7 +25,7 @@ from app.cli.conversations.export import export
 from app.cli.conversations.flags import add_export_arguments, add_import_arguments
 from app.cli.conversations.import_ import import_
 from app.cli.json_keys import JSON_KEYS
-from app.errors import AppError, UsageError
+from app.errors import AppError, StoreError, UsageError
 
 
 @pytest.fixture
@@ -118,6 +120,20 @@ def test_a_list_of_nothing_goes_where_it_is_to_go(file: Path, tmp_path: Path) ->
     out = tmp_path / "list.txt"
     assert run("--list", "--output", str(out)) == 0
     assert out.read_text() == "There are no conversations yet.\n"
+
+
+def test_a_disk_that_takes_nothing_lets_an_answer_be_exported_that_a_crash_cut(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(file: Path) -> None:
+        raise StoreError("The disk is full.")
+
+    with closing(sqlite3.connect(filled)) as db, db:
+        db.execute("UPDATE messages SET state = 'writing', writer = 'who is dead' WHERE text LIKE '%Quicksort: %'")
+    for opener in ("app.chat.store.open_file", "app.chat.parting.open_file"):
+        monkeypatch.setattr(opener, refuse)
+    assert run("Quicksort") == 0
+    assert "About Quicksort" in capsys.readouterr().out
 
 
 def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:

@@ -283,6 +283,13 @@ def test_a_disk_that_takes_again_what_it_refused_is_gone_back_to_and_that_is_sai
     assert kept.said[1:] == ["Everything that was said is on disk now."]
     assert kept.texts(conversation) == ["a", "b", "c", "d", "e", "f"]
 
+    store._database.connection.execute("PRAGMA query_only = ON")
+    kept.exchange("g", "h")
+    assert not store.on_disk
+    now[0] += 5.0
+    kept.keeper.try_again()
+    assert store.on_disk, "another refusal begins from the first wait"
+
 
 def test_what_is_said_after_the_file_was_taken_away_is_written_in_its_place_with_all_the_rest(kept: Kept) -> None:
     now = [100.0]

@@ -127,7 +127,7 @@ class Disk:
         self.say(" ".join(filter(None, (error.message, error.hint, more))))
 
     def _go_on_in_memory(self, store: Store) -> None:
-        self._tried = self._clock()
+        self._tried, self._wait_s = self._clock(), _FIRST_S
         try:
             store.go_on_in_memory()
         except StoreError:
