@@ -20,7 +20,8 @@ from app.chat.tree import Transcript
 UNTIL_WRITTEN = "They are kept in memory, and written as soon as the disk takes them."
 """What to say of conversations meanwhile."""
 _ROW = "id, updated, deleted, leaf, title, named, pinned, settings, draft"
-_APART = 1 << 32
+_APART = {"conversations": 1000, "messages": 1 << 32}
+"""How far numbers are set apart, at most. Those of conversations are read and typed."""
 _DELETED = 1
 """Where `deleted` stands among the values behind the id."""
 
@@ -135,7 +136,10 @@ def part(memory: Database, file: Path) -> Parting:
     """Note where a store leaves its file for a copy in memory; what is said in that gets numbers of its own."""
     db = memory.connection
     # Another Tandem that goes on in the file, or in memory too, counts on from where this one does.
-    db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'messages'", (randrange(_APART),))
+    for table, most in _APART.items():
+        step = (randrange(most), table)
+        if not db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?", step).rowcount:
+            db.execute("INSERT INTO sqlite_sequence(seq, name) VALUES (?, ?)", step)
     if is_gone(file):
         return Parting(file, {}, set(), {})
     known = _conversations(db)

@@ -336,8 +336,9 @@ def test_what_is_said_after_a_file_broke_in_use_is_written_in_its_place(kept: Ke
     kept.keeper.close("typed")
 
     assert [file.read_bytes()[:5] for file in kept.file.parent.glob("*-damaged-*.db")] == [b"no da"]
-    assert kept.texts(1) == ["a", "b", "c", "d"]
-    assert kept.other.load(1).draft == "typed"
+    (again,) = kept.other.summaries()
+    assert kept.texts(again.id) == ["a", "b", "c", "d"]
+    assert kept.other.load(again.id).draft == "typed"
 
 
 def test_what_another_tandem_removed_is_begun_anew_with_all_that_was_said(kept: Kept) -> None:
