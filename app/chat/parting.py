@@ -19,8 +19,11 @@ from app.chat.tree import Transcript
 
 UNTIL_WRITTEN = "They are kept in memory, and written as soon as the disk takes them."
 """What to say of conversations meanwhile."""
+AT_THE_END = "Conversations are kept in memory, and written when Tandem ends."
+"""The same where the disk may take them sooner, but only the end can tell under which numbers or in which file."""
 _ROW = "id, updated, deleted, leaf, title, named, pinned, settings, draft"
-_APART = 1 << 32
+_APART = {"conversations": 1000, "messages": 1 << 32}
+"""How far numbers are set apart, at most. Those of conversations are read and typed."""
 _DELETED = 1
 """Where `deleted` stands among the values behind the id."""
 
@@ -48,6 +51,11 @@ class Parting:
         """With what is in memory by now as the start: the next one that opens the file does as much by itself."""
         return replace(self, start=_conversations(memory.connection))
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the file has to make way for another one, which only its next opening does."""
+        return is_there(suspicion(self.file))
+
     def go_back(self, memory: Database) -> Database | None:
         """Write what has changed since, all or nothing, and every number as it is in memory.
 
@@ -63,7 +71,7 @@ class Parting:
         """
         is_used = is_there(self.file.with_name(self.file.name + "-shm"))
         # Who still has a file that was taken away would write into the log of one that is put in its place.
-        if is_there(suspicion(self.file)) or (is_gone(self.file) and (self.known or is_used)):
+        if self.is_damaged or (is_gone(self.file) and (self.known or is_used)):
             return None
         database = reopen_file(self.file)
         try:
@@ -135,7 +143,10 @@ def part(memory: Database, file: Path) -> Parting:
     """Note where a store leaves its file for a copy in memory; what is said in that gets numbers of its own."""
     db = memory.connection
     # Another Tandem that goes on in the file, or in memory too, counts on from where this one does.
-    db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'messages'", (randrange(_APART),))
+    for table, most in _APART.items():
+        step = (randrange(most), table)
+        if not db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?", step).rowcount:
+            db.execute("INSERT INTO sqlite_sequence(seq, name) VALUES (?, ?)", step)
     if is_gone(file):
         return Parting(file, {}, set(), {})
     known = _conversations(db)

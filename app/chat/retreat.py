@@ -26,6 +26,8 @@ class Retreat:
         self._database = database
         self._writers = writers
         self._parting: Parting | None = None
+        self.waits_for_end = False
+        """Whether only the end can write what is in memory."""
 
     def from_copy(self, file: Path) -> None:
         """What is in memory is a copy of a file; what nobody writes any longer is cut in it."""
@@ -38,6 +40,7 @@ class Retreat:
         """What is in memory is all that there is to go into a file."""
         self._writers.stand_beside(file)
         self._parting = Parting(file, {}, set(), {})
+        self.waits_for_end = self._parting.is_damaged
 
     def leave(self) -> None:
         """Go on with a copy in memory. Raises StoreError where none can be made."""
@@ -45,6 +48,7 @@ class Retreat:
         move_into_memory(self._database)
         if file is not None:
             self._parting = part(self._database, file)
+            self.waits_for_end = self._parting.is_damaged
 
     def come_back(self) -> bool:
         """Write what has changed since, and go on in the file; see `Parting.go_back`. Raises StoreError."""
@@ -53,6 +57,7 @@ class Retreat:
         # For those who find an answer on its way in the file.
         self._writers.sign()
         back = self._parting.go_back(self._database)
+        self.waits_for_end = back is None
         if back is None:
             return False
         self._database.replace(back.connection, back.file)

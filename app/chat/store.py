@@ -106,6 +106,11 @@ class Store:
         """Whether anything outlives this process."""
         return self._database.file is not None
 
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether what is in memory is written by `close` only, as far as is known."""
+        return self._retreat.waits_for_end
+
     def go_on_in_memory(self) -> None:
         """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good.
 

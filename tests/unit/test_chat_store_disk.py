@@ -215,10 +215,31 @@ def test_two_that_left_a_full_disk_both_come_back(store: Store, file: Path) -> N
     assert sorted(on_disk(file)) == [["a", "b", "mine"], ["c", "d", "theirs"]]
 
 
+@pytest.mark.parametrize("file_says", [[], [["a", "b"]]])
+def test_two_that_began_something_new_beside_a_full_disk_both_come_back(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, file_says: list[list[str]]
+) -> None:
+    for prompt, answer in file_says:
+        exchange(store, prompt, answer)
+    other = Store.open(file)
+    steps = iter([0, 0, 500, 5000])
+    monkeypatch.setattr("app.chat.parting.randrange", lambda most: next(steps))
+    for each, said in ((store, "mine"), (other, "theirs")):
+        each.go_on_in_memory()
+        exchange(each, said, "new")
+
+    assert store.return_to_disk()
+    assert other.return_to_disk()
+    for each in (store, other):
+        each.close()
+    assert sorted(on_disk(file)) == sorted([*file_says, ["mine", "new"], ["theirs", "new"]])
+
+
 @pytest.mark.parametrize("meanwhile", ["said in it", "begun another", "gone"])
 def test_where_a_number_means_something_else_by_now_the_end_is_waited_for(
-    store: Store, file: Path, meanwhile: str
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
+    monkeypatch.setattr("app.chat.parting.randrange", lambda most: most >> 20)
     conversation, _, answer = exchange(store, "a", "b")
     store.go_on_in_memory()
     store.add(conversation, Role.USER, "mine", parent=answer.id)

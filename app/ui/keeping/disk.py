@@ -88,9 +88,12 @@ class Disk:
         store = self.store
         if store is None or store.on_disk or self._clock() - self._tried < self._wait_s:
             return
+        was_told = store.waits_for_end
         with suppress(StoreError):
             if store.return_to_disk():
                 self.say(BACK)
+            elif store.waits_for_end and not was_told:
+                self.say(_when_written(store))
         self._wait_s = min(2 * self._wait_s, _MOST_S)
         self._tried = self._clock()
 
@@ -112,9 +115,11 @@ class Disk:
             return action(store)
         except StoreError as error:
             is_here = _holds(store, conversation)
-            self.tell(error, _until_written() if is_here and store.on_disk else "")
+            is_left = is_here and store.on_disk
             if is_here:
                 self._go_on_in_memory(store)
+            self.tell(error, _when_written(self.store or store) if is_left else "")
+            if is_here:
                 is_here = self.store is not None and _holds(self.store, conversation)
             if not is_here:
                 self._lose(conversation)
@@ -143,10 +148,10 @@ def _holds(store: Store, conversation: int | None) -> bool:
         return True
 
 
-def _until_written() -> str:
-    from app.chat.parting import UNTIL_WRITTEN
+def _when_written(store: Store) -> str:
+    from app.chat.parting import AT_THE_END, UNTIL_WRITTEN
 
-    return UNTIL_WRITTEN
+    return AT_THE_END if store.waits_for_end else UNTIL_WRITTEN
 
 
 def _memory() -> Store:
