@@ -8,7 +8,6 @@ import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
 
 from app.ui.messages import view
-from tests.ui.at_rest import told_by_the_loop
 from tests.ui.conversations_driver import NOW
 
 SVGImageExtension.file_extension = "svg"
@@ -25,7 +24,6 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.0)
-    told_by_the_loop(monkeypatch)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.ui.monkey.moves import Engine, Key, Paste, Session, Type, Wait
 from tests.ui.monkey.play import TroubleError
 from tests.ui.setup_driver import open_setup
 
-_LOOKS = 3000
+_LOOKS = 500
 SAID: Session = (Type("Hello"), Key("enter"), Wait(), Engine("say", "Hi there"), Engine("end"), Wait())
 BURSTS: dict[str, Session] = {
     "a message is changed": (Key("ctrl+up"), Key("up"), Key("e"), Key("ctrl+u"), Type("anew")),

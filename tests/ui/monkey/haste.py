@@ -59,9 +59,6 @@ async def _ends(bursts: tuple[Session, ...], *, at_once: bool) -> list[object]:
         with home.watched():
             program = Program(home)
             async with program.app.run_test(size=(120, 40)) as program.pilot:
-                while not program.engine.is_busy:
-                    # It loads the pair after the first frame.
-                    await program.pilot.pause(0.01)
                 await program.do(Engine("end"))
                 await program.rest()
                 return [await _end(program, burst, at_once=at_once) for burst in bursts]
