@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from textual.keys import REPLACED_KEYS, key_to_character
 
-CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up,f9"
+CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """What chooses a message; with ctrl+up macOS shows all windows, and its terminal sends alt+up to nobody."""
 _own: Callable[[], Mapping[str, str]] = dict
 

@@ -45,7 +45,7 @@ async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
         assert "e edit" not in chat.rows[-1]
         await chat.type(" on")
         assert chat.prompt == "typing on"
-        await press(chat, "f9", "down")
+        await press(chat, "ctrl+up", "down")
         assert chosen(chat) == ""
         assert chat.screen.prompt.has_focus
 

@@ -123,8 +123,13 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
 def _calls_of_key(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "key":
-            identity, shipped = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
-            yield str(identity), str(shipped)
+            identity, shipped = map(_constant, node.args)
+            yield identity, shipped.partition(",")[0]
+
+
+def _constant(argument: ast.expr) -> str:
+    """A key, or the name of those that are others on another system."""
+    return getattr(key_names, argument.id) if isinstance(argument, ast.Name) else str(ast.literal_eval(argument))
 
 
 def _sentences(tree: ast.Module) -> Iterator[str]:

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from app.ui.key_names import CHOOSE
 from app.ui.messages.absent import Absent
 from app.ui.widgets.even import Even
 from app.ui.widgets.stack import Stack
@@ -91,7 +92,7 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
             tooltip="Other branches",
         ),
         Binding("right", "wish('LATER')", "next branch", id="message.later", show=False),
-        Binding("up,ctrl+up,alt+up,f9", "wish('UP')", "message above", id="message.up", show=False),
+        Binding(f"up,{CHOOSE}", "wish('UP')", "message above", id="message.up", show=False),
         Binding("down,ctrl+down,alt+down", "wish('DOWN')", "message below", id="message.down", show=False),
     ]
 
