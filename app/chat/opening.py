@@ -122,14 +122,6 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     return Database(db, None), False
 
 
-def is_there(file: Path) -> bool:
-    """Whether a file exists, as far as one may look."""
-    try:
-        return file.exists()
-    except OSError:
-        return False
-
-
 def is_gone(file: Path) -> bool:
     """Whether there is surely no such file: what one may not look at just now is there again later."""
     try:
@@ -149,7 +141,7 @@ def move_into_memory(database: Database) -> None:
 
 def _copy_of(source: sqlite3.Connection, file: Path | None) -> sqlite3.Connection:
     """A copy in memory of everything in a file, or of what can be read."""
-    is_broken = file is not None and is_there(suspicion(file))
+    is_broken = file is not None and regular_file.exists(suspicion(file))
     return (_copied_by_row if is_broken else _copied)(source)
 
 
@@ -175,7 +167,7 @@ def _copied_by_row(source: sqlite3.Connection) -> sqlite3.Connection:
 def _make_private(file: Path) -> None:
     """What people say to a model is theirs: nobody else on the machine may read the file, nor what lies beside it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    if is_there(file):
+    if regular_file.exists(file):
         regular_file.status(file)
     else:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))

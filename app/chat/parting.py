@@ -11,9 +11,10 @@ from pathlib import Path
 from random import randrange
 from typing import Any
 
+from app import regular_file
 from app.chat.database import Database, sentences, suspicion
 from app.chat.inserting import insert_transcript
-from app.chat.opening import SOON_S, is_gone, is_there, open_file, reopen_file
+from app.chat.opening import SOON_S, is_gone, open_file, reopen_file
 from app.chat.same import make_same
 from app.chat.tree import Transcript
 
@@ -54,7 +55,7 @@ class Parting:
     @property
     def is_damaged(self) -> bool:
         """Whether the file has to make way for another one, which only its next opening does."""
-        return is_there(suspicion(self.file))
+        return regular_file.exists(suspicion(self.file))
 
     def go_back(self, memory: Database) -> Database | None:
         """Write what has changed since, all or nothing, and every number as it is in memory.
@@ -69,7 +70,7 @@ class Parting:
         Raises:
             StoreError: The disk still refuses.
         """
-        is_used = is_there(self.file.with_name(self.file.name + "-shm"))
+        is_used = regular_file.exists(self.file.with_name(self.file.name + "-shm"))
         # Who still has a file that was taken away would write into the log of one that is put in its place.
         if self.is_damaged or (is_gone(self.file) and (self.known or is_used)):
             return None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from app import regular_file
 from app.chat.answers import Answers
 from app.chat.arrivals import Arrivals
 from app.chat.attached import question_of
@@ -25,7 +26,7 @@ from app.chat.inserting import insert_node
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
-from app.chat.opening import is_there, open_copy, open_file
+from app.chat.opening import open_copy, open_file
 from app.chat.parting import UNTIL_WRITTEN
 from app.chat.reading import Reading
 from app.chat.recovery import Writers
@@ -82,7 +83,7 @@ class Store:
             return cls.open(file)
         except StoreError as error:
             database, is_copy = open_copy(file)
-            more = UNTIL_WRITTEN if is_copy or not is_there(file) else _FORGETS
+            more = UNTIL_WRITTEN if is_copy or not regular_file.exists(file) else _FORGETS
             store = cls(database, f"{error.sentences} {more}")
             if is_copy:
                 store._retreat.from_copy(file)
