@@ -19,7 +19,7 @@ import json
 import statistics
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -73,7 +73,7 @@ def main() -> None:
             results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in sorted(ratios.items())}
             print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
             if args.json:
-                args.json.write_text(json.dumps(results), encoding="utf-8")
+                args.json.write_text(json.dumps({"ratios": results, "races": [asdict(race) for race in races]}))
     _summary(results)
     print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
     print(_seen(races))
@@ -140,7 +140,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, help="most prompts of a kind")
     parser.add_argument("--cold", action="store_true", help="every answer knows nothing but a calibration of its own")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="every ratio and every round of ours")
     args = parser.parse_args()
     if unknown := set(args.rivals or ()) - _server_flags(args.draft).keys():
         parser.error(f"no such rivals: {', '.join(sorted(unknown))}; there are: {', '.join(_server_flags(args.draft))}")
