@@ -5,11 +5,12 @@
 Every contender has weights and caches of its own. Whoever is behind makes the next step, so at any moment all
 are at the same token of their answers: what slows the machine for a second slows them alike. A llama-server is stopped
 as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
-after the first, what its draft model's reading of the prompt took included. With --oracle, every answer is also
-followed by the draft model, and the least time in which these drafts could have served is reckoned from that trace and
-the costs as they were measured: once with a draft model that knows the prompt already, and once with one that reads it
-like everybody's here, or leaves all to the look-up. A second table tells what the decisions alone were worth: see
-`tests.bench.steady`.
+after the first, what its draft model's reading of the prompt took included: a llama-server does that before its first
+token and tells it nobody, so it is charged with what the same draft model took for the same prompt here. With
+--oracle, every answer is also followed by the draft model, and the least time in which these drafts could have served
+is reckoned from that trace and the costs as they were measured: once with a draft model that knows the prompt already,
+and once with one that reads it like everybody's here, or leaves all to the look-up. A second table tells what the
+decisions alone were worth: see `tests.bench.steady`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -122,7 +124,8 @@ def _loaded(
     for name, lane in ours.items():
         contenders[name] = partial(OwnLane, lane, drafting=drafting[name], n_tokens=args.tokens)
     for name, server in servers.items():
-        contenders[name] = partial(_served, server, ours["auto"], n_tokens=args.tokens)
+        drafts = args.draft in flags[name]
+        contenders[name] = partial(_served, server, ours["auto"], n_tokens=args.tokens, drafts=drafts)
     return ours["auto"], contenders
 
 
@@ -157,8 +160,21 @@ def _server_flags(draft: Path | None) -> dict[str, list[object]]:
     return flags
 
 
-def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int) -> Lane:
-    return ServerLane(server, ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens, n_tokens)
+def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int, drafts: bool) -> Lane:
+    tokens = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
+    return ServerLane(server, tokens, n_tokens, draft_prompt_ns=_reading_ns(ours, tokens) if drafts else 0)
+
+
+def _reading_ns(ours: Ours, prompt: Sequence[int]) -> int:
+    """What the draft model takes to read a prompt, which it forgets again."""
+    assert ours.pair.drafter is not None
+    cache = ours.pair.drafter.cache
+    started = time.perf_counter_ns()
+    for _ in cache.process(prompt, lambda: False):
+        pass
+    spent = time.perf_counter_ns() - started
+    cache.rollback(0)
+    return spent
 
 
 def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, Lane]:

@@ -28,7 +28,7 @@ class Lane(Protocol):
 
     Attributes:
         ns: Nanoseconds that it has had since its first token.
-        draft_prompt_ns: What a draft model's reading of the prompt took besides, where that is known apart.
+        draft_prompt_ns: What a draft model's reading of the prompt took besides.
         n_tokens: Tokens so far.
         done: Whether the answer has ended.
     """
@@ -107,17 +107,19 @@ class OwnLane:
 class ServerLane:
     """An answer of a llama-server, which is stopped as a process while it is not its turn.
 
-    All of its running time counts, also what it does of the next step before it is stopped, and what its draft model
-    takes to read the prompt, which it begins after the first token.
+    All of its running time after the first token counts, also what it does of the next step before it is stopped.
+    Its draft model reads every batch of the prompt right after the target, before there is a token.
 
     Args:
         server: Running; it serves nobody else.
         prompt: Token ids.
         n_tokens: Most tokens.
+        draft_prompt_ns: What its draft model takes to read the prompt.
     """
 
-    def __init__(self, server: LlamaServer, prompt: Sequence[int], n_tokens: int) -> None:
-        self.ns = self.draft_prompt_ns = self.n_tokens = 0
+    def __init__(self, server: LlamaServer, prompt: Sequence[int], n_tokens: int, *, draft_prompt_ns: int) -> None:
+        self.draft_prompt_ns = draft_prompt_ns
+        self.ns = self.n_tokens = 0
         self.done = False
         self._server = server
         server.resume()
