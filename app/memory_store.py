@@ -22,6 +22,7 @@ from app.engine.tuning.memory import Memory
 FORMAT = 1
 _LONGEST_NS = 1e13
 """Nearly three hours: nobody measures a batch that takes longer."""
+_MOST_LOOKS = 20
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
@@ -37,11 +38,13 @@ def save(path: Path, memory: Memory) -> OSError | None:
         "switch_ns": profile.switch_ns,
         "cells": profile.cells,
         "draft_prompt_ns": profile.draft_prompt_ns,
-        "gain": max(0.0, memory.gain),
+        "gain": None if memory.gain is None else max(0.0, memory.gain),
+        "hope": memory.hope,
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
         "trial": {"on": memory.trial.on},
         "idle_answers": memory.idle_answers,
+        "n_looks": memory.n_looks,
         "least_ns": memory.least_ns,
         "measured_ns": memory.measured_ns,
     }
@@ -81,8 +84,10 @@ def _memory(raw: dict[str, Any]) -> Memory:
         model=_table(model_table, raw["model"]),
         lookup=_lookup(raw["lookup"]),
         trial=Trial(on=bool(raw["trial"]["on"])),
-        gain=min(1.0, _number(raw["gain"])),
+        gain=None if raw["gain"] is None else min(1.0, _number(raw["gain"])),
+        hope=min(1.0, _number(raw.get("hope", 0))),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
+        n_looks=min(_MOST_LOOKS, int(_number(raw.get("n_looks", 0)))),
         least_ns=_number(raw.get("least_ns", 0)),
         measured_ns=_number(raw.get("measured_ns", 0)),
     )

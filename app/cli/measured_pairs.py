@@ -73,10 +73,11 @@ def seen_of(memory: Memory, quant: str) -> Seen:
     """
     measured = of_memory(memory, with_draft=True)
     can_pay = measured.best_speed(PLAUSIBLE_ACCEPTANCE, measured.draft_ns) > WORTHWHILE
+    gain = memory.gain if measured.judged >= _ENOUGH else None
     return Seen(
         quant=quant,
         is_off=not (memory.trial.on and can_pay),
-        speedup=1 / (1 - min(memory.gain, _MOST)) if measured.judged >= _ENOUGH else None,
+        speedup=1 / (1 - min(gain, _MOST)) if gain is not None else None,
         is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
     )
 

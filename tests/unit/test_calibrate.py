@@ -192,6 +192,18 @@ def test_the_draft_models_reading_speed_is_measured() -> None:
     assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0
 
 
+def test_the_first_long_batch_of_a_draft_model_pays_for_its_kernels() -> None:
+    class Warming(TimedModel):
+        n_long = 0
+
+        def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+            super().decode(tokens, n_outputs)
+            self.n_long += len(tokens) == 64
+            TimedModel.now += 1000 if len(tokens) == 64 and self.n_long == 1 else 0
+
+    assert measure(TimedModel({}), Warming({64: 128}))[0].draft_prompt_ns == 2.0
+
+
 @pytest.mark.parametrize("disturbed", [(3, 4), (5, 6), (7, 8)])
 def test_a_target_that_is_held_up_does_not_make_drafting_look_cheap(disturbed: tuple[int, ...]) -> None:
     # Batches of the target: two to warm up, two single rows, then two more before each look at the draft.

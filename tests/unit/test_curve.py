@@ -244,6 +244,34 @@ def test_the_cost_of_drafting_is_learned() -> None:
     assert costs.draft_ns(0) == pytest.approx(4e6, rel=0.02)
 
 
+class TestReading:
+    """What a prompt token costs the draft model."""
+
+    def test_a_long_prompt_says_more_than_the_first_measurement(self) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=4e6))
+        costs.observe_reading(512, 512 * 1e6)
+
+        assert costs.profile.draft_prompt_ns == pytest.approx(1e6, rel=0.5)
+
+    def test_one_hiccup_makes_it_no_more_than_three_times_as_dear(self) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6))
+        costs.observe_reading(512, 512 * 100e6)
+
+        assert costs.profile.draft_prompt_ns <= 3e6
+
+    def test_it_is_told_at_the_speed_that_the_machine_has(self) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6), scale=2.0)
+        costs.observe_reading(512, 512 * 2e6)
+
+        assert costs.snapshot().draft_prompt_ns == pytest.approx(2e6)
+
+    def test_a_few_tokens_take_as_long_as_one(self) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6))
+        costs.observe_reading(3, 10e6)
+
+        assert costs.profile.draft_prompt_ns == 1e6
+
+
 def test_every_width_up_to_the_widest_has_a_cost() -> None:
     costs = model()
 

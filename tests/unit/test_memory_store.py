@@ -53,6 +53,17 @@ def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
     assert back.ledger.allows_model, "a debt is another answer's"
 
 
+def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory.hope, memory.idle_answers, memory.n_looks = 0.1, 5, 2
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert (back.gain, back.hope, back.idle_answers, back.n_looks) == (None, 0.1, 5, 2)
+
+
 def test_a_first_run_has_none(tmp_path: Path) -> None:
     assert memory_store.load(tmp_path / "none.json") is None
 

@@ -219,8 +219,8 @@ class TestLongPrompts:
     def test_a_prompt_that_costs_more_to_read_than_it_can_bring_is_not_read(self) -> None:
         curve = curves()["ada"]
         memory = memory_for(curve)
-        # Ten milliseconds a prompt token: reading the edit prompt takes longer than a whole usual answer saves.
-        memory.costs.profile.draft_prompt_ns = 1e7
+        # Twenty milliseconds a prompt token: reading the edit prompt takes longer than a whole usual answer saves.
+        memory.costs.profile.draft_prompt_ns = 2e7
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
         read: list[int] = []
 
@@ -320,6 +320,53 @@ class TestLongPrompts:
             strategy.observe(Round(len(sequence) - 1, NO_DRAFT, (token,), 0, plain, 0))
 
         assert any(drafted) == tried
+
+
+class TestReadingThatIsDear:
+    """Two cores on which a target of four bits takes 38 ms a token, and its draft model 4 ms for each of a prompt."""
+
+    SHARE = 0.1
+
+    def machine(self) -> Curve:
+        curve = curves()["cpu_q4_0"]
+        return replace(curve, reading=self.SHARE * curve.costs()[1])
+
+    def test_no_first_answer_is_noticeably_slower_for_it(self) -> None:
+        curve = self.machine()
+        for trace in (*traces(), *other_traces()):
+            cost = replay(trace, curve, automatic(memory_for(curve))).cost
+            assert plain_cost(trace, curve) / cost >= 0.96, trace.name
+
+    def test_texts_that_drafts_lose_on_are_not_read_again_and_again(self) -> None:
+        curve, hard = self.machine(), [t for t in (*traces(), *other_traces()) if t.kind in ("prose", "chat")]
+        make = automatic(memory_for(curve))
+        cost = sum(replay(trace, curve, make).cost for _ in range(6) for trace in hard)
+
+        assert 6 * sum(plain_cost(trace, curve) for trace in hard) / cost >= 0.99
+
+    def test_a_draft_model_that_is_off_reads_no_more_than_its_share(self) -> None:
+        curve = self.machine()
+        memory = memory_for(curve)
+        memory.gain, memory.trial.on = 1.0, False
+        prose = next(trace for trace in traces() if trace.kind == "prose")
+        read = []
+
+        class Reader(PlayedDraft):
+            def read(self, tokens: Sequence[int], limit: int) -> None:
+                read.append(min(limit, self.unread(tokens)))
+                super().read(tokens, limit)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            reader = Reader(prose, curve.draft, drafter._advance, curve.reading)  # type: ignore[attr-defined]
+            return AutomaticDrafting(memory, reader, None, clock)
+
+        n_tokens = 0
+        for _ in range(8):
+            memory.trial.on = False
+            n_tokens += replay(prose, curve, make).tokens
+
+        # Two steps' worth at the start of each answer, and two hundredths of all.
+        assert 0 < sum(read) * self.SHARE <= 8 * 2.0 + 0.02 * n_tokens + 1.0
 
 
 class TestStretch:

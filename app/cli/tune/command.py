@@ -21,7 +21,6 @@ from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lin
 from app.compare.steps import Steps
 from app.engine.replays.advice import HeatMap, heat_map
 from app.engine.replays.trace import Trace
-from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import AutoDraft
 from app.errors import INTERRUPTED, Interrupted, PairError, UsageError
@@ -30,6 +29,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.recording import record
 
+_SPARED_LOOKS = 3
 _BUDGET_NS = 20_000_000_000
 _PASSES = 3
 _SAMPLE = "Write a Python function that checks whether a string is a palindrome, and explain it in two sentences."
@@ -120,7 +120,7 @@ def _tune(
     if learned is not None:
         pair.memory = learned.measured_anew(pair.memory.costs)
     # Measured with care: no answer has to wait for another look soon.
-    pair.memory.idle_answers = max(Memory.SECOND_LOOKS) + 1
+    pair.memory.n_looks = _SPARED_LOOKS
     pair.remember()
     heat = None
     if drafters.model and not getattr(args, "quick", False):

@@ -54,7 +54,7 @@ class AutomaticDrafting:
         self.memory = memory
         self._drafter = drafter
         self._lookup = LookupSource(index, memory.lookup)
-        self._backlog = Backlog(memory, drafter)
+        self._backlog = Backlog(memory, drafter, clock)
         self._pace = Pace()
         self._stalls = Stalls()
         self._clock = clock
@@ -81,13 +81,10 @@ class AutomaticDrafting:
     ) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._pace.went_before(plain_ns)
-        self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
-        self.memory.trial.begin()
-        self.memory.ledger.begin()
-        self.memory.curiosity.begin()
+        self.memory.begin_answer(idle=bool(self._impossible))
         self._lookup.follow(sequence)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
-        if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
+        if not self._backlog.is_put_off and self._may_try(len(sequence)):
             started = self._clock()
             yield from self._backlog.read_all(sequence, cancelled)
             self._pace.read(self._clock() - started)
@@ -162,9 +159,9 @@ class AutomaticDrafting:
         return self._pace.rate(self.memory.costs.target_ns(1, n_past))
 
     def _model_wanted(self, n_past: int) -> bool:
-        if self._drafter is None or not self._backlog.worth_reading or not self.memory.trial.wants_round():
+        if self._drafter is None or not self.memory.trial.wants_round() or not self.memory.ledger.allows_model:
             return False
-        if not self.memory.ledger.allows_model:
+        if not self._backlog.is_worth_reading:
             return False
         if self._pace.n_rounds % _RECONSIDER == 0:
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
@@ -201,7 +198,7 @@ class AutomaticDrafting:
         n = len(round_.tokens)
         if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * plain_ns))
-            memory.gain += min(0.5, _GAIN_MEMORY * n) * (saved - memory.gain)
+            memory.observe_gain(saved, min(0.5, _GAIN_MEMORY * n))
             realised = (n - rate * cost) - (1.0 - rate * plain_ns)
             memory.trial.observe_round(_EXPECTED_SHARE * attempt.expected + (1 - _EXPECTED_SHARE) * realised)
         else:

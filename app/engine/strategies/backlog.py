@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, ModelDrafting
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting
 from app.engine.tuning.memory import Memory
 from app.engine.types import Round
 
 _USUAL_ANSWER = 256
-"""Tokens that an answer is taken to have when a prompt must be read for it."""
-_ALWAYS_READ = 64
+"""Tokens that an answer is taken to go on for when a text must be read for it; one that is longer already goes on for
+as many again, as long things do."""
+_LITTLE = 2.0
+"""Plain steps' worth of text that is read without asking what it brings: that much is lost in no answer."""
 _WAIT_SHARE = 0.1
 """A long prompt is read by the draft model after plain tokens that took this share of what reading takes: text that a
 look-up finishes never needs it, and most other text does, so it waits but a little."""
@@ -19,8 +21,9 @@ _CHUNK_STEPS = 4.0
 _SMALLEST_CHUNK = 32
 _CATCH_UP_SHARE = 0.02
 _CATCH_UP_START = 2.0
-"""Of an answer's time, and in plain steps, that a draft model which is off may take to read what it has missed, only to
-be tried again."""
+_MOST_SAVED = 64.0
+"""Of the time of all answers, and in plain steps at the start of each and at most, that a draft model which is off may
+take to read what it has missed, only to be tried again."""
 
 
 class Backlog:
@@ -29,22 +32,23 @@ class Backlog:
     Args:
         memory: What reading costs, and what drafts have brought.
         drafter: Who reads, or None where nobody does.
+        clock: Monotonic nanoseconds.
 
     Attributes:
         unread: Tokens of a long text that wait to be read piece by piece; 0 if a draft can begin at once.
-        worth_reading: Whether drafts are likely to bring what reading the prompt costs.
     """
 
-    def __init__(self, memory: Memory, drafter: ModelDrafting | None) -> None:
+    def __init__(self, memory: Memory, drafter: ModelDrafting | None, clock: Clock) -> None:
         self._memory = memory
         self._drafter = drafter
+        self._clock = clock
         self.unread = 0
-        self.worth_reading = True
         self._wait = 0.0
         self._plain_tokens = 0
         self._n_tokens = 0
+        self._most_tokens = self._n_past = 0
+        self._gain = 0.0
         self._behind = 0
-        self._caught_up = 0.0
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, *, patient: bool) -> None:
         """Look at a prompt.
@@ -56,11 +60,20 @@ class Backlog:
         """
         if self._drafter is None:
             return
+        memory = self._memory
+        memory.may_catch_up = min(max(memory.may_catch_up, _CATCH_UP_START), _MOST_SAVED)
+        self._most_tokens, self._n_past, self._gain = expected_tokens, len(sequence) - 1, memory.likely_gain
         self.unread = self._drafter.unread(sequence)
-        reading = self.unread / self._tokens_a_step(len(sequence)) if self.unread > _ALWAYS_READ else 0.0
-        earned = self._memory.gain * min(expected_tokens, _USUAL_ANSWER)
-        self.worth_reading = self.unread <= _ALWAYS_READ or reading <= earned
-        self._wait = _WAIT_SHARE * reading if patient else 0.0
+        if not self.is_worth_reading:
+            memory.leave_out()
+        self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(self._n_past) if patient else 0.0
+
+    @property
+    def is_worth_reading(self) -> bool:
+        """Whether drafts are likely to bring what reading the text costs."""
+        ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
+        earned = max(_LITTLE, self._gain * ahead)
+        return self.unread <= earned * self._tokens_a_step(self._n_past)
 
     @property
     def is_put_off(self) -> bool:
@@ -74,32 +87,42 @@ class Backlog:
 
     def is_within_budget(self, n_past: int) -> bool:
         """Whether a draft model that is off may read what it has missed, only to be tried again."""
-        steps = self._caught_up + max(self.unread, self._behind) / self._tokens_a_step(n_past)
-        return steps <= _CATCH_UP_START + _CATCH_UP_SHARE * self._n_tokens
+        return max(self.unread, self._behind) / self._tokens_a_step(n_past) <= self._memory.may_catch_up
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields how many of its tokens are done after each chunk."""
         if self._drafter is not None:
-            self.unread = 0
+            unread, self.unread = self._drafter.unread(sequence), 0
+            started = self._clock()
             yield from self._drafter.begin(sequence, cancelled)
+            self._has_read(unread, len(sequence), self._clock() - started)
 
     def read_on(self, sequence: Sequence[int]) -> None:
         """Read a piece of the prompt, beside the answer that goes on."""
         if self._drafter is not None:
-            tokens_a_step = self._tokens_a_step(len(sequence) - 1)
-            piece = max(_SMALLEST_CHUNK, round(_CHUNK_STEPS * tokens_a_step))
+            n_past = len(sequence) - 1
+            piece = max(_SMALLEST_CHUNK, round(_CHUNK_STEPS * self._tokens_a_step(n_past)))
             unread = self._drafter.unread(sequence)
+            started = self._clock()
             self._drafter.read(sequence, piece)
+            self._has_read(min(piece, unread), n_past, self._clock() - started)
             self.unread = max(0, unread - piece)
             self._behind = 0
-            self._caught_up += min(piece, unread) / tokens_a_step
 
     def catch_up(self, sequence: Sequence[int]) -> None:
         """Read the little that is missing before a draft."""
         if self._drafter is not None:
+            started = self._clock()
             self._drafter.catch_up(sequence)
-            self._caught_up += self._behind / self._tokens_a_step(len(sequence) - 1)
+            self._has_read(self._behind, len(sequence) - 1, self._clock() - started)
             self._behind = 0
+
+    def _has_read(self, n_tokens: int, n_past: int, ns: int) -> None:
+        """Learn what reading takes, and book it where the draft model is off."""
+        memory = self._memory
+        if not memory.trial.on:
+            memory.may_catch_up -= n_tokens / self._tokens_a_step(n_past)
+        memory.costs.observe_reading(n_tokens, ns)
 
     def observe(self, round_: Round, *, used_model: bool) -> None:
         """Count a finished round: without the draft model the answer has gone on without it.
@@ -108,11 +131,13 @@ class Backlog:
         """
         n = len(round_.tokens)
         self._n_tokens += n
+        self._n_past = round_.n_past + n
+        self._memory.may_catch_up = min(_MOST_SAVED, self._memory.may_catch_up + _CATCH_UP_SHARE * n)
         if used_model:
             return
         self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
         self._behind += n
-        if self._behind > _ALWAYS_READ and not self.unread:
+        if self._behind > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_a_step(self._n_past)) and not self.unread:
             self.unread, self._behind = self._behind, 0
             self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(round_.n_past)
 

@@ -37,6 +37,9 @@ _IMPOSSIBLE = 0.6
 """A batch of any width takes more than this share of a single row, or the machine is faster than is believed."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
+_FEWEST_READ = 16
+"""Prompt tokens of which a rate tells; fewer take about as long as one."""
+_READING_CLIP = 3.0
 _SWITCH_GAIN = 0.05
 _WINDOW = 5
 _FIRST_LOOK = 2
@@ -236,6 +239,17 @@ class CostModel:
             self._drafts += 1
             gain = max(_DRAFT_GAIN, 1.0 / (_CALIBRATION_WEIGHT + self._drafts))
             self.profile.draft_ns += gain * (clipped - self.profile.draft_ns)
+
+    def observe_reading(self, n_tokens: int, ns: float) -> None:
+        """Learn from prompt tokens that the draft model read at once."""
+        if n_tokens < _FEWEST_READ:
+            return
+        per_token = ns / n_tokens / self.scale
+        known = self.profile.draft_prompt_ns or per_token
+        clipped = min(per_token, _READING_CLIP * known)
+        # It was measured with one batch of about so many tokens, and long ones have told more.
+        gain = n_tokens / (n_tokens + MAX_ROWS)
+        self.profile.draft_prompt_ns = known + gain * (clipped - known)
 
     def _steep(self, ns: float) -> float:
         """What a batch behind an empty cache takes now, by what was measured of it, `scale` left aside."""

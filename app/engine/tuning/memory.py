@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.guard import Curiosity, Ledger, Trial
+from app.engine.tuning.guard import Curiosity, Ledger, Trial, gain_at
+from app.engine.types import MAX_DRAFT
 
 
 @dataclass(slots=True)
@@ -22,10 +23,13 @@ class Memory:
         trial: Whether the draft model is on.
         ledger: What may still be lost.
         curiosity: When to try what is thought too dear.
-        gain: Share of plain decoding's time that rounds with the draft model have saved.
+        gain: Share of plain decoding's time that rounds with the draft model have saved; None before the first.
+        hope: What they are taken to save at least, because they were left out for long; 0 right after they were not.
+        may_catch_up: Plain steps that a draft model which is off may take to read what it has missed.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
         least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
         measured_ns: What a plain step took while the costs were measured, nanoseconds; what it takes now, unless told.
+        n_looks: How often they were measured again meanwhile.
         n_measured_anew: How often they were measured anew because that one was held up.
     """
 
@@ -35,15 +39,25 @@ class Memory:
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
     curiosity: Curiosity = field(default_factory=Curiosity)
-    gain: float = 0.2
+    gain: float | None = None
+    hope: float = 0.0
+    may_catch_up: float = 0.0
     idle_answers: int = 0
+    n_looks: int = 0
     least_ns: float = 0.0
     measured_ns: float = 0.0
     n_measured_anew: int = 0
 
-    SECOND_LOOKS: ClassVar[tuple[int, ...]] = (1, 4, 16)
-    """After so many answers in a row without the draft model its costs are measured again."""
-
+    LOOK_GROWTH: ClassVar[int] = 4
+    """After one answer without the draft model its costs are measured again, and then always after so many times as
+    many in a row."""
+    _TYPICAL: ClassVar[float] = 0.7
+    _BOLD: ClassVar[float] = 0.9
+    """How often a drafted token is right in most texts and in the easiest, to say what drafts may save before any did;
+    chosen by replays of answers one after another."""
+    _HOPING: ClassVar[float] = 0.015
+    """How far an answer that left the draft model out, only because of what it is thought to save, lets that drift to
+    what it could: what is never tried is never corrected."""
     HELD_UP: ClassVar[float] = 2.0
     """A plain step that took so many times what it takes now was held up; ratios of such times are none."""
     MOST_ANEW: ClassVar[int] = 2
@@ -65,7 +79,30 @@ class Memory:
         measurement, and whatever else the machine did meanwhile mostly made drafting look dearer; what is never tried
         is never corrected.
         """
-        return self.was_held_up or self.idle_answers in self.SECOND_LOOKS
+        return self.was_held_up or self.idle_answers >= self.LOOK_GROWTH**self.n_looks
+
+    def begin_answer(self, *, idle: bool) -> None:
+        """Count an answer that the draft model is left out of because it could not pay, or the end of such."""
+        self.idle_answers, self.n_looks = (self.idle_answers + 1, self.n_looks) if idle else (0, 0)
+        self.trial.begin()
+        self.ledger.begin()
+        self.curiosity.begin()
+
+    @property
+    def likely_gain(self) -> float:
+        """Share of plain decoding's time that rounds with the draft model are likely to save."""
+        known = self.gain if self.gain is not None else gain_at(self._TYPICAL, self.costs, MAX_DRAFT)
+        return max(known, self.hope)
+
+    def observe_gain(self, saved: float, weight: float) -> None:
+        """Learn from a round with the draft model which share of plain decoding's time it saved."""
+        before = self.likely_gain
+        self.gain, self.hope = before + weight * (saved - before), 0.0
+
+    def leave_out(self) -> None:
+        """Note that an answer leaves the draft model out because of what it is thought to save."""
+        self.hope = self.likely_gain
+        self.hope += self._HOPING * max(0.0, gain_at(self._BOLD, self.costs, MAX_DRAFT) - self.hope)
 
     def measured_anew(self, costs: CostModel) -> Memory:
         """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
@@ -90,6 +127,8 @@ class Memory:
             self.measured_ns = profile.rows[1]
             self.n_measured_anew += 1
             return
+        while self.idle_answers >= self.LOOK_GROWTH**self.n_looks:
+            self.n_looks += 1
         # Other work mostly adds. Single rows were seen in every plain step since; the rest counts in terms of them.
         old = self.costs.snapshot()
         plain = old.rows[1]
