@@ -182,3 +182,12 @@ def test_whether_it_pays_is_said_after_eight_rounds_or_after_three_that_brought_
     assert before.verdict == ""
     assert before.speedup is None
     assert strategy.status.speedup is not None
+
+
+def test_what_can_never_pay_is_named_before_what_does_not_now() -> None:
+    known = memory({1: 1000.0, 64: 64_000.0}, draft_ns=900.0)
+    known.costs.profile.draft_prompt_ns = 500.0
+    strategy = begun(automatic(known, Ahead(unread=len(PROMPT)), None))
+    strategy.propose(PROMPT, ROOM)
+
+    assert strategy.status.sentence.startswith("off: drafting and checking ")

@@ -53,11 +53,11 @@ class Reasons:
             # There may be one that was left out.
             alone = "only look-up drafts, and it finds nothing worth checking"
             return "off", alone if self.lookup.is_there else "there is no draft model, and look-up was left out"
+        if impossible:
+            return self._model_off(impossible)
         if not self.backlog.is_worth_reading:
             dear = "reading what was said so far with the draft model would cost more than it is likely to bring"
             return self._model_off(dear)
-        if impossible:
-            return self._model_off(impossible)
         if not self.memory.trial.on:
             return self._model_off("drafts cost more than they brought; tried again from time to time")
         if self.backlog.unread:
