@@ -117,7 +117,16 @@ def test_where_drafting_cannot_pay_it_costs_next_to_nothing(name: str, order: in
         assert plain_cost(trace, curve) / costs[trace.name] >= 0.99
 
 
-@pytest.mark.parametrize("name", [*PAYING, *HOPELESS])
+@pytest.mark.parametrize("order", [0, 3, 6])
+def test_where_only_look_up_pays_it_wins_and_no_text_loses(order: int) -> None:
+    curve = curves()["cpu_q4_0_reading"]
+    costs = auto_costs(curve, order=order)
+
+    assert all(plain_cost(trace, curve) / costs[trace.name] >= 0.98 for trace in traces())
+    assert sum(plain_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
+
+
+@pytest.mark.parametrize("name", [*PAYING, *HOPELESS, "cpu_q4_0_reading"])
 def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     curve = curves()[name]
     plain = curve.costs()[1]
