@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +22,8 @@ _GGUF = ".gguf"
 class HubModel:
     """A model in a repository on the hub.
 
+    What is known of its file does not say which one is meant: two that only differ in that are the same model.
+
     Attributes:
         repo: `owner/name`.
         quant: Quantisation as people write it ("Q4_K_M"); None leaves the choice to `app.hub.choose`.
@@ -35,8 +37,8 @@ class HubModel:
     quant: str | None = None
     file: str | None = None
     revision: str = DEFAULT_REVISION
-    size: int | None = None
-    sha256: str | None = None
+    size: int | None = field(default=None, compare=False)
+    sha256: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         wanted = self.file or self.quant
