@@ -35,21 +35,19 @@ def fetch(request: DownloadRequest) -> Path:
         Interrupted: Cancelled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if (here := store.cached(repo, commit, file.path)) is not None:
+    if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         request.watcher.found(file.size)
         return here
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return _by_client(request)
-        content = store.blob(repo, file)
-        content.parent.mkdir(parents=True, exist_ok=True)
+        store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
         with _turn(request):
-            if not content.exists():
+            if not store.has_content(repo, file):
                 Transfer(request).run()
             else:
                 request.watcher.found(file.size)
-        # Outside of the lock: the client takes the same one to make the link.
-        return store.place(repo, commit, file)
+            return store.place(repo, commit, file)
 
 
 def _by_client(request: DownloadRequest) -> Path:

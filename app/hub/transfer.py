@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import BinaryIO
 
 import httpx2
@@ -54,6 +55,9 @@ class Transfer:
             self._go_on_behind(out.tell(), out, checksum)
             self._bring_the_rest(out, checksum)
             right = self._download.check(checksum)
+            if right:
+                # A name that outlives a power cut must not lead to bytes that do not.
+                os.fsync(out.fileno())
         if right:
             atomic.move_large(self._path, store.blob(self._download.repo, self._file))
         else:
