@@ -245,6 +245,14 @@ def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsy
     assert len(lines[1]) < 120
 
 
+def test_what_the_hub_says_to_everybody_is_no_line_of_ours(pair: LoopbackHub) -> None:
+    command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 0
+    assert "unauthenticated" not in done.stderr
+
+
 def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
     command = f"{sys.executable} -m app pairs list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
