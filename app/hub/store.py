@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
+from huggingface_hub.utils._shared_blobs import shared_blob_target, sweep_shared_blob
 
 from app import atomic
 from app.errors import HubError
@@ -215,23 +216,41 @@ def kept_bytes(repo: str, file: RemoteFile) -> int:
 
 def delete(path: Path) -> int:
     """Delete one file with its content, unless another name in the cache leads to that; returns the bytes freed."""
-    content = path.resolve()
-    size = content.stat().st_size
-    repo = folder_of(content)
-    if content == path or repo is None:
-        path.unlink()
-        if (repo := _repo_around(path)) is not None:
-            _prune(path.parent, repo)
-        return size
-    links = [other for other in (repo / "snapshots").rglob("*") if other.is_symlink() and other.resolve() == content]
-    if any(_entry(other) != _entry(path) for other in links):
-        path.unlink()
-        return 0
-    # First: where a program has it open Windows refuses, and gigabytes without a name would be found by nobody.
-    content.unlink()
+    snapshot = _snapshot_around(path)
+    content = _content_of(path, snapshot) if snapshot is not None else None
+    if content is None:
+        freed = path.lstat().st_size
+    elif any(_entry(other) != _entry(path) for other in _names_of(content)):
+        freed = 0
+    else:
+        # First: where a program has it open Windows refuses, and gigabytes without a name would be found by nobody.
+        freed = _delete_content(content)
     path.unlink()
-    _prune(path.parent, repo)
-    return size
+    if snapshot is not None:
+        _prune(path.parent, snapshot)
+    return freed
+
+
+def _snapshot_around(path: Path) -> Path | None:
+    """The folder of the revision that a named file belongs to, or None if it does not lie in the cache."""
+    for place in path.parents:
+        repo = place.parent.parent
+        if place.parent.name == "snapshots" and repo.parent.resolve() == folder().resolve():
+            return folder() / repo.name / "snapshots" / place.name
+    return None
+
+
+def _content_of(path: Path, snapshot: Path) -> Path | None:
+    """Where the content of a name lies, or None where the name is the file itself, or leads out of the repository."""
+    if not path.is_symlink():
+        return None
+    content = snapshot.parents[1] / "blobs" / path.readlink().name
+    return content if (path.parent / path.readlink()).parent.resolve() == content.parent.resolve() else None
+
+
+def _names_of(content: Path) -> list[Path]:
+    names = (content.parents[1] / "snapshots").rglob("*")
+    return [name for name in names if name.is_symlink() and name.resolve() == content.resolve()]
 
 
 def _entry(path: Path) -> Path:
@@ -239,20 +258,28 @@ def _entry(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-def folder_of(content: Path) -> Path | None:
-    """The repository's folder that a file's content lies in, or None if it does not lie in the cache."""
-    repo = content.parent.parent
-    return repo if content.parent.name == "blobs" and repo.parent == folder().resolve() else None
+def _delete_content(content: Path) -> int:
+    """Delete what a name leads to; returns the bytes freed."""
+    shared, size = shared_blob_target(content, folder()), content.lstat().st_size
+    content.unlink()
+    # Other repositories may have the same content: the client keeps account of them.
+    return size if shared is None else sweep_shared_blob(shared, cache_dir=folder())
 
 
-def _repo_around(path: Path) -> Path | None:
-    """The repository's folder that a named file lies in, or None if it does not lie in the cache."""
-    repos = (parent.parent for parent in path.parents if parent.name == "snapshots")
-    return next((repo for repo in repos if repo.parent.resolve() == folder().resolve()), None)
+def _prune(place: Path, snapshot: Path) -> None:
+    """Remove what is empty without a file: the client calls a cache damaged that claims what is not there."""
+    repo = snapshot.parents[1]
+    _remove_empty(place)
+    if not snapshot.exists():
+        for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
+            if reference.read_bytes() == snapshot.name.encode():
+                reference.unlink()
+                _remove_empty(reference.parent)
+    if not (repo / "snapshots").exists() and (repo / "blobs").exists():
+        _remove_empty(repo / "blobs")
 
 
-def _prune(place: Path, repo: Path) -> None:
-    """Remove the folders that are empty now, so that the cache does not claim a revision without files."""
-    while place.resolve() != repo.resolve() and not any(place.iterdir()):
+def _remove_empty(place: Path) -> None:
+    while place.resolve() != folder().resolve() and not any(place.iterdir()):
         place.rmdir()
         place = place.parent

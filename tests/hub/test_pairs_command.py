@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from huggingface_hub import scan_cache_dir, try_to_load_from_cache
+from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, shared_blob_path
 
 from app.cli import main
 from app.cli.json_keys import JSON_KEYS
@@ -123,6 +127,50 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert not content.exists()
     assert theirs.exists()
     assert registry().read().default is None
+
+
+def test_what_is_removed_leaves_a_cache_that_the_client_understands(pair: LoopbackHub) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:q8_0", "--name", "two", "--yes", "--no-trial"]) == 0
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+    assert try_to_load_from_cache(TARGET, "big-Q8_0.gguf"), "the branch leads to what is left"
+    assert not scan_cache_dir().warnings
+
+    assert main(["pairs", "remove", "two", "--yes"]) == 0
+
+    assert not scan_cache_dir().warnings
+    assert scan_cache_dir().size_on_disk == 0
+
+
+@pytest.mark.parametrize("n_repos", [1, 2])
+def test_what_repositories_share_is_freed_with_the_last_of_them(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], n_repos: int
+) -> None:
+    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "one", "--yes", "--no-trial"]) == 0
+    path = registry().read().pairs["one"].target.path
+    shared = _shared(path, *(f"owner/other-{number}" for number in range(1, n_repos)))
+    capsys.readouterr()
+
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+
+    assert (not path.exists(), path.is_symlink(), shared.exists()) == (True, False, n_repos > 1)
+    assert (" freed." in capsys.readouterr().err) == (n_repos == 1)
+
+
+def _shared(path: Path, *repos: str) -> Path:
+    """The content of a file where the client puts what several repositories may have, this one and others."""
+    folder, content, code = store.folder(), path.parent / path.readlink(), "ab" * 32
+    kept = [Path(os.path.normpath(content))]
+    for repo in repos:
+        other = folder / f"models--{repo.replace('/', '--')}" / "blobs" / content.name
+        other.parent.mkdir(parents=True)
+        shutil.copyfile(content, other)
+        kept.append(other)
+    for one in kept:
+        assert publish_blob_to_shared_store(
+            blob_path=str(one), xet_hash=code, cache_dir=folder, expected_size=one.stat().st_size
+        )
+    return shared_blob_path(folder, code)
 
 
 def test_a_default_that_is_forgotten_says_what_comes_then(
