@@ -16,6 +16,7 @@ from app.hub.bounded import session
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
 from app.hub.errors import host, translated
+from app.hub.retry import Retries
 
 _MOST_DIGITS = 20
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
@@ -74,18 +75,17 @@ class Transfer:
             self._start_over(out, checksum)
 
     def _bring_the_rest(self, out: BinaryIO, checksum: Checksum) -> None:
-        failures, had = 0, self._have
+        retries, had = Retries(self._download.retry, self._download.watcher), self._have
         while self._have < self._file.size:
             self._download.stop_if_cancelled()
             try:
                 with translated(self._download.repo):
                     self._request(out, checksum)
             except WaitError as error:
-                failures = 1 if self._have > had else failures + 1
+                if self._have > had:
+                    retries.renew()
                 had = self._have
-                if failures >= self._download.retry.attempts:
-                    raise HubError(error.message, f"{error.hint} Ask again to go on.") from error
-                self._download.retry.wait(error, failures, self._download.watcher)
+                retries.wait(error)
 
     def _request(self, out: BinaryIO, checksum: Checksum) -> None:
         """One request for what is missing; returns when its answer ends and that was all.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from huggingface_hub import close_session, constants, hf_hub_download
 
 from app.errors import CacheError, HubError, Interrupted
-from app.hub import store
+from app.hub import download, store, transfer
+from app.hub.bounded import session
 from app.pairing.resolve import resolve
 from app.source import HubModel
 from tests.hub.content import HubFile
@@ -210,6 +213,75 @@ def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
 
     assert watched.fetch(commit, file).read_bytes() == CONTENT
     assert sum(watched.pauses) == 1 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [(httpx2.ConnectError, None), (httpx2.ConnectError, socket.gaierror()), (httpx2.ConnectTimeout, None)],
+)
+def test_a_network_that_is_gone_for_hours_is_waited_for(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], cause: Exception | None
+) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Status(503), NAME, origin="cdn", times=7)
+    tries = iter(range(300))
+
+    def gone() -> httpx2.Client:
+        if next(tries, None) is not None:
+            raise kind("gone") from cause
+        return session()
+
+    monkeypatch.setattr(transfer, "session", gone)
+    watched = Watched(attempts=8)
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert sum(watched.pauses) == 1 + 2 + 4 + 8 + 16 + 32 + 60 * 301, "the hub's own failures are counted apart"
+
+
+def test_a_network_that_stays_away_is_given_up_after_a_night(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+
+    def gone() -> httpx2.Client:
+        raise httpx2.ConnectError("gone")
+
+    monkeypatch.setattr(transfer, "session", gone)
+    watched = Watched()
+
+    with pytest.raises(HubError, match="cannot be reached") as failed:
+        watched.fetch(commit, file)
+    assert failed.value.hint.endswith("Ask again to go on.")
+    assert 12 * 3600 <= sum(watched.pauses) < 12 * 3600 + 60
+
+
+def test_the_largest_files_wait_for_the_hub_too(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    commit, file = publish(hub)
+
+    def with_its_protocol(*given: Any, **named: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1 << 40)
+            return hf_hub_download(*given, **named)
+
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+    monkeypatch.setattr(download, "hf_hub_download", with_its_protocol)
+    # The client asks once, and six times more.
+    hub.faults.add(Status(503), NAME, method="HEAD", times=7)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert [reason for reason, _ in watched.waits] == ["The hub has trouble of its own (status 503)."]
+    assert (watched.came, watched.here) == (len(CONTENT), 0)
+
+
+def test_without_what_speaks_their_protocol_the_largest_files_are_refused(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, file = publish(hub)
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+
+    with pytest.raises(HubError, match=r"cannot be downloaded here: .* hf_xet"):
+        Watched().fetch(commit, file)
 
 
 def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> None:
