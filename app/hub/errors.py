@@ -56,7 +56,7 @@ def sentence(error: Exception, repo: str) -> HubError:
         case RevisionNotFoundError():
             return HubError(f"{repo} has no such revision.", "Leave the @revision out to take the newest.")
         case RepositoryNotFoundError():
-            return _no_repository(repo)
+            return _no_repository(repo, error.response)
         case LocalEntryNotFoundError():
             # The client calls so whatever kept it from asking.
             cause = error.__cause__
@@ -100,7 +100,13 @@ def login_page() -> str:
     return f"A network login page may answer in its place.{check_named()}"
 
 
-def _no_repository(repo: str) -> HubError:
+def _no_repository(repo: str, response: httpx2.Response) -> HubError:
+    if response.status_code == 401 and "authorization" in response.request.headers:
+        # The client tells an expired token from a missing repository by one wording of the hub, which has several.
+        return HubError(
+            f"There is no repository {repo} on {host()}, it is private, or your token is not accepted.",
+            f"Check the spelling, and whether the token has expired. {LOG_IN}",
+        )
     return HubError(
         f"There is no repository {repo} on {host()}, or it is private.",
         f"Check the spelling. If it is private: {LOG_IN}",
@@ -119,7 +125,7 @@ def _gated(error: GatedRepoError, repo: str) -> HubError:
 def _status(response: httpx2.Response, repo: str) -> HubError:
     status = response.status_code
     if status == 401 and _BAD_TOKEN not in response.headers.get("x-error-message", ""):
-        return _no_repository(repo)
+        return _no_repository(repo, response)
     if status == 401:
         return HubError("The hub does not accept your token.", f"It may have expired. {LOG_IN}")
     if status == 403:

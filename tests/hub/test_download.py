@@ -16,6 +16,7 @@ from huggingface_hub import close_session, constants, hf_hub_download
 from app.errors import CacheError, HubError, Interrupted
 from app.hub import download, store, transfer
 from app.hub.bounded import session
+from app.hub.client import repository
 from app.pairing.resolve import resolve
 from app.source import HubModel
 from tests.hub.content import HubFile
@@ -383,6 +384,18 @@ def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -
 
     assert f"{hub.endpoint}/{TARGET}" in failed.value.hint
     assert "hf auth login" in failed.value.hint
+
+
+def test_a_token_that_has_expired_is_named(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Status(401, {"X-Error-Message": 'User Access Token "mine" is expired'}), method="GET", times=None)
+    for token, said in (("hf_old", "or your token is not accepted"), ("", "or it is private")):
+        monkeypatch.setenv("HF_TOKEN", token)
+        with pytest.raises(HubError, match=said) as failed:
+            repository(TARGET, "main")
+        assert ("whether the token has expired" in failed.value.hint) == bool(token)
+        with pytest.raises(HubError, match=said):
+            Watched().fetch(commit, file)
 
 
 def test_a_token_reaches_the_hub_and_never_the_cdn(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
