@@ -23,9 +23,9 @@ from app import atomic
 from app.errors import HubError
 from app.hub.choose import RemoteFile
 from app.hub.errors import host, translated
+from app.hub.folder import PARTIAL, unfinished
 from app.regular_file import status
 
-_PARTIAL = ".incomplete"
 _CACHE_TAG = "CACHEDIR.TAG"
 _CACHE_SIGNATURE = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# Files of the Hugging Face hub. See https://bford.info/cachedir/\n"
@@ -73,7 +73,7 @@ def blob(repo: str, file: RemoteFile) -> Path:
 def partial(repo: str, file: RemoteFile) -> Path:
     """Where what has come of a file is kept until all has."""
     content = blob(repo, file)
-    return content.with_name(content.name + _PARTIAL)
+    return content.with_name(content.name + PARTIAL)
 
 
 def _repo(repo: str) -> Path:
@@ -91,7 +91,13 @@ def _content_name(file: RemoteFile) -> str:
 @contextmanager
 def locked(repo: str, file: RemoteFile) -> Iterator[bool]:
     """Hold the lock that every client of the cache takes before writing this content; False if another has it."""
-    path = folder() / ".locks" / repo_folder_name(repo_id=repo, repo_type="model") / f"{_content_name(file)}.lock"
+    with _locked(repo, _content_name(file)) as ours:
+        yield ours
+
+
+@contextmanager
+def _locked(repo: str, content: str) -> Iterator[bool]:
+    path = folder() / ".locks" / repo_folder_name(repo_id=repo, repo_type="model") / f"{content}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=0, mode=0o664)
     try:
@@ -212,6 +218,35 @@ def kept_bytes(repo: str, file: RemoteFile) -> int:
         return min(file.size, partial(repo, file).stat().st_size)
     except (FileNotFoundError, NotADirectoryError):
         return 0
+
+
+def begun(repo: str, sha256: str | None) -> dict[Path, int]:
+    """What downloads of ours that were stopped have left of a repository's files, in bytes; not what still comes.
+
+    Args:
+        repo: The repository.
+        sha256: Of the file that is meant; None for all of them.
+
+    Raises:
+        CacheError: The disk refuses to tell what still comes.
+    """
+    left: dict[Path, int] = {}
+    with translated(repo):
+        for path, size in unfinished(repo).items():
+            content = path.name.removesuffix(PARTIAL)
+            # The client gives its own another name.
+            if content == sha256 if sha256 is not None else content.isalnum():
+                with _locked(repo, content) as ours:
+                    left |= {path: size} if ours else {}
+    return left
+
+
+def delete_begun(path: Path) -> int:
+    """Delete what has come of a file; returns the bytes freed."""
+    size = path.lstat().st_size
+    path.unlink()
+    _remove_empty(path.parent)
+    return size
 
 
 def delete(path: Path) -> int:

@@ -17,6 +17,7 @@ from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.hub import store
+from app.hub.client import repository
 from tests.hub.faults import Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import BOTH, DRAFT, TARGET, tiny
@@ -140,6 +141,38 @@ def test_what_is_removed_leaves_a_cache_that_the_client_understands(pair: Loopba
 
     assert not scan_cache_dir().warnings
     assert scan_cache_dir().size_on_disk == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    listed = repository(TARGET, "main")
+    file = next(file for file in listed.files if file.path == "big-Q4_K_M.gguf")
+    pinned, draft = (f', sha256 = "{file.sha256}"', "") if known else ("", f'draft = {{ repo = "{TARGET}" }}')
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
+    )
+    part = store.partial(TARGET, file)
+    assert main(["pairs", "remove", "mine", "--yes"]) == 2
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(2_000_000))
+    theirs, other = part.with_name(f"{part.stem}.0123abcd.incomplete"), part.with_name(f"{'b' * 64}.incomplete")
+    theirs.touch()
+    other.touch()
+
+    with store.locked(TARGET, file) as ours:
+        assert ours
+        assert main(["pairs", "remove", "mine", "--yes"]) == (2 if known else 0)
+    assert part.exists(), "it still comes"
+    capsys.readouterr()
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert f"delete      2 MB  {part}  (what has come of a file whose download was stopped)" in said
+    assert "mine was not set up yet. 2 MB freed." in said
+    assert (part.exists(), theirs.exists(), other.exists()) == (False, True, known)
 
 
 @pytest.mark.parametrize("n_repos", [1, 2])
