@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.catalog import Pair
-from app.hub import store
+from app.hub import deleting
 from app.hub.errors import translated
 from app.registry import SetUp
 from app.regular_file import is_file
@@ -81,7 +81,7 @@ def plan_begun(pair: Pair) -> list[Removal]:
         Removal(source.repo, "begun", path, size, ours=True, shared=False)
         for source in pair.sources
         if isinstance(source, HubModel)
-        for path, size in store.begun(source.repo, source.sha256).items()
+        for path, size in deleting.begun(source.repo, source.sha256).items()
     )
     # Target and draft may be of one repository.
     return list(dict.fromkeys(begun))
@@ -109,5 +109,5 @@ def remove_files(removals: Sequence[Removal]) -> int:
     freed = 0
     for removal in removals:
         with translated(removal.repo):
-            freed += (store.delete_begun if removal.origin == "begun" else store.delete)(removal.path)
+            freed += (deleting.delete_begun if removal.origin == "begun" else deleting.delete)(removal.path)
     return freed
