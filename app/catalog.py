@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 from app import regular_file
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
-from app.source import DEFAULT_REVISION, DEMO_PREFIX, DemoModel, HubModel, LocalModel, ModelSource, home_expanded
+from app.source import (
+    DEFAULT_REVISION,
+    DEMO_PREFIX,
+    DemoModel,
+    HubModel,
+    LocalModel,
+    ModelSource,
+    home_expanded,
+    is_repository,
+)
 from app.toml_error import read_toml, reason
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
@@ -249,7 +258,7 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
         )
     _known(entry, _MODEL_KEYS, where)
     repo, sha256 = _text(entry, "repo", where), _text(entry, "sha256", where)
-    if not repo or repo.count("/") != 1:
+    if not repo or not is_repository(repo):
         raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
     if sha256 is not None and not (len(sha256) == _SHA256_DIGITS and set(sha256.lower()) <= set("0123456789abcdef")):
         raise CatalogError(f"{where}.sha256 must be {_SHA256_DIGITS} hexadecimal digits.", "Leave it out if unknown.")

@@ -6,6 +6,7 @@ AppError                 message for people, hint what to do, exit code
 ├── CatalogError         a models.toml entry is wrong, or a list of pairs cannot be read or written
 ├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
 │   ├── WaitError        it asks for patience; the same request may succeed later
+│   │   └── UnreachableError nothing answers; the network may come back
 │   └── CacheError       what came from the hub cannot be written or read here
 ├── PairError            two models cannot ride together, or not on this machine
 ├── StoreError           the conversations cannot be read or kept on this disk
@@ -86,6 +87,10 @@ class WaitError(HubError):
     def __init__(self, message: str, hint: str = "", after_s: float | None = None) -> None:
         super().__init__(message, hint)
         self.after_s = after_s
+
+
+class UnreachableError(WaitError):
+    """Nothing answers in the place of the hub: whoever has begun a long download waits until the network is back."""
 
 
 class CacheError(HubError):

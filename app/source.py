@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,8 +12,10 @@ from app.regular_file import is_file, is_folder
 
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?"
-_HUB = re.compile(rf"(?P<repo>{_NAME}/{_NAME})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
+_NAME = r"(?![A-Za-z0-9._-]*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+"""The rule of the hub's client, which refuses any other."""
+_REPOSITORY = rf"{_NAME}/{_NAME}(?<!\.git)"
+_HUB = re.compile(rf"(?P<repo>{_REPOSITORY})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
 _HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
 _GGUF = ".gguf"
 
@@ -21,6 +23,8 @@ _GGUF = ".gguf"
 @dataclass(frozen=True, slots=True)
 class HubModel:
     """A model in a repository on the hub.
+
+    What is known of its file does not say which one is meant: two that only differ in that are the same model.
 
     Attributes:
         repo: `owner/name`.
@@ -35,8 +39,8 @@ class HubModel:
     quant: str | None = None
     file: str | None = None
     revision: str = DEFAULT_REVISION
-    size: int | None = None
-    sha256: str | None = None
+    size: int | None = field(default=None, compare=False)
+    sha256: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         wanted = self.file or self.quant
@@ -97,6 +101,11 @@ def parse_source(text: str) -> ModelSource:
         f'"{text}" names no model.',
         "Write owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or the path of a .gguf file.",
     )
+
+
+def is_repository(name: str) -> bool:
+    """Whether a repository on the hub can be called that."""
+    return re.fullmatch(_REPOSITORY, name) is not None
 
 
 def home_expanded(text: str) -> Path:

@@ -7,6 +7,10 @@ import tomllib
 from typing import Any
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
+_COMMENT = re.compile(
+    r'''"""(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^\']*\'|(?P<comment>\#)''', re.DOTALL
+)
+"""A text of any of the four kinds, which may hold the sign, or a comment; the long kinds may end with two quotes."""
 _MOST_DOTS = 1_000
 """In one line, outside of texts. For a key of so many parts Python takes a time that grows with their cube."""
 
@@ -21,6 +25,11 @@ def read_toml(text: str) -> dict[str, Any]:
     if any(_QUOTED.sub("", line).count(".") > _MOST_DOTS for line in text.split("\n") if len(line) > _MOST_DOTS):
         raise ValueError("a key has too many parts")
     return tomllib.loads(text)
+
+
+def has_comment(text: str) -> bool:
+    """Whether something in a text that says a table is a comment."""
+    return any(found["comment"] for found in _COMMENT.finditer(text))
 
 
 def reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ from app.pairing.check import PairCheck
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import USUAL_CONTEXT
-from app.pairing.texts import duration
+from app.pairing.texts import duration, speed
 from app.sizes import gigabytes
 
 PROBLEM = "problem"
@@ -51,8 +51,8 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> lis
 def progress_line(progress: Progress) -> str:
     """Both downloads in one line that overwrites itself."""
     parts = [_file(one) for one in progress.files]
-    if progress.bytes_per_s:
-        parts.append(f"{progress.bytes_per_s / 1e6:.0f} MB/s")
+    if at := speed(progress.bytes_per_s):
+        parts.append(at)
     if progress.left_s is not None and progress.left_s >= 1:
         parts.append(f"{duration(progress.left_s)} left")
     return "  ".join(parts)

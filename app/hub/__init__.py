@@ -10,3 +10,5 @@ from app.hub.environment import take_address
 take_address()
 # Where the cache has no links the client warns, onto a screen that is drawn on; `app.hub.store` does without them.
 os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
+# So it does of what the hub says beside its answers, as to everybody without a token.
+os.environ.setdefault("HF_HUB_VERBOSITY", "error")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.errors import HubError
 from app.source import HubModel
@@ -103,8 +103,32 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
         draft: Whether it is to be a draft; decides the quantisation if none is named.
 
     Raises:
-        HubError: There is none, or more than one; it names the nearest.
+        HubError: There is none, or more than one; it names the nearest. Or it is not what the source knows of it.
     """
+    return _as_known(source, _meant(source, files, draft=draft))
+
+
+def _as_known(source: HubModel, found: ModelFiles) -> ModelFiles:
+    """What was found, if it is what the source knows of it; with the source's checksum where the hub tells none."""
+    (file, *more), known = found.files, source.sha256
+    if known is not None and not more:
+        if file.sha256 not in (None, known):
+            raise _other(source, file, f"its SHA-256 is {file.sha256}, not {known}")
+        found = replace(found, files=(replace(file, sha256=known),))
+    if source.size not in (None, found.size):
+        raise _other(source, file, f"it has {found.size:,} bytes, not {source.size:,}")
+    return found
+
+
+def _other(source: HubModel, file: RemoteFile, difference: str) -> HubError:
+    return HubError(
+        f"{file.path} of {source.repo} is not the file that this pair was made with: {difference}.",
+        "Its authors may have replaced it. If you trust what is there now, name both models instead of the pair: "
+        "tandem setup --target MODEL --draft MODEL",
+    )
+
+
+def _meant(source: HubModel, files: Sequence[RemoteFile], *, draft: bool) -> ModelFiles:
     models = models_in(files)
     if not models:
         raise HubError(

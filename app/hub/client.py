@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from huggingface_hub import HfApi, constants
+from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
@@ -76,6 +77,9 @@ def repository(name: str, revision: str) -> Repository:
         try:
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
             return _repository(name, info)
+        except HFValidationError:
+            # A `ValueError` too, and about what was asked.
+            raise
         except _NOT_MEANT as error:
             # A login page of a network, or a hub of another make.
             raise HubError(f"{host()} answered about {name} with something else.", login_page()) from error

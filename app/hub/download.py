@@ -15,11 +15,12 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.utils import tqdm
 
-from app.errors import HubError, Interrupted
+from app.errors import HubError, Interrupted, WaitError
 from app.hub import store
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
 from app.hub.errors import short, translated
+from app.hub.retry import Retries
 from app.hub.transfer import Transfer
 
 _BUSY_S = 1.0
@@ -35,42 +36,60 @@ def fetch(request: DownloadRequest) -> Path:
         Interrupted: Cancelled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if (here := store.cached(repo, commit, file.path)) is not None:
+    if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         request.watcher.found(file.size)
         return here
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return _by_client(request)
-        content = store.blob(repo, file)
-        content.parent.mkdir(parents=True, exist_ok=True)
+        store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
         with _turn(request):
-            if not content.exists():
+            if not store.has_content(repo, file):
                 Transfer(request).run()
             else:
                 request.watcher.found(file.size)
-        # Outside of the lock: the client takes the same one to make the link.
-        return store.place(repo, commit, file)
+            return store.place(repo, commit, file)
 
 
 def _by_client(request: DownloadRequest) -> Path:
     """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself."""
+    came = 0
 
     def count(n_bytes: int) -> None:
+        nonlocal came
         request.stop_if_cancelled()
+        came += n_bytes
         request.watcher.received(n_bytes)
 
-    file = request.file
-    try:
-        path = Path(hf_hub_download(request.repo, file.path, revision=request.commit, tqdm_class=_counting_bar(count)))
-    except RuntimeError as error:
-        # The library that speaks that protocol says so whatever went wrong.
-        raise HubError(f"The download of {file.path} broke: {short(error)}.", "Ask again to go on.") from error
+    retries = Retries(request.retry, request.watcher)
+    while True:
+        try:
+            path = _asked(request, count)
+            break
+        except WaitError as error:
+            request.watcher.found(-came)
+            came = 0
+            retries.wait(error)
     with Checksum(path) as checksum:
         right = request.check(checksum)
     if not right:
         path.resolve().unlink()
         raise request.damaged
     return path
+
+
+def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
+    """What the client brings in one go."""
+    bar = _counting_bar(count)
+    try:
+        with translated(request.repo):
+            return Path(hf_hub_download(request.repo, request.file.path, revision=request.commit, tqdm_class=bar))
+    except RuntimeError as error:
+        # The library that speaks that protocol says so whatever went wrong.
+        raise WaitError(f"The download of {request.file.path} broke: {short(error)}.") from error
+    except ValueError as error:
+        # Without that library.
+        raise HubError(f"{request.file.path} cannot be downloaded here: {short(error)}.") from error
 
 
 @contextmanager

@@ -17,13 +17,14 @@ from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
+    LocalEntryNotFoundError,
     OfflineModeIsEnabled,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from app.errors import CacheError, HubError, WaitError
+from app.errors import CacheError, HubError, UnreachableError, WaitError
 from app.hub.environment import check_named, without_password
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
@@ -55,7 +56,11 @@ def sentence(error: Exception, repo: str) -> HubError:
         case RevisionNotFoundError():
             return HubError(f"{repo} has no such revision.", "Leave the @revision out to take the newest.")
         case RepositoryNotFoundError():
-            return _no_repository(repo)
+            return _no_repository(repo, error.response)
+        case LocalEntryNotFoundError():
+            # The client calls so whatever kept it from asking.
+            cause = error.__cause__
+            return sentence(cause, repo) if isinstance(cause, Exception) else _unreachable()
         case EntryNotFoundError():
             return HubError(f"{repo} does not hold that file any more.", "Ask again; its files may have been renamed.")
         case HFValidationError():
@@ -95,7 +100,13 @@ def login_page() -> str:
     return f"A network login page may answer in its place.{check_named()}"
 
 
-def _no_repository(repo: str) -> HubError:
+def _no_repository(repo: str, response: httpx2.Response) -> HubError:
+    if response.status_code == 401 and "authorization" in response.request.headers:
+        # The client tells an expired token from a missing repository by one wording of the hub, which has several.
+        return HubError(
+            f"There is no repository {repo} on {host()}, it is private, or your token is not accepted.",
+            f"Check the spelling, and whether the token has expired. {LOG_IN}",
+        )
     return HubError(
         f"There is no repository {repo} on {host()}, or it is private.",
         f"Check the spelling. If it is private: {LOG_IN}",
@@ -114,7 +125,7 @@ def _gated(error: GatedRepoError, repo: str) -> HubError:
 def _status(response: httpx2.Response, repo: str) -> HubError:
     status = response.status_code
     if status == 401 and _BAD_TOKEN not in response.headers.get("x-error-message", ""):
-        return _no_repository(repo)
+        return _no_repository(repo, response)
     if status == 401:
         return HubError("The hub does not accept your token.", f"It may have expired. {LOG_IN}")
     if status == 403:
@@ -134,21 +145,26 @@ def _network(error: Exception) -> HubError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return WaitError(
+            return UnreachableError(
                 f"{host()} cannot be found.",
                 f"This machine seems to be offline, or its name service does not answer.{check_named()}",
             )
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
-        return WaitError(f"{host()} takes too long to answer.", _LATER + check_named())
+        kind = UnreachableError if isinstance(error, httpx2.ConnectTimeout) else WaitError
+        return kind(f"{host()} takes too long to answer.", _LATER + check_named())
     if isinstance(error, httpx2.ConnectError):
         if "certificate" in str(error).lower():
             return HubError(
                 f"{host()} shows a certificate that is not trusted.",
                 "A proxy may look into the connection: set SSL_CERT_FILE to its certificate.",
             )
-        return WaitError(f"{host()} cannot be reached.", f"Check the network connection.{check_named()}")
+        return _unreachable()
     return WaitError(f"The connection to {host()} broke.", _LATER + check_named())
+
+
+def _unreachable() -> HubError:
+    return UnreachableError(f"{host()} cannot be reached.", f"Check the network connection.{check_named()}")
 
 
 def _disk(error: OSError) -> HubError:

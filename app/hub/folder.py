@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from app.regular_file import is_folder
 from app.source import home_expanded
+
+PARTIAL = ".incomplete"
+"""Ends the name of what has come of a file, until all has."""
 
 
 def folder() -> Path:
@@ -19,4 +23,23 @@ def folder() -> Path:
 
 def may_hold(repo: str) -> bool:
     """Whether anything of a repository, by its name, has ever been put there."""
-    return is_folder(folder() / f"models--{repo.replace('/', '--')}")
+    return is_folder(folder() / _repo_folder(repo))
+
+
+def unfinished(repo: str = "*") -> dict[Path, int]:
+    """What has come of files that have not come whole, by whatever program, in bytes, as far as can be seen.
+
+    Args:
+        repo: Their repository; without it, of all.
+    """
+    found = {}
+    with suppress(OSError):
+        for path in sorted(folder().glob(f"{_repo_folder(repo)}/blobs/*{PARTIAL}")):
+            # It may have come whole by now.
+            with suppress(FileNotFoundError):
+                found[path] = path.stat().st_size
+    return found
+
+
+def _repo_folder(repo: str) -> str:
+    return f"models--{repo.replace('/', '--')}"

@@ -31,7 +31,7 @@ def read_remote_header(
         HubError: It cannot be had, or the file is no GGUF model; a `ModelFileError` if it is here and is none.
         Interrupted: Cancelled.
     """
-    if (here := store.cached(repo, commit, file.path)) is not None:
+    if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         return read_header(here, tensors=True)
     for attempt in range(1, _ATTEMPTS + 1):
         try:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.errors import Interrupted, WaitError
+from app.errors import HubError, Interrupted, UnreachableError, WaitError
 from app.hub.watcher import Watcher
 
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
+_DOUBLINGS = 6
 _TICK_S = 1.0
 _ATTEMPTS = 8
-"""About four minutes of waiting."""
+"""Two minutes of waiting."""
+_PATIENCE_S = 12 * 3600.0
+"""A night: who is asleep can neither mend the network nor ask again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +25,50 @@ class RetryPolicy:
     Attributes:
         pause: Waits some seconds; True as soon as the download was cancelled.
         attempts: Failures in a row, without a new byte between them, until it is given up.
+        patience_s: Waits in a row, in seconds, while nothing answers: that is no failure of the hub.
     """
 
     pause: Callable[[float], bool]
     attempts: int = _ATTEMPTS
+    patience_s: float = _PATIENCE_S
 
-    def wait(self, error: WaitError, failures: int, watcher: Watcher) -> None:
+
+class Retries:
+    """The failures in a row of one download.
+
+    Args:
+        policy: How to wait.
+        watcher: Told every second of a wait.
+    """
+
+    def __init__(self, policy: RetryPolicy, watcher: Watcher) -> None:
+        self._policy = policy
+        self._watcher = watcher
+        self.renew()
+
+    def renew(self) -> None:
+        """Something came: what failed before does not count any more."""
+        self._failures = 0
+        self._answers = 0
+        self._waited_s = 0.0
+
+    def wait(self, error: WaitError) -> None:
         """Wait as long as the hub asks, or twice as long every time, and count down to the watcher.
 
-        Args:
-            error: Why.
-            failures: In a row, this one among them.
-            watcher: Told every second.
-
         Raises:
+            HubError: It failed too often, or for too long.
             Interrupted: Cancelled.
         """
-        grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (failures - 1))
+        self._failures += 1
+        self._answers += not isinstance(error, UnreachableError)
+        if self._answers >= self._policy.attempts or self._waited_s >= self._policy.patience_s:
+            raise HubError(error.message, f"{error.hint} Ask again to go on.".strip()) from error
+        grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(self._failures - 1, _DOUBLINGS))
         seconds = error.after_s if error.after_s is not None else grown
+        self._waited_s += seconds
         while seconds > 0:
-            watcher.waiting(error.message, seconds)
-            if self.pause(min(_TICK_S, seconds)):
+            self._watcher.waiting(error.message, seconds)
+            if self._policy.pause(min(_TICK_S, seconds)):
                 raise Interrupted
             seconds -= _TICK_S
-        watcher.waiting("", 0)
+        self._watcher.waiting("", 0)

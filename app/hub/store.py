@@ -6,22 +6,29 @@ another program has downloaded is found, and what is downloaded here is found by
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
-from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
 from app import atomic
 from app.errors import HubError
 from app.hub.choose import RemoteFile
 from app.hub.errors import host, translated
-from app.regular_file import is_file
+from app.hub.folder import PARTIAL
+from app.regular_file import status
 
-_PARTIAL = ".incomplete"
+_CACHE_TAG = "CACHEDIR.TAG"
+_CACHE_SIGNATURE = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n# Files of the Hugging Face hub. See https://bford.info/cachedir/\n"
+)
 
 
 def folder() -> Path:
@@ -29,10 +36,32 @@ def folder() -> Path:
     return Path(constants.HF_HUB_CACHE)
 
 
-def cached(repo: str, commit: str, path: str) -> Path | None:
-    """A file that is here already, by commit, branch or tag; None if it is not."""
-    found = try_to_load_from_cache(repo, path, revision=commit)
-    return Path(found) if isinstance(found, str) and is_file(Path(found)) else None
+def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None:
+    """A file that is here already, as far as can be seen, and all of it: a power cut may leave a shorter one.
+
+    Args:
+        repo: Its repository.
+        revision: Commit, branch or tag.
+        path: In the repository.
+        size: Bytes that it has; None where nobody knows.
+    """
+    try:
+        found = try_to_load_from_cache(repo, path, revision=revision)
+        if isinstance(found, str) and size in (None, status(Path(found)).st_size):
+            return Path(found)
+    except (OSError, HFValidationError):
+        pass
+    return None
+
+
+def has_content(repo: str, file: RemoteFile) -> bool:
+    """Whether all of a file's content is here, if not under its name.
+
+    Raises:
+        OSError: The disk refuses to tell.
+    """
+    content = blob(repo, file)
+    return content.exists() and content.stat().st_size == file.size
 
 
 def blob(repo: str, file: RemoteFile) -> Path:
@@ -43,7 +72,7 @@ def blob(repo: str, file: RemoteFile) -> Path:
 def partial(repo: str, file: RemoteFile) -> Path:
     """Where what has come of a file is kept until all has."""
     content = blob(repo, file)
-    return content.with_name(content.name + _PARTIAL)
+    return content.with_name(content.name + PARTIAL)
 
 
 def _repo(repo: str) -> Path:
@@ -61,7 +90,14 @@ def _content_name(file: RemoteFile) -> str:
 @contextmanager
 def locked(repo: str, file: RemoteFile) -> Iterator[bool]:
     """Hold the lock that every client of the cache takes before writing this content; False if another has it."""
-    path = folder() / ".locks" / repo_folder_name(repo_id=repo, repo_type="model") / f"{_content_name(file)}.lock"
+    with locked_content(repo, _content_name(file)) as ours:
+        yield ours
+
+
+@contextmanager
+def locked_content(repo: str, content: str) -> Iterator[bool]:
+    """The same by the content's name."""
+    path = folder() / ".locks" / repo_folder_name(repo_id=repo, repo_type="model") / f"{content}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=0, mode=0o664)
     try:
@@ -76,28 +112,77 @@ def locked(repo: str, file: RemoteFile) -> Iterator[bool]:
 
 
 def place(repo: str, commit: str, file: RemoteFile) -> Path:
-    """Give content that lies under `blobs` its name; returns the path to load.
+    """Give content that lies under `blobs` its name, as the client does; returns the path to load.
+
+    The client itself would ask the hub again, which may be out of reach by now.
 
     Raises:
-        HubError: The hub or the disk refused.
+        CacheError: The disk refused.
     """
+    content, named = blob(repo, file), _repo(repo) / "snapshots" / commit / file.path
     with translated(repo):
-        if not are_symlinks_supported(folder()):
-            return _moved(blob(repo, file), _repo(repo) / "snapshots" / commit / file.path)
-        # The client finds the content and only links it.
-        return Path(hf_hub_download(repo, file.path, revision=commit))
+        named.parent.mkdir(parents=True, exist_ok=True)
+        if are_symlinks_supported(folder()):
+            _link(content, named)
+        else:
+            _move(content, named)
+        _mark_as_cache()
+    return named
 
 
-def _moved(content: Path, named: Path) -> Path:
+def _link(content: Path, named: Path) -> None:
+    """A name that leads to its content, by a relative way, so that the whole cache can be moved."""
+    if _leads(named, content):
+        return
+    # What stands there is not all of the file.
+    named.unlink(missing_ok=True)
+    try:
+        named.symlink_to(os.path.relpath(content, named.parent))
+    except FileExistsError:
+        # Another Tandem was quicker.
+        if not _leads(named, content):
+            raise
+
+
+def _leads(named: Path, content: Path) -> bool:
+    return named.is_symlink() and named.resolve() == content.resolve()
+
+
+def _move(content: Path, named: Path) -> None:
     """Content under its name, as on Windows, where not everybody may make links: the client would keep a copy of it."""
-    named.parent.mkdir(parents=True, exist_ok=True)
     try:
         atomic.move_large(content, named)
     except FileNotFoundError:
         # Another Tandem was quicker.
         if not named.is_file():
             raise
-    return named
+
+
+def _mark_as_cache() -> None:
+    """Tell programs that make backups, as the client does, that everything here can be had again."""
+    with suppress(OSError), (folder() / _CACHE_TAG).open("x", encoding="ascii") as tag:
+        tag.write(_CACHE_SIGNATURE)
+
+
+def refer(repo: str, revision: str, commit: str) -> None:
+    """Let a branch or tag lead to its commit, as the client does, so that its files are found without the hub.
+
+    Where the disk refuses that, everything else goes on.
+
+    Args:
+        repo: The repository.
+        revision: The branch or tag; a path that does not lead out of a folder.
+        commit: What the hub says that it is.
+    """
+    reference = _repo(repo) / "refs" / revision
+    with suppress(OSError):
+        if revision == commit or (reference.is_file() and reference.read_bytes() == commit.encode()):
+            return
+        reference.parent.mkdir(parents=True, exist_ok=True)
+        # In one step: other programs read it at any time.
+        new = reference.with_name(f"{reference.name}.{uuid4().hex[:8]}.tmp")
+        new.write_bytes(commit.encode())
+        new.replace(reference)
 
 
 def free_bytes() -> int:
@@ -122,7 +207,7 @@ def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
     missing = 0
     with translated(repo):
         for file in files:
-            if cached(repo, commit, file.path) is None and not blob(repo, file).exists():
+            if cached(repo, commit, file.path, file.size) is None and not has_content(repo, file):
                 missing += file.size - kept_bytes(repo, file)
     return missing
 
@@ -133,48 +218,3 @@ def kept_bytes(repo: str, file: RemoteFile) -> int:
         return min(file.size, partial(repo, file).stat().st_size)
     except (FileNotFoundError, NotADirectoryError):
         return 0
-
-
-def delete(path: Path) -> int:
-    """Delete one file with its content, unless another name in the cache leads to that; returns the bytes freed."""
-    content = path.resolve()
-    size = content.stat().st_size
-    repo = folder_of(content)
-    if content == path or repo is None:
-        path.unlink()
-        if (repo := _repo_around(path)) is not None:
-            _prune(path.parent, repo)
-        return size
-    links = [other for other in (repo / "snapshots").rglob("*") if other.is_symlink() and other.resolve() == content]
-    if any(_entry(other) != _entry(path) for other in links):
-        path.unlink()
-        return 0
-    # First: where a program has it open Windows refuses, and gigabytes without a name would be found by nobody.
-    content.unlink()
-    path.unlink()
-    _prune(path.parent, repo)
-    return size
-
-
-def _entry(path: Path) -> Path:
-    """Where a name stands, whatever it leads to."""
-    return path.parent.resolve() / path.name
-
-
-def folder_of(content: Path) -> Path | None:
-    """The repository's folder that a file's content lies in, or None if it does not lie in the cache."""
-    repo = content.parent.parent
-    return repo if content.parent.name == "blobs" and repo.parent == folder().resolve() else None
-
-
-def _repo_around(path: Path) -> Path | None:
-    """The repository's folder that a named file lies in, or None if it does not lie in the cache."""
-    repos = (parent.parent for parent in path.parents if parent.name == "snapshots")
-    return next((repo for repo in repos if repo.parent.resolve() == folder().resolve()), None)
-
-
-def _prune(place: Path, repo: Path) -> None:
-    """Remove the folders that are empty now, so that the cache does not claim a revision without files."""
-    while place.resolve() != repo.resolve() and not any(place.iterdir()):
-        place.rmdir()
-        place = place.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import BinaryIO
 
 import httpx2
@@ -15,6 +16,7 @@ from app.hub.bounded import session
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
 from app.hub.errors import host, translated
+from app.hub.retry import Retries
 
 _MOST_DIGITS = 20
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
@@ -54,6 +56,9 @@ class Transfer:
             self._go_on_behind(out.tell(), out, checksum)
             self._bring_the_rest(out, checksum)
             right = self._download.check(checksum)
+            if right:
+                # A name that outlives a power cut must not lead to bytes that do not.
+                os.fsync(out.fileno())
         if right:
             atomic.move_large(self._path, store.blob(self._download.repo, self._file))
         else:
@@ -70,18 +75,17 @@ class Transfer:
             self._start_over(out, checksum)
 
     def _bring_the_rest(self, out: BinaryIO, checksum: Checksum) -> None:
-        failures, had = 0, self._have
+        retries, had = Retries(self._download.retry, self._download.watcher), self._have
         while self._have < self._file.size:
             self._download.stop_if_cancelled()
             try:
                 with translated(self._download.repo):
                     self._request(out, checksum)
             except WaitError as error:
-                failures = 1 if self._have > had else failures + 1
+                if self._have > had:
+                    retries.renew()
                 had = self._have
-                if failures >= self._download.retry.attempts:
-                    raise HubError(error.message, f"{error.hint} Ask again to go on.") from error
-                self._download.retry.wait(error, failures, self._download.watcher)
+                retries.wait(error)
 
     def _request(self, out: BinaryIO, checksum: Checksum) -> None:
         """One request for what is missing; returns when its answer ends and that was all.

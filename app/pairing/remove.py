@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from app.hub import store
+from app.catalog import Pair
+from app.hub import deleting
 from app.hub.errors import translated
 from app.registry import SetUp
 from app.regular_file import is_file
-from app.source import DemoModel, ModelSource
+from app.source import DemoModel, HubModel, ModelSource
 
-Origin = Literal["hub", "made", "package", "own"]
-"""Where a file came from: a repository; Tandem's own quantiser; the package that carries the demo; its owner."""
+Origin = Literal["hub", "begun", "made", "package", "own"]
+"""Where a file came from: a repository; one, as far as it has come; Tandem's own quantiser; the package that carries
+the demo; its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,22 @@ def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Pa
     return removals
 
 
+def plan_begun(pair: Pair) -> list[Removal]:
+    """What downloads of a pair's models that were stopped have left.
+
+    Raises:
+        HubError: The disk refuses to tell.
+    """
+    begun = (
+        Removal(source.repo, "begun", path, size, ours=True, shared=False)
+        for source in pair.sources
+        if isinstance(source, HubModel)
+        for path, size in deleting.begun(source.repo, source.sha256).items()
+    )
+    # Target and draft may be of one repository.
+    return list(dict.fromkeys(begun))
+
+
 def _origin(source: ModelSource, repo: str) -> Origin:
     if isinstance(source, DemoModel):
         return "package" if source.part == "target" else "made"
@@ -91,5 +109,5 @@ def remove_files(removals: Sequence[Removal]) -> int:
     freed = 0
     for removal in removals:
         with translated(removal.repo):
-            freed += store.delete(removal.path)
+            freed += (deleting.delete_begun if removal.origin == "begun" else deleting.delete)(removal.path)
     return freed

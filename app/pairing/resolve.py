@@ -57,6 +57,11 @@ class Resolved:
         """What has still to be downloaded."""
         return store.missing_bytes(self.repo, self.commit, self.files) if self.repo else 0
 
+    def keep_revision(self) -> None:
+        """Let its files be found again by the branch or tag that was asked for; they are here by now."""
+        if isinstance(self.source, HubModel) and safe_name(self.source.revision):
+            store.refer(self.repo, self.source.revision, self.commit)
+
 
 def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) -> Resolved:
     """Find the files of a source.
@@ -88,7 +93,7 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
             return found
         raise
     chosen = choose.choose(source, listed.files, draft=draft)
-    here = [store.cached(source.repo, listed.commit, file.path) for file in chosen.files]
+    here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(
         source=source,
         repo=source.repo,
@@ -107,7 +112,7 @@ def cached_file(source: HubModel) -> Path | None:
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
-    return store.cached(source.repo, source.revision, source.file)
+    return store.cached(source.repo, source.revision, source.file, source.size)
 
 
 def came_before(source: HubModel) -> int:

@@ -160,6 +160,8 @@ class Setup:
         """
         self.refuse(prepared)
         paths = yield from self._download(prepared)
+        for _, model in prepared.models:
+            model.keep_revision()
         pair = self._set_up(prepared, paths)
         line = ""
         if self._trial is not None:
@@ -233,7 +235,7 @@ class Setup:
         retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
-            was_here = store.cached(model.repo, model.commit, file.path) is not None
+            was_here = store.cached(model.repo, model.commit, file.path, file.size) is not None
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
             if not was_here:
                 # At once: the other model may be stopped, and this one is found here the next time.

@@ -20,7 +20,7 @@ from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import Layer
 from app.settings.tree import BY_NAME
-from app.toml_error import read_toml, reason
+from app.toml_error import has_comment, read_toml, reason
 
 PRESETS = "presets"
 KEYS = "keys"
@@ -172,7 +172,7 @@ class SettingsFile:
 
         # The file may be a link into somebody's collection of such files; the copy stays beside what it is a copy of.
         path = self.path.resolve()
-        if path.exists() and b"#" in regular_file.read_bytes(path):
+        if path.exists() and has_comment(regular_file.read_bytes(path).decode()):
             shutil.copy2(path, path.with_name(f"{path.name}.bak"))
         atomic.write(path, tomli_w.dumps(table).encode())
 

@@ -12,7 +12,7 @@ from huggingface_hub.utils import _http
 from tests.hub.client import Clock, point_at
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, FILE, MODEL, NAME, TARGET, tiny
-from tests.hub.pairs_setting import DEMO, HUGE, MINE, PADDING, WAIT_S, Setting
+from tests.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, WAIT_S, Setting
 from tests.native.gguf_files import I32, STRING, Array
 
 
@@ -47,7 +47,7 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     """Three pairs, one of which the hub has, and nothing looked at yet."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
     draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target + PADDING}, licence="mit")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, licence="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": draft})
     made = Setting(tmp_path, HUGE, DEMO, MINE)
     made.service.look()

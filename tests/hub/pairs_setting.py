@@ -21,14 +21,14 @@ from app.worker import CancelSwitch, Progress
 from tests.hub.models import DRAFT, TARGET, tiny
 
 WAIT_S = 20.0
-PADDING = b"\0" * 3_000_000
-"""Makes a download of several chunks."""
+TARGET_SIZE = 3_050_000
+"""Bytes; makes a download of several chunks."""
 
 
 MINE = Pair(
     "mine",
     "Big with small",
-    HubModel(TARGET, quant="Q4_K_M", size=3_050_000),
+    HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE),
     HubModel(DRAFT),
     memory_gb=1,
     context=4096,

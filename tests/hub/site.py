@@ -21,6 +21,10 @@ ABOUT = re.compile(rf"/api/models/{REPO}/(?P<verb>revision|tree|paths-info|refs|
 INFO = re.compile(rf"/api/models/{REPO}")
 RESOLVE = re.compile(rf"/{REPO}/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 CACHE = re.compile(rf"/api/resolve-cache/models/{REPO}/(?P<revision>[^/]+)/(?P<path>.+)")
+NO_TOKEN = (
+    "unauthenticated; Warning: You are sending unauthenticated requests to the HF Hub. Please set a HF_TOKEN to enable "
+    "higher rate limits and faster downloads."
+)
 BAD_TOKEN = "Invalid credentials in Authorization header"
 WHOAMI = {"type": "user", "id": "0" * 24, "name": "tester", "fullname": "Tester", "isPro": False, "orgs": []}
 
@@ -79,6 +83,8 @@ class Site:
         if request.origin == "hub":
             bucket, number = "resolvers" if "/resolve" in request.raw_path else "api", next(self._numbers)
             answer.headers |= rate_limit(bucket, max(1, QUOTA[bucket] - number), 300)
+            if request.token is None:
+                answer.headers["X-HF-Warning"] = NO_TOKEN
             answer.headers["X-Request-Id"] = f"Root=1-{number:08x}-{number:024x}"
         return answer
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
+import socket
 import threading
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from huggingface_hub import close_session, constants, hf_hub_download
 
 from app.errors import CacheError, HubError, Interrupted
-from app.hub import store
+from app.hub import download, store, transfer
+from app.hub.bounded import session
+from app.hub.client import repository
+from app.pairing.resolve import resolve
+from app.source import HubModel
 from tests.hub.content import HubFile
 from tests.hub.faults import (
     CaptivePortal,
@@ -25,7 +32,7 @@ from tests.hub.faults import (
     rate_limited,
 )
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import CONTENT, TARGET, Watched, publish
+from tests.hub.models import CONTENT, TARGET, Watched, no_demo, publish
 from tests.hub.proxy import LoopbackProxy
 
 NAME = "big-Q4_K_M.gguf"
@@ -42,6 +49,85 @@ def test_a_file_arrives_where_every_client_looks_for_it(hub: LoopbackHub) -> Non
     asked = len(hub.asked(origin="cdn"))
     assert Path(hf_hub_download(TARGET, NAME)) == path
     assert len(hub.asked(origin="cdn")) == asked
+
+
+def test_the_last_byte_is_the_end_of_all_asking(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+
+    class Last(Watched):
+        def received(self, n_bytes: int) -> None:
+            super().received(n_bytes)
+            if self.came == len(CONTENT):
+                hub.close()
+
+    path = Last().fetch(commit, file)
+
+    assert path.read_bytes() == CONTENT
+    assert [request.method for request in hub.requests if request.file] == ["GET", "GET"], "the hub's, and the CDN's"
+    link = path.readlink()
+    assert not link.is_absolute(), "the whole cache can be moved"
+    assert (path.parent / link).resolve() == store.blob(TARGET, file).resolve()
+    assert (store.folder() / "CACHEDIR.TAG").read_bytes().startswith(b"Signature: 8a477f597d28d172789f06886806bc55\n")
+
+
+def test_two_that_give_the_name_at_once_both_have_it(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    path = Watched().fetch(commit, file)
+    path.unlink()
+    link = Path.symlink_to
+
+    def second(one: Path, target: Path) -> None:
+        link(one, target)
+        link(one, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "symlink_to", second)
+        assert store.place(TARGET, commit, file) == path
+
+    assert store.place(TARGET, commit, file) == path
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("left", [0, 1000])
+def test_a_file_that_a_power_cut_has_shortened_comes_again(
+    hub: LoopbackHub, left: int, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
+    commit, file = publish(hub)
+    path = Watched().fetch(commit, file)
+    os.truncate(path, left)
+    watched = Watched()
+
+    assert store.missing_bytes(TARGET, commit, (file,)) == len(CONTENT)
+    assert resolve(HubModel(TARGET, file=NAME), no_demo).path is None
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert (watched.here, watched.came) == (0, len(CONTENT))
+
+
+def test_what_stands_in_the_place_of_a_name_makes_room(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    path = Watched().fetch(commit, file)
+    path.unlink()
+    path.write_bytes(CONTENT[:1000])
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.came == 0
+
+
+def test_the_disk_has_the_bytes_before_they_get_their_name(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    content, kept, fsync = store.blob(TARGET, file), [], os.fsync
+
+    def keep(descriptor: int) -> None:
+        fsync(descriptor)
+        kept.append((os.fstat(descriptor).st_size, content.exists()))
+
+    monkeypatch.setattr(os, "fsync", keep)
+    Watched().fetch(commit, file)
+
+    assert kept == [(len(CONTENT), False)]
 
 
 def test_what_another_program_has_downloaded_is_not_downloaded_again(hub: LoopbackHub) -> None:
@@ -128,6 +214,75 @@ def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
 
     assert watched.fetch(commit, file).read_bytes() == CONTENT
     assert sum(watched.pauses) == 1 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [(httpx2.ConnectError, None), (httpx2.ConnectError, socket.gaierror()), (httpx2.ConnectTimeout, None)],
+)
+def test_a_network_that_is_gone_for_hours_is_waited_for(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], cause: Exception | None
+) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Status(503), NAME, origin="cdn", times=7)
+    tries = iter(range(300))
+
+    def gone() -> httpx2.Client:
+        if next(tries, None) is not None:
+            raise kind("gone") from cause
+        return session()
+
+    monkeypatch.setattr(transfer, "session", gone)
+    watched = Watched(attempts=8)
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert sum(watched.pauses) == 1 + 2 + 4 + 8 + 16 + 32 + 60 * 301, "the hub's own failures are counted apart"
+
+
+def test_a_network_that_stays_away_is_given_up_after_a_night(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+
+    def gone() -> httpx2.Client:
+        raise httpx2.ConnectError("gone")
+
+    monkeypatch.setattr(transfer, "session", gone)
+    watched = Watched()
+
+    with pytest.raises(HubError, match="cannot be reached") as failed:
+        watched.fetch(commit, file)
+    assert failed.value.hint.endswith("Ask again to go on.")
+    assert 12 * 3600 <= sum(watched.pauses) < 12 * 3600 + 60
+
+
+def test_the_largest_files_wait_for_the_hub_too(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    commit, file = publish(hub)
+
+    def with_its_protocol(*given: Any, **named: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1 << 40)
+            return hf_hub_download(*given, **named)
+
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+    monkeypatch.setattr(download, "hf_hub_download", with_its_protocol)
+    # The client asks once, and six times more.
+    hub.faults.add(Status(503), NAME, method="HEAD", times=7)
+    watched = Watched()
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert [reason for reason, _ in watched.waits] == ["The hub has trouble of its own (status 503)."]
+    assert (watched.came, watched.here) == (len(CONTENT), 0)
+
+
+def test_without_what_speaks_their_protocol_the_largest_files_are_refused(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, file = publish(hub)
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+
+    with pytest.raises(HubError, match=r"cannot be downloaded here: .* hf_xet"):
+        Watched().fetch(commit, file)
 
 
 def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> None:
@@ -229,6 +384,18 @@ def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -
 
     assert f"{hub.endpoint}/{TARGET}" in failed.value.hint
     assert "hf auth login" in failed.value.hint
+
+
+def test_a_token_that_has_expired_is_named(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    hub.faults.add(Status(401, {"X-Error-Message": 'User Access Token "mine" is expired'}), method="GET", times=None)
+    for token, said in (("hf_old", "or your token is not accepted"), ("", "or it is private")):
+        monkeypatch.setenv("HF_TOKEN", token)
+        with pytest.raises(HubError, match=said) as failed:
+            repository(TARGET, "main")
+        assert ("whether the token has expired" in failed.value.hint) == bool(token)
+        with pytest.raises(HubError, match=said):
+            Watched().fetch(commit, file)
 
 
 def test_a_token_reaches_the_hub_and_never_the_cdn(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +512,7 @@ def test_everything_goes_through_the_proxy_of_the_environment(
         close_session()
         commit, file = publish(hub)
         assert Watched().fetch(commit, file).read_bytes() == CONTENT
-        assert len(proxy.requests) == len(hub.asked()) > 3
+        assert len(proxy.requests) == len(hub.asked()) == 3
 
 
 def test_a_proxy_that_wants_a_password_is_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:

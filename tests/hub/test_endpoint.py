@@ -20,8 +20,9 @@ from tests.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 
 
 @pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable is set, and whatever a test sets counts for it alone."""
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable is set, and whatever a test sets counts for it alone; nothing was downloaded yet."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     for name in (ADDRESS, "SSL_CERT_FILE", *PROXY_VARIABLES, *TOKEN_VARIABLES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -153,6 +154,19 @@ def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.Mon
     take_address({ADDRESS: "notaurl"})
     (wrong,) = hub_section().lines
     assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')
+
+
+def test_doctor_names_what_has_not_come_whole(tmp_path: Path) -> None:
+    for number in range(7):
+        blobs = tmp_path / "hub" / f"models--owner--m{number}" / "blobs"
+        blobs.mkdir(parents=True)
+        (blobs / "whole").write_bytes(b"x")
+        (blobs / f"{number}.incomplete").write_bytes(bytes(1_000_000))
+
+    _, begun = hub_section().lines
+    assert (begun.state, begun.text) == ("warning", "7 MB of 7 files that have not come whole")
+    assert begun.hint[1:3] == ("  tandem pairs remove NAME", f"  {tmp_path}/hub/models--owner--m0/blobs/0.incomplete")
+    assert len(begun.hint) == 7
 
 
 def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from huggingface_hub import constants
+from huggingface_hub.utils import validate_repo_id
 
 from app.errors import CacheError, HubError, Interrupted, WaitError
 from app.hub import download, store
@@ -18,7 +19,7 @@ from app.hub.errors import wait_asked
 from app.hub.remote import read_remote_header
 from app.pairing.find import find_drafts
 from app.pairing.resolve import cached_file, facts_of, resolve
-from app.source import HubModel
+from app.source import HubModel, is_repository
 from tests.hub.faults import BadJson, Drip, EditJson, Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import CONTENT, RETRY, TARGET, Watched, no_demo, publish, tiny
@@ -148,6 +149,23 @@ def test_a_commit_becomes_the_name_of_a_folder(hub: LoopbackHub, commit: str) ->
 
     with pytest.raises(HubError, match="something else"):
         repository(TARGET, "main")
+
+
+@pytest.mark.parametrize("name", ["a--b", "a..b", "x.git", "a b", "a-", "-a", ".a", "\xe9", "a" * 97])
+def test_a_name_that_the_client_refuses_is_told_as_such(hub: LoopbackHub, name: str) -> None:
+    source = HubModel(f"owner/{name}", file=NAME)
+
+    assert not is_repository(source.repo)
+    with pytest.raises(HubError, match="cannot be the name of a repository"):
+        resolve(source, no_demo)
+    assert cached_file(source) is None
+    assert not hub.requests
+
+
+@pytest.mark.parametrize("name", ["a", "a-b.c_d", "_a_", "a.gitb", "a" * 96])
+def test_a_name_that_the_client_takes_is_one(name: str) -> None:
+    validate_repo_id(f"{name}/{name}")
+    assert is_repository(f"{name}/{name}")
 
 
 @pytest.mark.parametrize("told", [{}, *({"blobId": value} for value in (5, ["x"], "a" * 5000, "../../x", "", "\xe9"))])

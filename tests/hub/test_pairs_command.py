@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from huggingface_hub import scan_cache_dir, try_to_load_from_cache
+from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, shared_blob_path
 
 from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.hub import store
+from app.hub.client import repository
 from tests.hub.faults import Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import BOTH, DRAFT, TARGET, tiny
@@ -123,6 +128,82 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert not content.exists()
     assert theirs.exists()
     assert registry().read().default is None
+
+
+def test_what_is_removed_leaves_a_cache_that_the_client_understands(pair: LoopbackHub) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:q8_0", "--name", "two", "--yes", "--no-trial"]) == 0
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+    assert try_to_load_from_cache(TARGET, "big-Q8_0.gguf"), "the branch leads to what is left"
+    assert not scan_cache_dir().warnings
+
+    assert main(["pairs", "remove", "two", "--yes"]) == 0
+
+    assert not scan_cache_dir().warnings
+    assert scan_cache_dir().size_on_disk == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    listed = repository(TARGET, "main")
+    file = next(file for file in listed.files if file.path == "big-Q4_K_M.gguf")
+    pinned, draft = (f', sha256 = "{file.sha256}"', "") if known else ("", f'draft = {{ repo = "{TARGET}" }}')
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
+    )
+    part = store.partial(TARGET, file)
+    assert main(["pairs", "remove", "mine", "--yes"]) == 2
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(2_000_000))
+    theirs, other = part.with_name(f"{part.stem}.0123abcd.incomplete"), part.with_name(f"{'b' * 64}.incomplete")
+    theirs.touch()
+    other.touch()
+
+    with store.locked(TARGET, file) as ours:
+        assert ours
+        assert main(["pairs", "remove", "mine", "--yes"]) == (2 if known else 0)
+    assert part.exists(), "it still comes"
+    capsys.readouterr()
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert f"delete      2 MB  {part}  (what has come of a file whose download was stopped)" in said
+    assert "mine was not set up yet. 2 MB freed." in said
+    assert (part.exists(), theirs.exists(), other.exists()) == (False, True, known)
+
+
+@pytest.mark.parametrize("n_repos", [1, 2])
+def test_what_repositories_share_is_freed_with_the_last_of_them(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], n_repos: int
+) -> None:
+    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "one", "--yes", "--no-trial"]) == 0
+    path = registry().read().pairs["one"].target.path
+    shared = _shared(path, *(f"owner/other-{number}" for number in range(1, n_repos)))
+    capsys.readouterr()
+
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+
+    assert (not path.exists(), path.is_symlink(), shared.exists()) == (True, False, n_repos > 1)
+    assert (" freed." in capsys.readouterr().err) == (n_repos == 1)
+
+
+def _shared(path: Path, *repos: str) -> Path:
+    """The content of a file where the client puts what several repositories may have, this one and others."""
+    folder, content, code = store.folder(), path.parent / path.readlink(), "ab" * 32
+    kept = [Path(os.path.normpath(content))]
+    for repo in repos:
+        other = folder / f"models--{repo.replace('/', '--')}" / "blobs" / content.name
+        other.parent.mkdir(parents=True)
+        shutil.copyfile(content, other)
+        kept.append(other)
+    for one in kept:
+        assert publish_blob_to_shared_store(
+            blob_path=str(one), xet_hash=code, cache_dir=folder, expected_size=one.stat().st_size
+        )
+    return shared_blob_path(folder, code)
 
 
 def test_a_default_that_is_forgotten_says_what_comes_then(
@@ -243,6 +324,14 @@ def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsy
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("* " + "n" * 200)
     assert len(lines[1]) < 120
+
+
+def test_what_the_hub_says_to_everybody_is_no_line_of_ours(pair: LoopbackHub) -> None:
+    command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 0
+    assert "unauthenticated" not in done.stderr
 
 
 def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:

@@ -16,7 +16,7 @@ from app.ui.pairs.setups import Stage
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, sha256, tiny
-from tests.hub.pairs_setting import PADDING, Setting, tiny_file
+from tests.hub.pairs_setting import TARGET_SIZE, Setting, tiny_file
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
@@ -107,14 +107,14 @@ def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
         setting.until(lambda: not service.look().busy)
         card = next(card for card in service.look().cards if card.name == "mine")
         assert (card.here, card.set_up) == (here, False), "what comes is seen when the list is opened again"
-        found += [HubModel(TARGET, quant="Q4_K_M", size=3_050_000), HubModel(DRAFT)]
+        found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
     assert card.to_come == 0
     service.start("mine")
     setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
 
 
 def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
-    content, kept = tiny(tmp_path / "made", "cut.gguf") + PADDING, 1 << 20
+    content, kept = tiny(tmp_path / "made", "cut.gguf").ljust(TARGET_SIZE, b"\0"), 1 << 20
     hub.add("owner/cut-GGUF", {"cut.gguf": content})
     source = HubModel("owner/cut-GGUF", file="cut.gguf", size=len(content), sha256=sha256(content))
     setting.pairs.append(Pair("cut", "Cut", source, None, memory_gb=1))

@@ -20,7 +20,7 @@ from app.ui.pairs.setups import Download, Job, Stage
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import TARGET
-from tests.hub.pairs_setting import MINE, PADDING, WAIT_S, Setting, tiny_file
+from tests.hub.pairs_setting import MINE, TARGET_SIZE, WAIT_S, Setting, tiny_file
 
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
@@ -53,7 +53,7 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
 
     job = setting.job("mine")
     assert job.stage is Stage.ASKING
-    assert job.to_come > len(PADDING)
+    assert job.to_come > TARGET_SIZE
     assert job.free > 0
     assert setting.card("mine").size == "3 MB"
     assert not list(tmp_path.rglob("blobs/*"))

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub import constants, hf_hub_download
 
-from app.hub import store
+from app.hub import deleting, store
 from app.hub.client import safe_name
 from app.hub.errors import sentence
 from tests.hub.loopback import LoopbackHub
@@ -65,7 +65,7 @@ def test_what_is_removed_leaves_no_folder_behind(hub: LoopbackHub) -> None:
     commit, file = publish(hub, name=NAME)
     path = Watched().fetch(commit, file)
 
-    assert store.delete(path) == len(CONTENT)
+    assert deleting.delete(path) == len(CONTENT)
 
     assert files(store.folder()) == []
     assert not (store.blob(TARGET, file).parents[1] / "snapshots").exists()
@@ -103,10 +103,10 @@ def test_of_a_file_in_use_the_name_stays_so_that_it_can_be_removed_later(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
         with pytest.raises(PermissionError):
-            store.delete(path)
+            deleting.delete(path)
 
     assert path.is_symlink()
-    assert store.delete(path) == len(CONTENT)
+    assert deleting.delete(path) == len(CONTENT)
     assert not content.exists()
 
 
@@ -115,7 +115,7 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
     mine.parent.mkdir()
     mine.write_bytes(b"GGUF")
 
-    assert store.delete(mine) == 4
+    assert deleting.delete(mine) == 4
     assert mine.parent.is_dir()
 
 

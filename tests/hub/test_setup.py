@@ -8,6 +8,7 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from huggingface_hub import hf_hub_download
 
 from app.catalog import Pair
 from app.cli import main
@@ -16,9 +17,10 @@ from app.errors import AppError, CatalogError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
+from app.pairing.resolve import cached_file, resolve
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
-from app.source import parse_source
+from app.source import HubModel, parse_source
 from tests.hub.faults import Cut, Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import BOTH, DRAFT, TARGET, no_demo, tiny
@@ -52,6 +54,49 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in capsys.readouterr().err
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
+
+
+def test_what_was_set_up_is_found_by_its_branch_without_the_hub(pair: LoopbackHub, home: Path) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    steps = _steps(home)
+    *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
+    pair.close()
+
+    assert isinstance(last, Ready)
+    assert cached_file(source) == last.pair.target.path
+    assert resolve(source, no_demo).path == last.pair.target.path
+    # Other programs find it the same way.
+    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
+
+
+def test_a_branch_that_has_moved_on_leads_to_what_was_set_up_last(pair: LoopbackHub, home: Path) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    for number in range(2):
+        pair.replace(TARGET, "README.md", b"%d" % number)
+        steps = _steps(home)
+        *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
+        assert isinstance(last, Ready)
+        assert cached_file(source) == last.pair.target.path
+        assert last.pair.target.commit == pair.repos[TARGET].commit
+
+
+def test_a_revision_leads_to_no_place_outside_of_the_repository(pair: LoopbackHub, home: Path) -> None:
+    pair.repos[TARGET].branches["../outside"] = pair.repos[TARGET].commit
+    steps = _steps(home)
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
+    list(steps.bring(steps.prepare(Pair("mine", "Mine", source, None))))
+
+    assert not list(store.folder().rglob("outside"))
+
+
+def test_a_cache_that_refuses_a_branch_costs_no_pair(pair: LoopbackHub, home: Path) -> None:
+    repo = store.folder() / f"models--{TARGET.replace('/', '--')}"
+    repo.mkdir(parents=True)
+    (repo / "refs").write_bytes(b"in the way")
+    steps = _steps(home)
+    *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None)))
+
+    assert isinstance(last, Ready)
 
 
 def test_what_was_set_up_answers_by_name_and_by_its_models(

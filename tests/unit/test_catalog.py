@@ -101,6 +101,7 @@ def test_a_missing_file_of_the_users_is_no_error(tmp_path: Path) -> None:
             'pairs.a.target has the unknown key "fiel". Did you mean "file"',
         ),
         ("[pairs.a]\ntarget = { repo = 'nonsense' }", "pairs.a.target.repo must name a repository"),
+        ("[pairs.a]\ntarget = { repo = 'owner/a--b', file = 'x.gguf' }", "pairs.a.target.repo must name a repository"),
         ("[pairs.a]\ntarget = { repo = 'a/b', sha256 = 'zz' }", "pairs.a.target.sha256 must be 64 hexadecimal"),
         ("[pairs.a]\ntarget = { repo = 'a/b', size = -1 }", "pairs.a.target.size must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nmemory_gb = 'eight'", "pairs.a.memory_gb must be a whole number"),

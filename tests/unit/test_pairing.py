@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from app.catalog import Catalog, Pair, shipped_file
-from app.cli.pair_lines import check_lines
+from app.cli.pair_lines import check_lines, progress_line
 from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader, parse_header
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.graph import Graph
+from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
 from app.sizes import GB
 from app.source import HubModel
@@ -50,6 +51,15 @@ def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
     assert of_header(llama__attention__key_length=32, llama__attention__value_length=16).kv_bytes_per_token == (
         2 * 4 * 8 * 48
     )
+
+
+@pytest.mark.parametrize(("bytes_per_s", "said"), [(120_000, "120 kB/s"), (2_000_000, "2 MB/s"), (3, "")])
+def test_a_slow_line_has_a_speed_too(bytes_per_s: float, said: str) -> None:
+    one = FileProgress("target", "big.gguf", 0, 2 * GB)
+
+    line = progress_line(Progress((one,), bytes_per_s, None))
+
+    assert line == f"target 0 MB of 2.0 GB  {said}".rstrip()
 
 
 def test_a_hostile_header_gives_no_nonsense() -> None:

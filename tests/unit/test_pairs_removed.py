@@ -44,7 +44,7 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
         raise PermissionError(13, "in use", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.hub.store.delete", refuse)
+        patch.setattr("app.hub.deleting.delete", refuse)
         assert main(["pairs", "remove", "demo", "--yes"]) == 1
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 

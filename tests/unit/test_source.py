@@ -25,6 +25,7 @@ from app.source import HubModel, LocalModel, parse_source
             "https://huggingface.co/owner/repo/resolve/main/a%20b.gguf?download=true",
             HubModel("owner/repo", file="a b.gguf"),
         ),
+        ("_owner/re-po_1.5:q4", HubModel("_owner/re-po_1.5", quant="q4")),
         ("/models/x.gguf", LocalModel(Path("/models/x.gguf"))),
         ("x.gguf", LocalModel(Path("x.gguf").absolute())),
     ],
@@ -48,7 +49,11 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "text", ["", "word", "https://example.com/owner/repo", "ftp://huggingface.co/a/b", "a/b/c", "\0"]
+    "text",
+    [
+        *["", "word", "https://example.com/owner/repo", "ftp://huggingface.co/a/b", "a/b/c", "\0"],
+        *["owner/a--b", "owner/a--b:Q8_0", "owner/x.git", "https://hf.co/owner/x.git", "owner/a b", "owner/a-:Q8_0"],
+    ],
 )
 def test_what_names_no_model_is_told(text: str) -> None:
     with pytest.raises(UsageError):

@@ -9,9 +9,14 @@ from app.cli.known_pairs import named_pair, registry, used_demo
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.errors import UsageError
-from app.pairing.remove import Removal, plan_removal, remove_files
+from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, remove_files
 from app.regular_file import is_file
 from app.sizes import gigabytes
+
+_NOTES: dict[Origin, str] = {
+    "made": "  (Tandem made it, and makes it again when it is needed)",
+    "begun": "  (what has come of a file whose download was stopped)",
+}
 
 
 def remove_pair(args: argparse.Namespace) -> int:
@@ -20,19 +25,20 @@ def remove_pair(args: argparse.Namespace) -> int:
     one = here.pairs.get(args.pair)
     status = StatusLine(sys.stderr)
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
-    if one is None:
-        pair, _files = named_pair(args.pair)
-        one = used_demo(pair) if not keep else None
-    if one is None:
+    pair = one.pair if one is not None else named_pair(args.pair)[0]
+    begun = plan_begun(pair) if not keep else []
+    if one is None and not keep:
+        one = used_demo(pair)
+    if one is None and not begun:
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",
             "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
-    plan = plan_removal(one, [other for name, other in here.pairs.items() if name != args.pair], here.downloaded)
+    others = [other for name, other in here.pairs.items() if name != args.pair]
+    plan = (plan_removal(one, others, here.downloaded) if one is not None else []) + begun
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     for removal in doomed:
-        made = "  (Tandem made it, and makes it again when it is needed)" if removal.origin == "made" else ""
-        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{made}")
+        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{_NOTES.get(removal.origin, '')}")
     for removal in plan:
         if removal not in doomed and not keep and is_file(removal.path):
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
@@ -43,7 +49,8 @@ def remove_pair(args: argparse.Namespace) -> int:
     freed = remove_files(doomed)
     registry().remove(args.pair)
     registry().release([removal.path for removal in doomed])
-    status.say(f"{args.pair} is forgotten." + (f" {gigabytes(freed)} freed." if freed else ""))
+    said = f"{args.pair} is forgotten." if one is not None else f"{args.pair} was not set up yet."
+    status.say(said + (f" {gigabytes(freed)} freed." if freed else ""))
     if here.default == args.pair:
         status.say(
             f"It was the default. Until you name another, the chat asks for a pair and commands take {DEFAULT_PAIR}: "
