@@ -109,23 +109,21 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
 
 
 def _as_known(source: HubModel, found: ModelFiles) -> ModelFiles:
-    """What was found, if it is what the source knows of it; with the source's checksum where the hub tells none."""
+    """What was found, if it is what the source knows of it; with the source's checksum where the hub tells none.
+
+    A size is what people may round, and tells only what a download will take.
+    """
     (file, *more), known = found.files, source.sha256
     if known is not None and not more:
         if file.sha256 not in (None, known):
-            raise _other(source, file, f"its SHA-256 is {file.sha256}, not {known}")
+            raise HubError(
+                f"{file.path} of {source.repo} is not the file that this pair was made with: "
+                f"its SHA-256 is {file.sha256}, not {known}.",
+                "Its authors may have replaced it. If you trust what is there now, name both models instead of the "
+                "pair: tandem setup --target MODEL --draft MODEL",
+            )
         found = replace(found, files=(replace(file, sha256=known),))
-    if source.size not in (None, found.size):
-        raise _other(source, file, f"it has {found.size:,} bytes, not {source.size:,}")
     return found
-
-
-def _other(source: HubModel, file: RemoteFile, difference: str) -> HubError:
-    return HubError(
-        f"{file.path} of {source.repo} is not the file that this pair was made with: {difference}.",
-        "Its authors may have replaced it. If you trust what is there now, name both models instead of the pair: "
-        "tandem setup --target MODEL --draft MODEL",
-    )
 
 
 def _meant(source: HubModel, files: Sequence[RemoteFile], *, draft: bool) -> ModelFiles:

@@ -61,23 +61,13 @@ def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
     with pytest.raises(HubError, match=rf"m\.gguf of owner/repo is not the file .* {other}, not {known}") as failed:
         choose(HubModel(REPO, file="m.gguf", sha256=known), there)
     assert "tandem setup --target" in failed.value.hint
-    with pytest.raises(HubError, match=r"it has 1,000 bytes, not 1,001\."):
-        choose(HubModel(REPO, file="m.gguf", size=1001, sha256=other), there)
-    assert choose(HubModel(REPO, file="m.gguf", size=1000, sha256=other), there).files == tuple(there)
+    assert choose(HubModel(REPO, file="m.gguf", size=1001, sha256=other), there).files == tuple(there)
 
 
 def test_a_known_hash_counts_where_the_hub_tells_none() -> None:
     found = choose(HubModel(REPO, file="m.gguf", sha256="a" * 64), [RemoteFile("m.gguf", 1000, etag="e")])
 
     assert found.files[0].sha256 == "a" * 64
-
-
-def test_of_a_split_model_the_size_of_all_parts_is_known() -> None:
-    parts = [RemoteFile(f"m-0000{part}-of-00002.gguf", 1000, sha256=str(part) * 64) for part in (1, 2)]
-
-    assert choose(HubModel(REPO, size=2000, sha256="a" * 64), parts).size == 2000
-    with pytest.raises(HubError, match="2,000 bytes"):
-        choose(HubModel(REPO, size=1000), parts)
 
 
 def test_a_missing_quantisation_or_file_is_told_with_what_there_is() -> None:
