@@ -49,7 +49,8 @@ class Context:
     Args:
         model: Stays loaded at least as long as this.
         params: Validated by their type.
-        cancel: Read by llama.cpp itself in the middle of a decode, on the CPU backend.
+        cancel: Read by llama.cpp itself in the middle of a decode, on the CPU backend. What a model with a running
+            state does for a draft or less is not cut.
 
     Raises:
         ModelLoadError: llama.cpp could not make the context, most often for want of memory.
@@ -75,8 +76,7 @@ class Context:
         self._waits = params.waits
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
-        if cancel is not None and self._abort_callback is not None:
-            native.llama_set_abort_callback(self._handle, self._abort_callback, cancel.address)
+        self._listen(self._handle)
         if not self._memory:
             self.close()
             raise ModelLoadError(
@@ -136,11 +136,11 @@ class Context:
         if not 0 <= n_outputs <= min(n, self._n_outputs):
             raise UsageError(f"{n_outputs} outputs were asked for; {min(n, self._n_outputs)} are possible.")
         self._model.check_tokens(tokens)
+        if self._n_past + n > self._n_ctx:
+            self._raise(_NO_SLOT)
         handle = self._acquire()
         code: int | None = None
         try:
-            if self._n_past + n > self._n_ctx:
-                self._raise(_NO_SLOT)
             # That a remote device has computed something shows only when some of it is fetched.
             flagged = n_outputs or int(self._waits)
             self._batch.fill(tokens, self._n_past, flagged)
@@ -149,6 +149,7 @@ class Context:
             if (n > _DRAFTED) is not self._reads:
                 self._reads = n > _DRAFTED
                 self._set_threads(handle)
+                self._listen(handle)
             code = native.llama_decode(handle, self._batch.native)
             if flagged:
                 # A graphics device is still at it; the logits would be waited for next, and in nobody's time.
@@ -159,12 +160,19 @@ class Context:
                 self._n_past += n
                 self._outputs = (n - n_outputs, n)
             else:
-                # Whatever happened, also an exception from a signal handler: the library knows what is left.
-                self._outputs = (0, 0)
-                self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+                # Whatever happened, also an exception from a signal handler.
+                self._take_stock()
             self._lock.release()
         if code != 0:
             self._raise(code)
+
+    def _take_stock(self) -> None:
+        """Find out what a decode has left that did not end well."""
+        self._outputs = (0, 0)
+        if not self._model.can_rollback:
+            # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
+            native.llama_memory_clear(self._memory, True)
+        self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
 
     def logits(self, row: int) -> Logits:
         """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
@@ -236,6 +244,17 @@ class Context:
         # llama.cpp takes its second number for every batch of two rows or more, also for a draft that is checked.
         generation, prompt = self._threads
         native.llama_set_n_threads(handle, generation, prompt if self._reads else generation)
+
+    def _listen(self, handle: Any) -> None:
+        """Let llama.cpp read the cancel flag inside a decode.
+
+        A batch that is cut costs a running state all that was ever read, which a stop is worth in a long prompt only.
+        """
+        if self._cancel is None or self._abort_callback is None:
+            return
+        listens = self._reads or self._model.can_rollback
+        callback = self._abort_callback if listens else native.ggml_abort_callback()
+        native.llama_set_abort_callback(handle, callback, self._cancel.address)
 
     def batch_index(self, row: int) -> int:
         """The place in the last batch of output row `row`.

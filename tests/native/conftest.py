@@ -12,6 +12,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.params import ContextParams
+from tests.native.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.native.tiny_model import write_model
 
 NewContext = Callable[..., Context]
@@ -62,3 +63,11 @@ def tiny(tmp_path: Path) -> Callable[..., Path]:
     return lambda **changes: write_model(
         tmp_path / f"{next(numbers)}.gguf", **{"tokenizer__chat_template": template, **changes}
     )
+
+
+@pytest.fixture(scope="session", params=[write_qwen35, write_lfm2, write_granite_hybrid])
+def hybrid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """A tiny model with a running state, of several architectures in turn."""
+    loaded = Model(open_model_file(request.param(tmp_path_factory.mktemp("hybrid") / "model.gguf")))
+    yield loaded
+    loaded.close()
