@@ -71,6 +71,8 @@ def weighed(
 ) -> Fitting:
     """A pair held against these rooms; nothing is loaded.
 
+    A target alone that fits without the states that look-up drafts need does without these.
+
     Args:
         params: What is to be loaded.
         sources: Where target and draft come from.
@@ -81,6 +83,19 @@ def weighed(
         UsageError: A device that was named is not there.
         ModelFileError: A file is missing or no model.
     """
+    found = _weighed(params, sources, rooms, certain)
+    if found.plan.fits or params.draft is not None or not (params.n_snapshots and found.target.states):
+        return found
+    without = _weighed(replace(params, n_snapshots=0), sources, rooms, certain)
+    if not without.plan.fits:
+        return found
+    notice = f"{found.target.name} answers without drafts: there is no room for the states that taking one back needs."
+    return replace(without, params=replace(without.params, notices=(*without.params.notices, notice)))
+
+
+def _weighed(
+    params: PairParams, sources: Sequence[ModelSource | None], rooms: tuple[DeviceRoom, ...], certain: float
+) -> Fitting:
     target, draft = needs(params, sources)
     wishes = _wishes(params)
     planned = plan(target, draft, rooms, wishes)

@@ -71,6 +71,8 @@ class Context:
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
         self._n_past = 0
+        self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
+        self._revocable = 0
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
         self._waits = params.waits
@@ -118,6 +120,10 @@ class Context:
         return self._n_past
 
     @property
+    def n_rollback(self) -> int:
+        return self._n_ctx if self._model.can_rollback else self._n_snapshots
+
+    @property
     def native_ns(self) -> int:
         return self._native_ns
 
@@ -158,6 +164,8 @@ class Context:
         finally:
             if code == 0:
                 self._n_past += n
+                # Behind the first token of a batch there is a state of its own; before it there is another batch's.
+                self._revocable = min(n - 1, self._n_snapshots)
                 self._outputs = (n - n_outputs, n)
             else:
                 # Whatever happened, also an exception from a signal handler.
@@ -168,7 +176,7 @@ class Context:
 
     def _take_stock(self) -> None:
         """Find out what a decode has left that did not end well."""
-        self._outputs = (0, 0)
+        self._outputs, self._revocable = (0, 0), 0
         if not self._model.can_rollback:
             # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
             native.llama_memory_clear(self._memory, True)
@@ -201,7 +209,7 @@ class Context:
                 raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
             if n_past == self._n_past:
                 return True
-            if not self._model.can_rollback:
+            if not self._model.can_rollback and self._n_past - n_past > self._revocable:
                 # Recurrent states answer True for cuts they cannot make, so they are not asked.
                 return False
             started = time.perf_counter_ns()
@@ -209,7 +217,7 @@ class Context:
             self._native_ns += time.perf_counter_ns() - started
             if done:
                 self._n_past = n_past
-                self._outputs = (0, 0)
+                self._outputs, self._revocable = (0, 0), 0
             return done
         finally:
             self._lock.release()
@@ -220,7 +228,7 @@ class Context:
         try:
             native.llama_memory_clear(self._memory, True)
             self._n_past = 0
-            self._outputs = (0, 0)
+            self._outputs, self._revocable = (0, 0), 0
         finally:
             self._lock.release()
 

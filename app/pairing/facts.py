@@ -8,6 +8,7 @@ from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.graph import Graph
+from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, state_bytes
 from app.settings.model_file import Recommended, recommended
 
 _ADDS_BOS_KINDS = ("llama", "bert")
@@ -49,6 +50,8 @@ class ModelFacts:
         can_rollback: Whether a rejected draft can be taken back.
         expert_share: Of its experts, those that compute one token; 1 for a model without.
         recommended: The sampling values that its makers recommend.
+        state_bytes: Of one running state; 0 for a model without.
+        keeps_snapshots: Whether earlier running states can be kept, so that drafts for it can be taken back.
     """
 
     name: str
@@ -65,6 +68,13 @@ class ModelFacts:
     can_rollback: bool
     expert_share: float = 1.0
     recommended: Recommended = field(default_factory=Recommended)
+    state_bytes: int = 0
+    keeps_snapshots: bool = False
+
+    @property
+    def can_be_drafted_for(self) -> bool:
+        """Whether it can answer with drafts."""
+        return self.can_rollback or self.keeps_snapshots
 
     @property
     def bytes_per_token(self) -> int:
@@ -72,8 +82,13 @@ class ModelFacts:
         return int(self.weight_bytes * (_COMMON + (1 - _COMMON) * self.expert_share))
 
     def memory_bytes(self, n_ctx: int) -> int:
-        """Weights, KV cache and buffers for a context of `n_ctx` tokens."""
-        return self.weight_bytes + self.kv_bytes_per_token * n_ctx + self.graph.compute_bytes(n_ctx)
+        """Weights, KV cache, running states and buffers for a context of `n_ctx` tokens."""
+        cache = self.kv_bytes_per_token * n_ctx + self.states_bytes(N_SNAPSHOTS)
+        return self.weight_bytes + cache + self.graph.compute_bytes(n_ctx)
+
+    def states_bytes(self, n_snapshots: int) -> int:
+        """The present running state and as many earlier ones as are asked for and can be kept."""
+        return self.state_bytes * (1 + n_snapshots * self.keeps_snapshots)
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
@@ -103,6 +118,8 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
         expert_share=_expert_share(header),
         recommended=recommended(header.metadata),
+        state_bytes=state_bytes(header),
+        keeps_snapshots=keeps_snapshots(header),
     )
 
 

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.engine.cache import TokenCache
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Strategy
+from app.engine.strategies import PlainDecoding
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
+from app.engine.types import Draft, DraftParams, SamplingParams, Step
 from app.errors import DecodeError, Interrupted
+from app.fitting.weighing import Fitting, weighed
+from app.hardware.device_room import main_memory_room
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
+from app.llama.footprint import can_measure, measure
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.llama.params import ContextParams, ModelParams
+from app.llama.sampler import SamplerChain
+from app.pairing.check import check_pair
+from app.pairing.facts import ModelFacts, model_facts
+from app.pairing.snapshots import N_SNAPSHOTS
 from tests.native.conftest import NewContext
+from tests.native.generation import Machine
 
 pytestmark = pytest.mark.native
 PROMPT = [2 + 37 * i % 250 for i in range(200)]
@@ -89,3 +111,181 @@ def test_a_full_context_forgets_nothing(hybrid: Model, new_context: NewContext) 
         cache.evaluate(PROMPT, 0)
     assert len(cache) == context.n_past == len(PROMPT) - 1
     assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+# Drafts
+
+
+class Foretold(PlainDecoding):
+    """Drafts what plain decoding wrote, with every third token wrong, as far as it may."""
+
+    def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
+        super().__init__()
+        self._all = [*prompt, *text]
+        self.limits: set[int] = set()
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        self.limits.add(limit)
+        n = len(sequence)
+        said = [t if (n + i) % 3 else t ^ 1 for i, t in enumerate(self._all[n : n + limit])]
+        return Draft(tuple(said), (0.5,) * len(said), len(said))
+
+
+def drafted_answer(context: Context, cache: TokenCache, strategy: Strategy) -> tuple[list[int], list[Step]]:
+    chain = SamplerChain(context, SamplingParams(temperature=0))
+    request = Request(PROMPT[:40], lambda token: False, 48, lambda *_: None, lambda: False)
+    steps = [event for event in Generator(cache, strategy, chain).run(request) if isinstance(event, Step)]
+    chain.close()
+    return [token for step in steps for token in step.tokens], steps
+
+
+def never(token: int) -> bool:
+    return False
+
+
+def test_what_a_draft_left_is_taken_back_as_if_it_had_never_been_there(kept: Model, new_context: NewContext) -> None:
+    context, fresh = new_context(of=kept, n_snapshots=N_SNAPSHOTS), new_context(of=kept)
+    assert context.n_rollback == N_SNAPSHOTS
+    fresh.decode(PROMPT, 1)
+    wrong = [9, 8, 7, 6, 5, 4, 3]
+    for n_right in range(1, N_SNAPSHOTS + 1):
+        context.clear()
+        context.decode(PROMPT[:100], 0)
+        context.decode([*PROMPT[100 : 100 + n_right], *wrong[n_right - 1 :]], 8)
+        assert context.truncate(100 + n_right)
+        assert native.llama_memory_seq_pos_max(context._memory, 0) + 1 == context.n_past == 100 + n_right
+        context.decode(PROMPT[100 + n_right :], 1)
+        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=1e-3)
+
+
+def test_what_cannot_be_taken_back_is_refused(kept: Model, new_context: NewContext) -> None:
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    context.decode(PROMPT[:50], 0)
+    assert not context.truncate(50 - N_SNAPSHOTS - 1)
+    assert context.truncate(50 - N_SNAPSHOTS)
+    # The states are those of one batch, and good for once; llama.cpp does not refuse the first of these.
+    context.decode([5, 6, 7], 0)
+    assert not context.truncate(context.n_past - 3)
+    assert context.truncate(context.n_past - 2)
+    assert not context.truncate(context.n_past - 1)
+    context.decode([5], 0)
+    assert not context.truncate(context.n_past - 1)
+
+
+def test_greedy_text_with_rejected_drafts_is_that_of_plain_decoding(kept: Model, new_context: NewContext) -> None:
+    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    cache, strategy = TokenCache(context), Foretold(PROMPT[:40], plain.tokens)
+    tokens, steps = drafted_answer(context, cache, strategy)
+
+    assert tokens == plain.tokens
+    assert max(strategy.limits) == N_SNAPSHOTS
+    assert {step.n_accepted for step in steps[1:]} >= {1, 2}
+    assert any(step.n_accepted < len(step.draft) for step in steps)
+    # The next turn goes on from what is there.
+    assert len(cache) == 40 + len(tokens) - 1
+    assert cache.reuse([*PROMPT[:40], *tokens, 5, 6]) == len(cache)
+
+
+def test_automatic_drafts_of_a_look_up_are_no_longer_than_what_can_be_taken_back(
+    kept: Model, new_context: NewContext
+) -> None:
+    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    index = LookupIndex(2)
+    index.follow([*PROMPT[:40], *plain.tokens])
+    # Rows cost nothing, so that drafts are as long as they may be.
+    memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1.01e9}, draft_ns=0.0)))
+    strategy = AutomaticDrafting(memory, None, index, lambda: 0)
+    tokens, steps = drafted_answer(context, TokenCache(context), strategy)
+
+    assert tokens == plain.tokens
+    assert max(len(step.draft) for step in steps) <= N_SNAPSHOTS
+
+
+def test_nothing_is_drafted_where_nothing_can_be_taken_back(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    assert context.n_rollback == 0
+    strategy = Foretold(PROMPT[:40], [5] * 48)
+    drafted_answer(context, TokenCache(context), strategy)
+    assert max(strategy.limits) <= 0
+
+
+# Pairs
+
+
+def facts_of(model: Model) -> ModelFacts:
+    return model_facts(model.header, file=model.path.name, size=1, quant="", whole=True)
+
+
+def load(target: Path, draft: Path | None) -> NativePair:
+    return load_pair(PairParams(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
+
+
+def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
+    draft = tiny()
+    pair = load(hybrid.path, draft)
+    told = [notice for notice in pair.notices if "running state" in notice]
+    can = facts_of(hybrid).keeps_snapshots
+    assert pair.can_draft is can
+    assert (pair.drafter is not None) is can
+    assert bool(told) is not can
+    for _ in pair.calibrate(lambda: False):
+        pass
+    assert pair.memory is not None
+    widths = pair.memory.costs.snapshot().rows
+    assert max(widths) == (1 + N_SNAPSHOTS if can else 1)
+    if pair.drafter is not None:
+        machine = Machine(pair._context, pair._contexts[1])
+        prompt = PROMPT[:40]
+        plain = machine.answer(prompt, 30, is_end=never)
+        machine.target.rollback(0)
+        drafted = machine.answer(prompt, 30, is_end=never, drafting=DraftParams(16, 0, 0.0))
+        assert drafted.tokens == plain.tokens
+        assert 0 < max(len(step.draft) for step in drafted.steps) <= N_SNAPSHOTS
+    pair.close()
+
+
+def test_a_draft_model_with_a_running_state_is_refused(hybrid: Model, tiny: Callable[..., Path]) -> None:
+    target = tiny()
+    pair = load(target, hybrid.path)
+    assert pair.drafter is None
+    assert any("keeps a running state that cannot be taken back" in notice for notice in pair.notices)
+    pair.close()
+
+
+def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewContext) -> None:
+    facts = facts_of(hybrid)
+    context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
+    assert facts.keeps_snapshots is (context.n_rollback > 0)
+    problems = check_pair(facts, facts).problems
+    # As a draft it writes token by token, of which none can be taken back.
+    assert facts.can_rollback or any("running state" in problem for problem in problems)
+
+
+def test_a_target_alone_that_fits_without_states_for_drafts_does_without(kept: Model) -> None:
+    params = PairParams(kept.path, None, n_threads=1, n_ctx=256)
+
+    def held_against(room_bytes: int) -> Fitting:
+        return weighed(params, (None, None), (main_memory_room(0).with_room(room_bytes),), certain=math.inf)
+
+    roomy = held_against(1 << 40)
+    assert (roomy.params.n_snapshots, roomy.params.notices) == (N_SNAPSHOTS, ())
+    assert roomy.target.states == facts_of(kept).states_bytes(N_SNAPSHOTS)
+    needed = roomy.plan.loads[0].need_bytes
+    tight = held_against(needed - facts_of(kept).state_bytes)
+    assert (tight.plan.fits, tight.params.n_snapshots) == (True, 0)
+    assert "without drafts" in tight.params.notices[0]
+    assert not held_against(needed // 2).plan.fits
+
+
+@pytest.mark.skipif(not can_measure(), reason="this build of llama.cpp cannot be asked")
+def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
+    def kept_bytes(n_snapshots: int) -> int:
+        parts = measure(hybrid.path, ModelParams(), ContextParams(256, 1, 1, n_snapshots=n_snapshots))
+        assert parts is not None
+        return sum(part.kv for part in parts)
+
+    facts = facts_of(hybrid)
+    assert facts.states_bytes(0) == facts.state_bytes > 0
+    assert kept_bytes(5) - kept_bytes(0) == facts.states_bytes(5) - facts.states_bytes(0)
