@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.types import Draft, DraftParams, SamplingParams, Step
 from app.errors import DecodeError, Interrupted
 from app.fitting.weighing import Fitting, weighed
+from app.gguf import GgufHeader
 from app.hardware.device_room import main_memory_room
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
@@ -33,11 +35,13 @@ from app.llama.params import ContextParams, ModelParams
 from app.llama.sampler import SamplerChain
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
-from app.pairing.snapshots import N_SNAPSHOTS
+from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots
 from tests.native.conftest import NewContext
 from tests.native.generation import Machine
 
 pytestmark = pytest.mark.native
+_SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
+_MORE_THAN_THERE_ARE = 1000
 PROMPT = [2 + 37 * i % 250 for i in range(200)]
 HALF = 100
 """More than a draft, so that both halves are read as prompts."""
@@ -252,6 +256,16 @@ def test_a_draft_model_with_a_running_state_is_refused(hybrid: Model, tiny: Call
     assert pair.drafter is None
     assert any("keeps a running state that cannot be taken back" in notice for notice in pair.notices)
     pair.close()
+
+
+@pytest.mark.skipif(not all(hasattr(native._lib, name) for name in _SYMBOLS), reason="not exported by this build")
+def test_every_architecture_is_as_llama_cpp_has_it() -> None:
+    name, supports = (native._lib[symbol] for symbol in _SYMBOLS)
+    name.restype, supports.restype = ctypes.c_char_p, ctypes.c_bool
+    told = {name(i).decode(): supports(ctypes.byref(ctypes.c_int(i))) for i in range(_MORE_THAN_THERE_ARE)}
+
+    assert {"llama", "lfm2", "qwen35"} <= told.keys()
+    assert told == {known: keeps_snapshots(GgufHeader(3, 0, {"general.architecture": known}, 0)) for known in told}
 
 
 def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewContext) -> None:
