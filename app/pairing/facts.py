@@ -102,14 +102,14 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         whole: Whether the header is that of the whole model, not of a part.
     """
     name = header.metadata.get("general.name")
-    layers, width = _number(header, "block_count"), _number(header, "embedding_length")
+    layers, width = header.number("block_count"), header.number("embedding_length")
     return ModelFacts(
         name=known_as(file, _printable(name) if isinstance(name, str) else ""),
         architecture=_printable(header.architecture),
         quant=quant,
         n_parameters=header.n_parameters if whole else None,
         n_layers=layers,
-        n_ctx_train=_number(header, "context_length"),
+        n_ctx_train=header.number("context_length"),
         weight_bytes=size,
         kv_bytes_per_token=_kv_bytes(header, layers, width),
         graph=_graph(header, width),
@@ -125,28 +125,28 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
 
 def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
     """Query heads, and the widths of a key and of a value."""
-    heads = max(1, _number(header, "attention.head_count"))
-    key = _number(header, "attention.key_length") or width // heads
-    return heads, key, _number(header, "attention.value_length") or width // heads
+    heads = max(1, header.number("attention.head_count"))
+    key = header.number("attention.key_length") or width // heads
+    return heads, key, header.number("attention.value_length") or width // heads
 
 
 def _graph(header: GgufHeader, width: int) -> Graph:
     heads, key, value = _head_widths(header, width)
-    kv_heads = min(_number(header, "attention.head_count_kv") or heads, heads)
-    experts = _number(header, "expert_feed_forward_length") * _number(header, "expert_used_count")
+    kv_heads = min(header.number("attention.head_count_kv") or heads, heads)
+    experts = header.number("expert_feed_forward_length") * header.number("expert_used_count")
     return Graph(
         embedding=width,
-        feed_forward=max(_number(header, "feed_forward_length"), experts),
+        feed_forward=max(header.number("feed_forward_length"), experts),
         query=heads * key,
         key_value=kv_heads * (key + value),
         heads=heads,
         vocabulary=len(header.tokens),
-        masks=2 if _number(header, "attention.sliding_window") else 1,
+        masks=2 if header.number("attention.sliding_window") else 1,
     )
 
 
 def _expert_share(header: GgufHeader) -> float:
-    experts, used = _number(header, "expert_count"), _number(header, "expert_used_count")
+    experts, used = header.number("expert_count"), header.number("expert_used_count")
     return used / experts if 0 < used < experts else 1.0
 
 
@@ -175,13 +175,6 @@ def _vocab(header: GgufHeader) -> VocabInfo:
         add_bos=add_bos if isinstance(add_bos, bool) else kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES,
         add_eos=add_eos is True,
     )
-
-
-def _number(header: GgufHeader, key: str) -> int:
-    value = header.of_architecture(key)
-    if isinstance(value, list):
-        value = max((n for n in value if isinstance(n, int)), default=0)
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _printable(text: str) -> str:
