@@ -83,6 +83,13 @@ class GgufHeader:
         """The value of `<architecture>.<key>`, or None."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
+    def number(self, key: str) -> int:
+        """The same as a positive number, the largest where every layer has its own; 0 for anything else."""
+        value = self.of_architecture(key)
+        if isinstance(value, list):
+            value = max((n for n in value if isinstance(n, int)), default=0)
+        return value if isinstance(value, int) and value > 0 else 0
+
     @cached_property
     def tokens(self) -> list[bytes]:
         """The vocabulary's texts by id; empty in a file without a tokenizer."""

@@ -50,6 +50,7 @@ class FakeModel:
         fail_at: Number of the decode call that raises, from 1.
         fail_with: What it raises; half of the batch is left behind.
         can_truncate: False plays a recurrent model.
+        n_snapshots: Earlier states that a recurrent one keeps.
         decode_ns: What every batch takes.
     """
 
@@ -65,11 +66,16 @@ class FakeModel:
         self.fail_at = 0
         self.fail_with: Exception = DecodeError("The fake failed.")
         self.can_truncate = True
+        self.n_snapshots = self._revocable = 0
         self._rows: list[Logits] = []
 
     @property
     def n_past(self) -> int:
         return len(self.cells)
+
+    @property
+    def n_rollback(self) -> int:
+        return self.n_ctx if self.can_truncate else self.n_snapshots
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         assert 0 < len(tokens) <= self.n_batch
@@ -79,7 +85,7 @@ class FakeModel:
         if len(self.batches) == self.fail_at:
             self.cells.extend(tokens[: len(tokens) // 2])
             raise self.fail_with
-        self._rows = []
+        self._rows, self._revocable = [], min(len(tokens) - 1, self.n_snapshots)
         for index, token in enumerate(tokens):
             self.cells.append(token)
             if index >= len(tokens) - n_outputs:
@@ -96,9 +102,11 @@ class FakeModel:
 
     def truncate(self, n_past: int) -> bool:
         assert 0 <= n_past <= len(self.cells)
-        if self.can_truncate:
+        done = self.can_truncate or len(self.cells) - n_past <= self._revocable
+        if done and n_past < len(self.cells):
+            self._revocable = 0
             del self.cells[n_past:]
-        return self.can_truncate
+        return done
 
     def clear(self) -> None:
         self.cells.clear()

@@ -47,6 +47,11 @@ class TokenCache:
         return self._model.n_batch
 
     @property
+    def n_rollback(self) -> int:
+        """The longest draft that can be rejected; see `TokenModel.n_rollback`."""
+        return self._model.n_rollback
+
+    @property
     def native_ns(self) -> int:
         return self._model.native_ns
 
@@ -102,7 +107,7 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Forget everything after the first `length` tokens.
 
-        A model whose state cannot be cut (a recurrent one) forgets everything instead.
+        A model whose state cannot be cut there (a recurrent one) forgets everything instead.
 
         Returns:
             Tokens that are left.

@@ -181,8 +181,9 @@ class Generator:
             yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:
-        """Most tokens that may be drafted, by the context, by one batch, and by what is left of the answer."""
-        room = min(self._target.n_ctx - len(sequence), self._target.n_batch - 1)
+        """Most tokens that may be drafted: as many as fit, can be taken back, and are left of the answer."""
+        target = self._target
+        room = min(target.n_ctx - len(sequence), target.n_batch - 1, target.n_rollback)
         if request.max_tokens is not None:
             # One token of every round is the target's own.
             room = min(room, request.max_tokens - self.stats.predicted_n - 1)

@@ -43,6 +43,14 @@ class TokenModel(Protocol):
         """Tokens that the cache holds now."""
 
     @property
+    def n_rollback(self) -> int:
+        """Most tokens at the end of a batch that `truncate` takes back right after it: the longest draft there can be.
+
+        It is `n_ctx` where a cache can be cut anywhere and 0 where nothing can be taken back. Between them is a model
+        that keeps so many earlier states; it takes back at most all but the first token of a batch, and once.
+        """
+
+    @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 

@@ -49,6 +49,7 @@ class Need:
         output: Of the weights those of the output, the first layer that goes to a device; the KV cache has no part of
             it.
         vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
+        states: Running states, of any context and `kv_type`; they lie where the KV cache does.
     """
 
     name: str
@@ -65,10 +66,16 @@ class Need:
     n_ctx_train: int = 0
     output: int = 0
     vocabulary: int = 0
+    states: int = 0
 
     @property
     def total(self) -> int:
-        return self.weights + self.kv + self.compute + self.always_main
+        return self.layers + self.compute + self.always_main
+
+    @property
+    def layers(self) -> int:
+        """What lies where the layers are: their weights and what they remember."""
+        return self.weights + self.kv + self.states
 
     @property
     def always_main(self) -> int:
@@ -237,7 +244,7 @@ def _add(
     loads: dict[str, int], need: Need, placed: Placed, shares: tuple[float, ...], by_name: Mapping[str, DeviceRoom]
 ) -> None:
     """Put a model's bytes onto the devices."""
-    layers = need.weights + need.kv
+    layers = need.layers
     moved = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0
     main = layers - moved + need.always_main
     if not moved:
@@ -259,4 +266,4 @@ def offloaded(need: Need, gpu_layers: int) -> int:
     if gpu_layers == 0:
         return 0
     blocks = need.n_layers if gpu_layers == ALL_LAYERS else min(gpu_layers - 1, need.n_layers)
-    return need.output + (need.weights - need.output + need.kv) * blocks // max(1, need.n_layers)
+    return need.output + (need.layers - need.output) * blocks // max(1, need.n_layers)

@@ -201,7 +201,7 @@ class _Finder:
         return None
 
     def _in_part(self, n: int, flags: tuple[str, ...]) -> Offer:
-        left = self.target.weights + self.target.kv - offloaded(self.target, n)
+        left = self.target.layers - offloaded(self.target, n)
         draft = self.draft.total if self.draft is not None and flags else 0
         return Offer(
             f"{n} of {self.target.n_layers} layers on the card{', the draft on the processor' if flags else ''}",

@@ -23,17 +23,18 @@ from app.errors import DamagedFileError, Interrupted
 from app.llama import library
 from app.llama.params import CPU, ContextParams, ModelParams
 from app.llama.plain import plain
+from app.pairing.snapshots import N_SNAPSHOTS
 from app.split_model import parts_here
 
 log = logging.getLogger("tandem.canary")
 log.addHandler(logging.NullHandler())
 
-FORMAT = 1
+FORMAT = 2
 _MOST = 500
 """Files that are remembered."""
 _SECONDS = 60.0
 _LOOK_S = 0.05
-_CONTEXT = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
+_CONTEXT = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
 
 
 class Survivors:

@@ -49,7 +49,8 @@ class Context:
     Args:
         model: Stays loaded at least as long as this.
         params: Validated by their type.
-        cancel: Read by llama.cpp itself in the middle of a decode, on the CPU backend.
+        cancel: Read by llama.cpp itself in the middle of a decode, on the CPU backend. What a model with a running
+            state does for a draft or less is not cut.
 
     Raises:
         ModelLoadError: llama.cpp could not make the context, most often for want of memory.
@@ -70,13 +71,14 @@ class Context:
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
         self._n_past = 0
+        self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
+        self._revocable = 0
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
         self._waits = params.waits
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
-        if cancel is not None and self._abort_callback is not None:
-            native.llama_set_abort_callback(self._handle, self._abort_callback, cancel.address)
+        self._listen(self._handle)
         if not self._memory:
             self.close()
             raise ModelLoadError(
@@ -118,6 +120,10 @@ class Context:
         return self._n_past
 
     @property
+    def n_rollback(self) -> int:
+        return self._n_ctx if self._model.can_rollback else self._n_snapshots
+
+    @property
     def native_ns(self) -> int:
         return self._native_ns
 
@@ -136,11 +142,11 @@ class Context:
         if not 0 <= n_outputs <= min(n, self._n_outputs):
             raise UsageError(f"{n_outputs} outputs were asked for; {min(n, self._n_outputs)} are possible.")
         self._model.check_tokens(tokens)
+        if self._n_past + n > self._n_ctx:
+            self._raise(_NO_SLOT)
         handle = self._acquire()
         code: int | None = None
         try:
-            if self._n_past + n > self._n_ctx:
-                self._raise(_NO_SLOT)
             # That a remote device has computed something shows only when some of it is fetched.
             flagged = n_outputs or int(self._waits)
             self._batch.fill(tokens, self._n_past, flagged)
@@ -149,6 +155,7 @@ class Context:
             if (n > _DRAFTED) is not self._reads:
                 self._reads = n > _DRAFTED
                 self._set_threads(handle)
+                self._listen(handle)
             code = native.llama_decode(handle, self._batch.native)
             if flagged:
                 # A graphics device is still at it; the logits would be waited for next, and in nobody's time.
@@ -157,14 +164,23 @@ class Context:
         finally:
             if code == 0:
                 self._n_past += n
+                # Behind the first token of a batch there is a state of its own; before it there is another batch's.
+                self._revocable = min(n - 1, self._n_snapshots)
                 self._outputs = (n - n_outputs, n)
             else:
-                # Whatever happened, also an exception from a signal handler: the library knows what is left.
-                self._outputs = (0, 0)
-                self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+                # Whatever happened, also an exception from a signal handler.
+                self._take_stock()
             self._lock.release()
         if code != 0:
             self._raise(code)
+
+    def _take_stock(self) -> None:
+        """Find out what a decode has left that did not end well."""
+        self._outputs, self._revocable = (0, 0), 0
+        if not self._model.can_rollback:
+            # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
+            native.llama_memory_clear(self._memory, True)
+        self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
 
     def logits(self, row: int) -> Logits:
         """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
@@ -193,7 +209,7 @@ class Context:
                 raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
             if n_past == self._n_past:
                 return True
-            if not self._model.can_rollback:
+            if not self._model.can_rollback and self._n_past - n_past > self._revocable:
                 # Recurrent states answer True for cuts they cannot make, so they are not asked.
                 return False
             started = time.perf_counter_ns()
@@ -201,7 +217,7 @@ class Context:
             self._native_ns += time.perf_counter_ns() - started
             if done:
                 self._n_past = n_past
-                self._outputs = (0, 0)
+                self._outputs, self._revocable = (0, 0), 0
             return done
         finally:
             self._lock.release()
@@ -212,7 +228,7 @@ class Context:
         try:
             native.llama_memory_clear(self._memory, True)
             self._n_past = 0
-            self._outputs = (0, 0)
+            self._outputs, self._revocable = (0, 0), 0
         finally:
             self._lock.release()
 
@@ -236,6 +252,17 @@ class Context:
         # llama.cpp takes its second number for every batch of two rows or more, also for a draft that is checked.
         generation, prompt = self._threads
         native.llama_set_n_threads(handle, generation, prompt if self._reads else generation)
+
+    def _listen(self, handle: Any) -> None:
+        """Let llama.cpp read the cancel flag inside a decode.
+
+        A batch that is cut costs a running state all that was ever read, which a stop is worth in a long prompt only.
+        """
+        if self._cancel is None or self._abort_callback is None:
+            return
+        listens = self._reads or self._model.can_rollback
+        callback = self._abort_callback if listens else native.ggml_abort_callback()
+        native.llama_set_abort_callback(handle, callback, self._cancel.address)
 
     def batch_index(self, row: int) -> int:
         """The place in the last batch of output row `row`.

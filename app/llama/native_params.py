@@ -16,6 +16,7 @@ def native_params(params: ContextParams) -> Any:
     raw.n_ubatch = raw.n_batch
     raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
     raw.n_seq_max = 1
+    raw.n_rs_seq = params.n_snapshots
     raw.n_threads = params.n_threads
     # Until the first prompt: see `Context._set_threads`.
     raw.n_threads_batch = params.n_threads

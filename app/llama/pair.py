@@ -138,7 +138,7 @@ class NativePair:
         stack: ExitStack,
     ) -> Model | None:
         """Load the draft model; None, with a notice, when it does not fit the target."""
-        if not self._model.can_rollback:
+        if not self.can_draft:
             self.notices.append(
                 f"Running without a draft: {self._model.name} keeps a running state that cannot be taken back, "
                 "so a rejected draft could not be undone."
@@ -171,7 +171,7 @@ class NativePair:
     @property
     def can_draft(self) -> bool:
         """Whether a rejected draft can be undone in the target."""
-        return self._model.can_rollback
+        return self.target.n_rollback > 0
 
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int = CALIBRATION_NS, passes: int = 1

@@ -10,6 +10,7 @@ from app.errors import UsageError
 from app.events import DeviceMemory
 from app.llama.params import ContextParams, ModelParams, needs_flash_attention
 from app.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
+from app.pairing.snapshots import N_SNAPSHOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class PairParams:
         memory: What both models were counted to take of each device; () where nobody counted.
         n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 where nobody
             counted.
+        n_snapshots: Earlier states that a target with a running state keeps where there is a draft model, and with it the
+            longest draft for it.
     """
 
     target: Path
@@ -53,6 +56,7 @@ class PairParams:
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
+    n_snapshots: int = N_SNAPSHOTS
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):
@@ -71,19 +75,23 @@ class PairParams:
         """The target's context, for a model that was trained for so many tokens."""
         wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
         # As long as llama.cpp makes it anyway, so that batches may be as wide.
-        return self._context(min(round_up(wanted), longest_trained(n_ctx_train)), MAX_ROWS, self.kv_type)
+        n_ctx = min(round_up(wanted), longest_trained(n_ctx_train))
+        # To be able to take drafts back costs every token a little, and look-up alone seldom brings as much.
+        n_snapshots = self.n_snapshots if self.draft is not None else 0
+        return self._context(n_ctx, MAX_ROWS, self.kv_type, n_snapshots)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
         """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""
         return self._context(n_ctx, 1, self.draft_kv_type)
 
-    def _context(self, n_ctx: int, n_outputs: int, kv_type: str) -> ContextParams:
+    def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:
         return ContextParams(
             n_ctx=n_ctx,
             n_threads=self.n_threads,
             n_threads_batch=self.n_threads_batch or self.n_threads,
             n_outputs=n_outputs,
             kv_type=kv_type,
+            n_snapshots=n_snapshots,
             flash_attention=self.flash_attention,
             waits=bool(self.rpc),
         )

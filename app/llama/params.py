@@ -12,6 +12,9 @@ MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 """4,096 threads took 20 s for one decode."""
 MAX_BATCH = 1 << 14
+MAX_SNAPSHOTS = 9
+"""llama.cpp's graph has so many nodes for each tensor; 10 filled it with the layers of Nemotron-H, 31 with LFM2's, and
+that ends the process."""
 KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7}
 """KV cache types that llama.cpp's attention can read; an unknown number is a crash there."""
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
@@ -71,6 +74,8 @@ class ContextParams:
         n_threads_batch: CPU threads for batches.
         flash_attention: "auto", "on" or "off".
         kv_type: A key of `KV_TYPES`, for keys and values alike.
+        n_snapshots: Earlier states to keep of a model with a running state, so that as many tokens can be taken back.
+            Each takes what the state takes. Other models, and those whose states llama.cpp cannot keep, have none.
         waits: Whether batches without logits are waited for too. A device of another machine takes those on account,
             so that the whole of a prompt would be one silence at its end, which nobody could stop.
     """
@@ -82,12 +87,14 @@ class ContextParams:
     n_outputs: int = 1
     flash_attention: str = "auto"
     kv_type: str = "f16"
+    n_snapshots: int = 0
     waits: bool = False
 
     def __post_init__(self) -> None:
         _within("context", self.n_ctx, 8, MAX_CONTEXT)
         _within("batch", self.n_batch, 1, MAX_BATCH)
         _within("outputs", self.n_outputs, 1, self.n_batch)
+        _within("snapshots", self.n_snapshots, 0, MAX_SNAPSHOTS)
         check_threads(self.n_threads, self.n_threads_batch)
         _among("flash attention", self.flash_attention, FLASH_ATTENTION)
         _among("KV cache type", self.kv_type, KV_TYPES)

@@ -40,8 +40,8 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:
     if not target.has_chat_template:
         warnings.append(f"{target.name} has no chat template: it may be a base model, which does not chat.")
     if draft is not None and not problems:
-        if not target.can_rollback or not draft.can_rollback:
-            which = draft if target.can_rollback else target
+        if not target.can_be_drafted_for or not draft.can_rollback:
+            which = draft if target.can_be_drafted_for else target
             problems.append(f"{which.name} keeps a running state that cannot be taken back after a rejected draft.")
         elif reason := incompatibility(target.vocab, draft.vocab):
             problems.append(reason)

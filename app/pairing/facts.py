@@ -8,6 +8,7 @@ from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.graph import Graph
+from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, state_bytes
 from app.settings.model_file import Recommended, recommended
 
 _ADDS_BOS_KINDS = ("llama", "bert")
@@ -49,6 +50,8 @@ class ModelFacts:
         can_rollback: Whether a rejected draft can be taken back.
         expert_share: Of its experts, those that compute one token; 1 for a model without.
         recommended: The sampling values that its makers recommend.
+        state_bytes: Of one running state; 0 for a model without.
+        keeps_snapshots: Whether earlier running states can be kept, so that drafts for it can be taken back.
     """
 
     name: str
@@ -65,6 +68,13 @@ class ModelFacts:
     can_rollback: bool
     expert_share: float = 1.0
     recommended: Recommended = field(default_factory=Recommended)
+    state_bytes: int = 0
+    keeps_snapshots: bool = False
+
+    @property
+    def can_be_drafted_for(self) -> bool:
+        """Whether it can answer with drafts."""
+        return self.can_rollback or self.keeps_snapshots
 
     @property
     def bytes_per_token(self) -> int:
@@ -72,8 +82,13 @@ class ModelFacts:
         return int(self.weight_bytes * (_COMMON + (1 - _COMMON) * self.expert_share))
 
     def memory_bytes(self, n_ctx: int) -> int:
-        """Weights, KV cache and buffers for a context of `n_ctx` tokens."""
-        return self.weight_bytes + self.kv_bytes_per_token * n_ctx + self.graph.compute_bytes(n_ctx)
+        """Weights, KV cache, running states and buffers for a context of `n_ctx` tokens."""
+        cache = self.kv_bytes_per_token * n_ctx + self.states_bytes(N_SNAPSHOTS)
+        return self.weight_bytes + cache + self.graph.compute_bytes(n_ctx)
+
+    def states_bytes(self, n_snapshots: int) -> int:
+        """The present running state and as many earlier ones as are asked for and can be kept."""
+        return self.state_bytes * (1 + n_snapshots * self.keeps_snapshots)
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
@@ -87,14 +102,14 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         whole: Whether the header is that of the whole model, not of a part.
     """
     name = header.metadata.get("general.name")
-    layers, width = _number(header, "block_count"), _number(header, "embedding_length")
+    layers, width = header.number("block_count"), header.number("embedding_length")
     return ModelFacts(
         name=known_as(file, _printable(name) if isinstance(name, str) else ""),
         architecture=_printable(header.architecture),
         quant=quant,
         n_parameters=header.n_parameters if whole else None,
         n_layers=layers,
-        n_ctx_train=_number(header, "context_length"),
+        n_ctx_train=header.number("context_length"),
         weight_bytes=size,
         kv_bytes_per_token=_kv_bytes(header, layers, width),
         graph=_graph(header, width),
@@ -103,33 +118,35 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
         expert_share=_expert_share(header),
         recommended=recommended(header.metadata),
+        state_bytes=state_bytes(header),
+        keeps_snapshots=keeps_snapshots(header),
     )
 
 
 def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
     """Query heads, and the widths of a key and of a value."""
-    heads = max(1, _number(header, "attention.head_count"))
-    key = _number(header, "attention.key_length") or width // heads
-    return heads, key, _number(header, "attention.value_length") or width // heads
+    heads = max(1, header.number("attention.head_count"))
+    key = header.number("attention.key_length") or width // heads
+    return heads, key, header.number("attention.value_length") or width // heads
 
 
 def _graph(header: GgufHeader, width: int) -> Graph:
     heads, key, value = _head_widths(header, width)
-    kv_heads = min(_number(header, "attention.head_count_kv") or heads, heads)
-    experts = _number(header, "expert_feed_forward_length") * _number(header, "expert_used_count")
+    kv_heads = min(header.number("attention.head_count_kv") or heads, heads)
+    experts = header.number("expert_feed_forward_length") * header.number("expert_used_count")
     return Graph(
         embedding=width,
-        feed_forward=max(_number(header, "feed_forward_length"), experts),
+        feed_forward=max(header.number("feed_forward_length"), experts),
         query=heads * key,
         key_value=kv_heads * (key + value),
         heads=heads,
         vocabulary=len(header.tokens),
-        masks=2 if _number(header, "attention.sliding_window") else 1,
+        masks=2 if header.number("attention.sliding_window") else 1,
     )
 
 
 def _expert_share(header: GgufHeader) -> float:
-    experts, used = _number(header, "expert_count"), _number(header, "expert_used_count")
+    experts, used = header.number("expert_count"), header.number("expert_used_count")
     return used / experts if 0 < used < experts else 1.0
 
 
@@ -158,13 +175,6 @@ def _vocab(header: GgufHeader) -> VocabInfo:
         add_bos=add_bos if isinstance(add_bos, bool) else kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES,
         add_eos=add_eos is True,
     )
-
-
-def _number(header: GgufHeader, key: str) -> int:
-    value = header.of_architecture(key)
-    if isinstance(value, list):
-        value = max((n for n in value if isinstance(n, int)), default=0)
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _printable(text: str) -> str:

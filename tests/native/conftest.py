@@ -12,6 +12,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.params import ContextParams
+from tests.native.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.native.tiny_model import write_model
 
 NewContext = Callable[..., Context]
@@ -37,10 +38,16 @@ def new_context(model: Model) -> Iterator[NewContext]:
     made: list[Context] = []
 
     def make(
-        n_ctx: int = 256, *, of: Model = model, cancel: CancelFlag | None = None, n_batch: int = 512, n_outputs: int = 8
+        n_ctx: int = 256,
+        *,
+        of: Model = model,
+        cancel: CancelFlag | None = None,
+        n_batch: int = 512,
+        n_outputs: int = 8,
+        n_snapshots: int = 0,
     ) -> Context:
         # One thread: two that wait for each other on busy cores are a hundred times slower.
-        params = ContextParams(n_ctx=n_ctx, n_threads=1, n_threads_batch=1, n_batch=n_batch, n_outputs=n_outputs)
+        params = ContextParams(n_ctx, 1, 1, n_batch=n_batch, n_outputs=n_outputs, n_snapshots=n_snapshots)
         made.append(Context(of, params, cancel))
         return made[-1]
 
@@ -62,3 +69,21 @@ def tiny(tmp_path: Path) -> Callable[..., Path]:
     return lambda **changes: write_model(
         tmp_path / f"{next(numbers)}.gguf", **{"tokenizer__chat_template": template, **changes}
     )
+
+
+@pytest.fixture(scope="session", params=[write_qwen35, write_lfm2, write_granite_hybrid])
+def hybrid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """A tiny model with a running state, of several architectures in turn."""
+    yield from _loaded(request.param(tmp_path_factory.mktemp("hybrid") / "model.gguf"))
+
+
+@pytest.fixture(scope="session", params=[write_qwen35, write_lfm2])
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """One of those whose earlier states llama.cpp can keep."""
+    yield from _loaded(request.param(tmp_path_factory.mktemp("kept") / "model.gguf"))
+
+
+def _loaded(path: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(path))
+    yield loaded
+    loaded.close()

@@ -62,11 +62,18 @@ def write_model(path: Path, **changes: Any) -> Path:
     }
     shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
     shapes.update({f"blk.0.{name}.weight": shape for name, shape in layer.items()})
+    return write_tensors(path, metadata, shapes)
+
+
+def write_tensors(path: Path, metadata: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Path:
+    """Write a model of these tensors, all of them random."""
     rng = np.random.default_rng(0)
     infos, data = b"", b""
     for name, shape in shapes.items():
         infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _F32, len(data))
-        data += rng.normal(size=int(np.prod(shape))).astype("<f4").tobytes()
+        numbers = rng.normal(size=int(np.prod(shape)))
+        # The logarithm of what a running state keeps: one that grows is infinite soon.
+        data += (-np.abs(numbers) if name.endswith("ssm_a") else numbers).astype("<f4").tobytes()
         data += b"\0" * (-len(data) % ALIGNMENT)
     head = header(metadata, n_tensors=len(shapes)) + infos
     path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + data)

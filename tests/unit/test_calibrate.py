@@ -210,3 +210,14 @@ def test_a_target_that_is_held_up_does_not_make_drafting_look_cheap(disturbed: t
     profile, _ = measure(TimedModel({}, disturbed=disturbed), TimedModel({1: 8}))
 
     assert profile.draft_ns == 8.0
+
+
+def test_nothing_is_measured_that_could_not_be_taken_back() -> None:
+    target = TimedModel({}, per_cell=0.001)
+    target.can_truncate, target.n_snapshots = False, 7
+    profile, _ = measure(target)
+
+    assert max(profile.rows) == 8
+    # Where a whole batch cannot be taken back, no two are measured behind the same context.
+    assert not profile.cells
+    assert all(len(batch) <= 8 for batch in target.batches)

@@ -72,6 +72,17 @@ def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int
     assert found[MAIN] == pytest.approx(here, rel=0.002)
 
 
+def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() -> None:
+    plain, rooms = need(10, 4), (card(), main())
+    big = replace(plain, states=4 * GB)
+
+    assert loaded(plan(big, None, rooms))["CUDA0"] == loaded(plan(plain, None, rooms))["CUDA0"] + 4 * GB
+    assert loaded(plan(big, None, rooms))[MAIN] == loaded(plan(plain, None, rooms))[MAIN]
+    assert big.total == plain.total + 4 * GB
+    for smaller in (big.with_context(4096), big.with_kv_type("q8_0")):
+        assert smaller.states == big.states
+
+
 def test_without_a_card_everything_is_main_memory() -> None:
     found = plan(need(5), SMALL, (main(32),))
 

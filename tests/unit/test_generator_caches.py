@@ -70,12 +70,28 @@ class TestPromptReuse:
         assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])
         assert bench.last.stats.cache_n == 0
 
-    def test_drafting_over_a_target_that_cannot_be_cut_is_slow_but_right(self) -> None:
+    def test_nothing_is_drafted_over_a_target_that_cannot_be_cut(self) -> None:
         target = FakeModel(mixing(1))
         target.can_truncate = False
         bench = Bench(target, FakeModel(mixing(2)))
 
         assert bench.run() == plain(mixing(1))
+        assert all(len(batch) == 1 for batch in target.batches[1:])
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_drafts_are_as_long_as_a_target_can_take_back(self, seed: int) -> None:
+        target = FakeModel(mixing(1))
+        target.can_truncate, target.n_snapshots = False, 3
+        bench = Bench(target, FakeModel(mixing(seed)), DraftParams(8, 0, 0.0))
+
+        text = bench.run()
+        assert text == plain(mixing(1))
+        assert max(len(step.draft) for step in bench.steps) == 3
+        # No round began anew: nothing but the prompt, the last tokens and the drafts was ever evaluated.
+        assert sum(map(len, target.batches)) == 4 + sum(1 + len(step.draft) for step in bench.steps[1:])
+
+        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)
+        assert bench.last.stats.cache_n == len(PROMPT) + len(text) - 1
 
 
 class TestProgressAndCancel:

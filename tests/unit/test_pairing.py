@@ -17,6 +17,7 @@ from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.graph import Graph
 from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
+from app.pairing.snapshots import N_SNAPSHOTS
 from app.sizes import GB
 from app.source import HubModel
 from tests.native import tiny_model
@@ -62,12 +63,43 @@ def test_a_slow_line_has_a_speed_too(bytes_per_s: float, said: str) -> None:
     assert line == f"target 0 MB of 2.0 GB  {said}".rstrip()
 
 
+def of_qwen(**values: Any) -> ModelFacts:
+    """Qwen3.5-27B."""
+    state = {"conv_kernel": 4, "inner_size": 6144, "state_size": 128, "group_count": 16, "time_step_rank": 48}
+    return of_header(
+        general__architecture="qwen35",
+        qwen35__block_count=64,
+        **{f"qwen35__ssm__{key}": value for key, value in state.items()},
+        **values,
+    )
+
+
+def test_running_states_are_reckoned() -> None:
+    # 48 of 64 layers: the last three inputs of the convolution, and what is known of all before.
+    assert of_qwen().state_bytes == 4 * 48 * (3 * (6144 + 2 * 16 * 128) + 128 * 6144)
+    assert of_qwen(qwen35__full_attention_interval=2).state_bytes == of_qwen().state_bytes * 32 // 48
+    assert of_qwen(qwen35__attention__recurrent_layers=[True] * 3).state_bytes == of_qwen().state_bytes * 3 // 48
+    assert of_header().state_bytes == 0
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 0]).state_bytes == 0
+
+
+def test_earlier_states_are_counted_where_they_are_kept() -> None:
+    kept = of_qwen()
+    assert kept.states_bytes(7) == 8 * kept.state_bytes
+    assert kept.memory_bytes(0) - kept.weight_bytes - kept.graph.compute_bytes(0) == kept.states_bytes(N_SNAPSHOTS)
+    assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
+
+
 def test_a_hostile_header_gives_no_nonsense() -> None:
     strange = of_header(
         llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
     )
 
     assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
+
+
+def test_a_hostile_number_of_layers_takes_no_memory() -> None:
+    assert of_header(llama__block_count=1 << 60, llama__attention__head_count_kv=[0, "many"]).state_bytes == 0
 
 
 def test_what_the_makers_recommend_is_told_of_the_target() -> None:
@@ -108,6 +140,8 @@ def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> 
 
 def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
     assert "cannot be taken back" in check_pair(facts(), facts(can_rollback=False)).problems[0]
+    assert "Big keeps" in check_pair(facts(can_rollback=False), facts(name="Small")).problems[0]
+    assert not check_pair(facts(can_rollback=False, keeps_snapshots=True), facts()).problems
     assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
     assert "no vocabulary" in check_pair(facts(vocab=VocabInfo("none", [])), None).problems[0]
 

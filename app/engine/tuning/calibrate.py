@@ -73,8 +73,10 @@ def calibrate(
     started = clock()
     bench.one()
     draft_share, draft_prompt_share = bench.draft_shares(draft) if draft is not None else (0.0, 0.0)
-    widths = [width for width in (*_OUTLINE, *QUICK_ORDER[1:]) if width <= len(text)]
-    again = [width for width in QUICK_ORDER[1:] * (passes - 1) if width <= len(text)]
+    # Nothing wider is ever checked than what can be taken back, and the token before it.
+    widest = min(len(text), target.n_rollback + 1)
+    widths = [width for width in (*_OUTLINE, *QUICK_ORDER[1:]) if width <= widest]
+    again = [width for width in QUICK_ORDER[1:] * (passes - 1) if width <= widest]
     essential = ESSENTIAL & set(widths)
     cells: dict[int, float] = {}
     for done, width in enumerate((*widths, *again)):
@@ -194,10 +196,12 @@ class _Bench:
         """What a token in the cache adds to batches, in single rows, from batches behind a long context.
 
         Returns:
-            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short, or
-            where the machine did not stay as fast as it was.
+            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short,
+            where the machine did not stay as fast as it was, or where no whole batch can be taken back.
         """
         target, text = self._target, self._text
+        if target.n_rollback < target.n_ctx:
+            return {}
         known = {1: 1.0} | {width: share for width, share in self.settled().items() if width in CONTEXT_WIDTHS}
         before = self._plain()
         target.rollback(0)
