@@ -16,7 +16,8 @@ from app.cli.options import read_options
 from app.cli.placement import Placement
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
 from app.fitting import fit_pair, out_of_memory
-from app.fitting.fit_pair import DoesNotFitError, fitted
+from app.fitting.does_not_fit import DoesNotFitError
+from app.fitting.fit_pair import fitted
 from app.fitting.missing_devices import without_missing
 from app.hardware.device_room import DeviceRoom
 from app.llama import library
