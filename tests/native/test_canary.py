@@ -16,7 +16,7 @@ from app.child import python_command, python_environment
 from app.cli.setup.trial import trial
 from app.errors import Interrupted, ModelFileError, ModelLoadError
 from app.fitting.fit_pair import fitted
-from app.llama import canary, library
+from app.llama import canary, footprint, library
 from app.llama.canary import Survivors, send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
@@ -226,13 +226,13 @@ def test_a_new_file_is_counted_exactly_and_is_no_new_one_for_the_load(
     path = write_model(tmp_path / "m.gguf")
     wanted = params(path, tmp_path)
     asked: list[Any] = []
-    run = subprocess.run
+    ask = footprint.ask_python
 
     def counted(*arguments: Any, **options: Any) -> Any:
         asked.append(arguments)
-        return run(*arguments, **options)
+        return ask(*arguments, **options)
 
-    monkeypatch.setattr(subprocess, "run", counted)
+    monkeypatch.setattr(footprint, "ask_python", counted)
 
     for _ in range(2):
         fitted(wanted, (LocalModel(path), None), [])
