@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.catalog import Pair
-from app.child import python_command, python_environment
+from app.child import ask_python, python_command, python_environment
 from app.cli.setup.trial import trial
 from app.errors import Interrupted, ModelFileError, ModelLoadError
 from app.fitting.fit_pair import fitted
@@ -226,11 +226,10 @@ def test_a_new_file_is_counted_exactly_and_is_no_new_one_for_the_load(
     path = write_model(tmp_path / "m.gguf")
     wanted = params(path, tmp_path)
     asked: list[Any] = []
-    ask = footprint.ask_python
 
     def counted(*arguments: Any, **options: Any) -> Any:
         asked.append(arguments)
-        return ask(*arguments, **options)
+        return ask_python(*arguments, **options)
 
     monkeypatch.setattr(footprint, "ask_python", counted)
 
