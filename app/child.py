@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.text import printable
+from app.limited_run import limited_run
 
 _LONGEST = 300
 _FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
@@ -54,8 +55,7 @@ def ask_python(code: str, seconds: float, question: bytes = b"") -> subprocess.C
         subprocess.TimeoutExpired: It took longer.
         OSError: It cannot be started.
     """
-    command, environment = python_command("-c", code), python_environment()
-    return subprocess.run(command, input=question, capture_output=True, timeout=seconds, check=False, env=environment)
+    return limited_run(python_command("-c", code), seconds, python_environment(), question)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ AppError                 message for people, hint what to do, exit code
 ├── TemplateError        the chat template of a model cannot be rendered
 ├── ContextOverflowError what is to be read is longer than the context
 ├── DecodeError          llama.cpp refused or failed a batch
+│   └── ComputeError     it failed while it was computed, and what is loaded may fail from here on
 ├── RemoteError          a server of remote devices is not there, or not what it should be
 ├── EngineLostError      the process that runs the models has ended
 └── StoppedError         the user stopped it before there was anything to keep (exit code 130)
@@ -166,6 +167,10 @@ class ContextOverflowError(AppError):
 
 class DecodeError(AppError):
     """A batch was refused or failed in the native library."""
+
+
+class ComputeError(DecodeError):
+    """A batch failed while it was computed. Metal computes nothing more for a context that it has failed once."""
 
 
 class RemoteError(AppError):

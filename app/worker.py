@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, Interrupted, StoppedError, UsageError
+from app.errors import AppError, ComputeError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
 
@@ -94,6 +94,8 @@ class EngineWorker:
         self._flag: CancelSwitch = cancel or CancelEvent()
         self._commands: queue.SimpleQueue[_Load | _Answer | _Run | None] = queue.SimpleQueue()
         self._pair: LoadedPair | None = None
+        self._loader: Loader | None = None
+        """Of the pair that was loaded last."""
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
@@ -165,6 +167,10 @@ class EngineWorker:
                         self._answer(number, asked)
                     case _Run(number, job):
                         self._emit_all(job.run(self._loaded, number, self._flag))
+            except ComputeError as error:
+                # It may compute nothing any more; what is asked for next loads it anew.
+                self._free()
+                self._emit(Failed(request, error))
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:
@@ -177,7 +183,9 @@ class EngineWorker:
 
     def _load(self, loader: Loader) -> None:
         self._free()
+        self._loader = None
         self._pair = loader(self._flag, self._load_progress)
+        self._loader = loader
         for notice in self._pair.notices:
             self._emit(Notice(notice))
         self._emit(Loaded(self._pair.info))
@@ -195,6 +203,9 @@ class EngineWorker:
 
     @property
     def _loaded(self) -> LoadedPair:
+        if self._pair is None and self._loader is not None:
+            # Nobody asked for that, so nobody is told of it as of a load.
+            self._pair = self._loader(self._flag, self._load_progress)
         if self._pair is None:
             raise UsageError("No model is loaded.")
         return self._pair

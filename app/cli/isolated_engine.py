@@ -11,6 +11,7 @@ from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import RunEnded
 from app.counting import CountJob
 from app.events import Event
+from app.fitting.does_not_fit import DoesNotFitError
 from app.hardware.offers import Offer
 from app.isolated.child import serve
 from app.isolated.codec import Codec
@@ -41,7 +42,7 @@ def _watchdog(servers: Sequence[str]) -> Watchdog | None:
 
 def codec() -> Codec:
     """What the two processes can say to each other."""
-    return codec_for(PairLoader, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+    return codec_for(PairLoader, DoesNotFitError, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
 def work() -> None:

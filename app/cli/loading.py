@@ -40,12 +40,13 @@ def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPa
         AppError: A file is missing or wrong, or the pair does not fit.
     """
     assert isinstance(cancel, CancelFlag)
-    params, pair = pair_params(options), options.pair
+    pair, servers = options.pair, _servers(options)
+    params = _placed(options, servers)
     try:
         return load_pair(params, cancel, progress)
     except NoMemoryError as error:
-        wanted = wanted_params(options)
-        raise ran_out(wanted, (pair.target, pair.draft), known_pairs(), error) from error
+        asked = _asked(options, servers)
+        raise ran_out(asked, (pair.target, pair.draft), known_pairs(), error, servers) from error
 
 
 def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> NativePair:
@@ -73,15 +74,29 @@ def pair_params(options: Options) -> PairParams:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
         RemoteError: A server of remote devices cannot be used.
     """
-    params = wanted_params(options)
-    servers: tuple[RpcServer, ...] = ()
-    if options.process.rpc:
-        from app.cli.remote import reach
+    return _placed(options, _servers(options))
 
-        servers = reach(options.process.rpc)
+
+def _servers(options: Options) -> tuple[RpcServer, ...]:
+    if not options.process.rpc:
+        return ()
+    from app.cli.remote import reach
+
+    return reach(options.process.rpc)
+
+
+def _asked(options: Options, servers: tuple[RpcServer, ...]) -> PairParams:
+    """What was asked for, with these servers, before it is held against the machine."""
+    params = wanted_params(options)
+    if servers:
         params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), memory_rooms())
     if options.placement.stored:
         params = without_missing(params, with_remote(memory_rooms(), servers))
+    return params
+
+
+def _placed(options: Options, servers: tuple[RpcServer, ...]) -> PairParams:
+    params = _asked(options, servers)
     if options.placement.fit:
         sources = options.pair.target, options.pair.draft
         params = unless_damaged(params, lambda wanted: fitted(wanted, sources, known_pairs(), servers))

@@ -6,7 +6,7 @@ from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.wanted import wanted_params
 from app.errors import AppError, NoMemoryError
-from app.fitting.fit_pair import DoesNotFitError
+from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.out_of_memory import ran_out
 from app.hardware.device_room import MAIN
 from app.sizes import gigabytes

@@ -116,7 +116,7 @@ class Opener:
         """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
         if not isinstance(event, Failed):
             return event
-        from app.fitting.fit_pair import DoesNotFitError
+        from app.fitting.does_not_fit import DoesNotFitError
 
         if not isinstance(event.error, DoesNotFitError):
             return event

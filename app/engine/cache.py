@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.engine.interfaces import Cancelled, Logits, TokenModel
 from app.errors import Interrupted
@@ -24,10 +24,15 @@ class TokenCache:
     """A model together with the tokens it has evaluated.
 
     The invariant is `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one.
+
+    Args:
+        model: Evaluates.
+        known: What it is given in the place of tokens, one for one; the tokens themselves by default.
     """
 
-    def __init__(self, model: TokenModel) -> None:
+    def __init__(self, model: TokenModel, known: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
         self._model = model
+        self._known = known
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -96,7 +101,7 @@ class TokenCache:
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Evaluate one batch, with logits for its last `n_outputs` tokens."""
         try:
-            self._model.decode(tokens, n_outputs)
+            self._model.decode(tokens if self._known is None else self._known(tokens), n_outputs)
         except BaseException:
             # A failed or cut batch may have left some of its tokens behind; the library is the one to know.
             self._tokens.extend(tokens)

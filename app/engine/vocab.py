@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 MAX_SIZE_DIFFERENCE = 128
@@ -37,7 +37,8 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
     """Why a draft model cannot draft for a target, as one sentence, or None if it can.
 
     The rule is llama.cpp's (`common/speculative.cpp`): same tokenizer type, same BOS and EOS where the model adds
-    them, sizes within 128, and equal texts from id 5 on.
+    them, sizes within 128, and equal texts from id 5 on. Those that only the target has are not always padding: a
+    model that was taught ChatML behind its family's vocabulary writes two of them in every turn. See `known_to`.
     """
     if target.kind != draft.kind:
         return f'The tokenizers differ: the target uses "{target.kind}", the draft "{draft.kind}".'
@@ -62,6 +63,24 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
             f"{_quote(longer.tokens[n])}, is only in the {where}."
         )
     return None
+
+
+def known_to(n_vocab: int, stand_in: int) -> Callable[[Sequence[int]], Sequence[int]]:
+    """What a model of fewer tokens can be given in the place of others, one for one.
+
+    A draft model guesses, and is checked: a word that it does not know costs it some guesses, and no answer.
+
+    Args:
+        n_vocab: Ids from here on are not known to it.
+        stand_in: The id that it reads in their place.
+    """
+
+    def known(tokens: Sequence[int]) -> Sequence[int]:
+        if max(tokens, default=0) < n_vocab:
+            return tokens
+        return [token if token < n_vocab else stand_in for token in tokens]
+
+    return known
 
 
 def _special(added: bool, token: int | None) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.catalog import Pair
-from app.errors import PairError
 from app.fitting.context_room import context_room
 from app.fitting.device_rooms import memory_rooms, with_remote
+from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.weighing import Fitting, weighed
 from app.hardware.device_room import MAIN
 from app.hardware.offers import Offer
@@ -23,20 +23,6 @@ if TYPE_CHECKING:
 _CERTAIN = 0.75
 """Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""
 _INDENT = "\n        "
-
-
-class DoesNotFitError(PairError):
-    """A pair that does not fit into this machine.
-
-    Args:
-        message: What is missing, and where.
-        hint: The offers, as flags.
-        offers: The same, as values.
-    """
-
-    def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
-        super().__init__(message, hint)
-        self.offers = offers
 
 
 def fitted(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, NoMemoryError
-from app.fitting.device_rooms import memory_rooms
+from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import refusal
 from app.fitting.weighing import weighed
 from app.source import ModelSource
 
 if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
     from app.llama.pair_params import PairParams
 
 _LESS = 0.9
@@ -20,7 +21,11 @@ _LESS = 0.9
 
 
 def ran_out(
-    params: PairParams, sources: Sequence[ModelSource | None], pairs: Sequence[Pair], error: NoMemoryError
+    params: PairParams,
+    sources: Sequence[ModelSource | None],
+    pairs: Sequence[Pair],
+    error: NoMemoryError,
+    servers: Sequence[RpcServer] = (),
 ) -> AppError:
     """A load that ran out of memory although it was counted, with the offers of a device that has less.
 
@@ -29,9 +34,10 @@ def ran_out(
         sources: Where target and draft come from.
         pairs: Known pairs.
         error: What llama.cpp said.
+        servers: Whose devices took part.
     """
     try:
-        found = weighed(params, sources, memory_rooms())
+        found = weighed(params, sources, with_remote(memory_rooms(), servers))
     except AppError:
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}

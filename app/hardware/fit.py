@@ -9,8 +9,10 @@ Pure: sizes in, a plan out. All sizes are bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from app.errors import UsageError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
@@ -233,11 +235,21 @@ def _place(
         return Placed(names, gpu_layers=wishes.gpu_layers), (1.0,)
     shares = wishes.tensor_split
     if not shares:
-        left = [max(0, room.room_bytes - loads.get(room.name, 0) - need.compute) for room in devices]
-        shares = tuple(round(n / (sum(left) or 1), 4) for n in left)
-        if not any(shares):
-            shares = (1.0,) * len(devices)
+        left = [room.room_bytes - loads.get(room.name, 0) - need.compute for room in devices]
+        shares = _shares(need, left, wishes.gpu_layers)
     return Placed(names, shares, wishes.gpu_layers), tuple(share / sum(shares) for share in shares)
+
+
+def _shares(need: Need, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:
+    """What part of the layers goes to each device: blocks by the room that is left beside the output, on the last."""
+    *others, last = (max(0, n) for n in left)
+    for_blocks = (*others, max(0, last - need.output))
+    if not any(for_blocks):
+        return (1.0,) * len(left)
+    blocks = _blocks(need, gpu_layers)
+    layers = [blocks * n / sum(for_blocks) for n in for_blocks]
+    layers[-1] += 1
+    return tuple(round(n / (blocks + 1), 4) for n in layers)
 
 
 def _add(
@@ -249,21 +261,38 @@ def _add(
     main = layers - moved + need.always_main
     if not moved:
         main += need.compute
-    for name, share in zip(placed.devices, shares, strict=True):
-        if not moved or share == 0:
+    for name, taken in zip(placed.devices, _spread(need, placed.gpu_layers, shares), strict=True):
+        if not moved or not taken:
             continue
-        # llama.cpp gives out whole layers, so that a device may get one more than its share.
-        grain = layers / (need.n_layers + 1) if len(placed.devices) > 1 else 0
-        taken = int(moved * share + grain) + need.compute
-        loads[name] = loads.get(name, 0) + taken
+        loads[name] = loads.get(name, 0) + taken + need.compute
         if not by_name[name.lower()].has_own_memory:
-            main += taken
+            main += taken + need.compute
     loads[MAIN] = loads.get(MAIN, 0) + main
+
+
+def _spread(need: Need, gpu_layers: int, shares: Sequence[float]) -> list[int]:
+    """Bytes of the layers on each device, whole ones as llama.cpp gives them out: the output behind all blocks."""
+    if len(shares) == 1:
+        return [offloaded(need, gpu_layers)]
+    blocks = _blocks(need, gpu_layers)
+    block = (need.layers - need.output) / max(1, need.n_layers)
+    ends = list(accumulate(shares))
+    taken = [0.0] * len(shares)
+    for layer in range(blocks + 1):
+        device = min(bisect_right(ends, layer / (blocks + 1)), len(shares) - 1)
+        taken[device] += block if layer < blocks else need.output
+    # Most quantisations make some layers of a model larger than others.
+    return [int(n + block) if n else 0 for n in taken]
 
 
 def offloaded(need: Need, gpu_layers: int) -> int:
     """Bytes of weights and KV cache that so many layers are: for llama.cpp the output is the first, then the blocks."""
     if gpu_layers == 0:
         return 0
-    blocks = need.n_layers if gpu_layers == ALL_LAYERS else min(gpu_layers - 1, need.n_layers)
+    blocks = _blocks(need, gpu_layers)
     return need.output + (need.layers - need.output) * blocks // max(1, need.n_layers)
+
+
+def _blocks(need: Need, gpu_layers: int) -> int:
+    """How many of its blocks are on devices."""
+    return need.n_layers if gpu_layers == ALL_LAYERS else min(max(0, gpu_layers - 1), need.n_layers)

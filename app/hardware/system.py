@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
 import subprocess
 import sys
 import sysconfig
-import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +15,10 @@ from typing import Protocol
 import psutil
 
 from app import installed_program
+from app.limited_run import limited_run
 
 _MOST = 4 << 20
-"""Bytes read of one file or one tool's answer; the longest, a list of PCI names, has one and a half million."""
-_GRACE = 0.5
+"""Bytes read of one file."""
 _ARCHITECTURES = {"amd64": "x86_64", "aarch64": "arm64"}
 # Vendor tools that installers leave outside of a user's PATH.
 _TOOL_FOLDERS = ("/usr/sbin", "/sbin", "/usr/lib/wsl/lib", "/usr/local/cuda/bin", "/opt/rocm/bin")
@@ -126,56 +123,16 @@ class RealSystem:
 
 
 def _answer(argv: list[str], seconds: float) -> str:
-    """Run a program; never wait longer than the limit, whatever it or its children do."""
     name = Path(argv[0]).stem
-    deadline = time.monotonic() + seconds
     try:
-        child = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "LC_ALL": "C"},
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
+        done = limited_run(argv, seconds, {**os.environ, "LC_ALL": "C"})
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {error.strerror or error}") from error
-    # `communicate` waits without limit for a child that a broken driver keeps from dying, or for whoever inherited
-    # the pipe; a thread of its own may be left behind.
-    out: list[bytes] = []
-    assert child.stdout is not None
-    pipe = child.stdout
-
-    def read() -> None:
-        with suppress(OSError, ValueError), pipe:
-            out.append(pipe.read(_MOST))
-
-    reader = threading.Thread(target=read, name=f"read {name}", daemon=True)
-    reader.start()
-    reader.join(seconds)
-    try:
-        code = child.wait(max(_GRACE, deadline - time.monotonic()) if out else 0)
     except subprocess.TimeoutExpired:
-        _kill(child)
         raise ToolError(f"{name} did not answer within {seconds:g} seconds") from None
-    if not out:
-        raise ToolError(f"{name} left its output open for {seconds:g} seconds")
-    if code != 0:
-        raise ToolError(f"{name} failed with code {code}")
-    return out[0].decode("utf-8", errors="replace")
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    with suppress(OSError):
-        if sys.platform == "win32":
-            child.kill()
-        else:
-            os.killpg(child.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(_GRACE)
-    if child.returncode is None:
-        child.returncode = -9  # it hangs in its driver; without this Python complains when it forgets it
+    if done.returncode != 0:
+        raise ToolError(f"{name} failed with code {done.returncode}")
+    return done.stdout.decode("utf-8", errors="replace")
 
 
 def _registry(key: str) -> tuple[Mapping[str, object], ...]:

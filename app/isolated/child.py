@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO, NoReturn
 
 from app.isolated.codec import Codec
@@ -15,6 +16,8 @@ from app.worker import CancelSwitch, EngineWorker, Loader, Progress
 
 _CLOSE_S = 1.0
 """A native call that does not return must not keep the process from ending."""
+_BROKEN = 70
+"""The exit code of a process in which a thread has failed; BSD calls it EX_SOFTWARE."""
 
 Prepare = Callable[[Callable[[str], None]], None]
 """Loads what the loaders need, on the worker's thread, and has the library's last words told to the given function."""
@@ -30,6 +33,7 @@ def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = l
     """
     commands, events = _take_pipes()
     say = _speaker(codec, events)
+    threading.excepthook = partial(_end_with, say)
     worker: EngineWorker | None = None
     for line in commands:
         match codec.decode(line):
@@ -64,6 +68,13 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     os.close(nothing)
     os.dup2(2, 1)
     return commands, events
+
+
+def _end_with(say: Say, dead: threading.ExceptHookArgs) -> NoReturn:
+    """End the process with a thread that an error has ended; the parent would wait for what it was to say."""
+    threading.__excepthook__(dead)
+    say(LastWords(f"{dead.exc_type.__name__}: {dead.exc_value}"))
+    os._exit(_BROKEN)
 
 
 def _speaker(codec: Codec, events: BinaryIO) -> Say:

@@ -24,7 +24,7 @@ class Codec:
 
     Args:
         *roots: Types that may cross, or unions of them; what their fields are declared as may cross too, and so may
-            every `AppError`.
+            every error of `app.errors`. Any other error arrives as an `AppError` that says the same.
     """
 
     def __init__(self, *roots: Any) -> None:
@@ -54,6 +54,9 @@ class Codec:
 
     def _pack(self, value: Any) -> Any:
         kind = type(value)
+        if isinstance(value, AppError) and kind not in self._fields:
+            # The other side waits for it, whatever it is.
+            return self._pack(AppError(value.message, value.hint))
         if kind in self._fields:
             if isinstance(value, Enum):
                 return [kind.__name__, value.value]
@@ -111,7 +114,9 @@ class Codec:
         elif issubclass(kind, AppError):
             self._add(kind)
             for below in kind.__subclasses__():
-                self._learn(below)
+                # Which others there are depends on what was imported by now, and that differs between two processes.
+                if below.__module__ == AppError.__module__:
+                    self._learn(below)
 
     def _add(self, kind: type, names: tuple[str, ...] = ()) -> None:
         known = self._by_name.setdefault(kind.__name__, kind)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ _MOST = 500
 """Files that are remembered."""
 _SECONDS = 60.0
 _LOOK_S = 0.05
+_DIES_S = 5.0
 _CONTEXT = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
 
 
@@ -144,7 +146,9 @@ def _let_try(path: Path, go_on: Callable[[], bool]) -> Ending | None:
         return None
     finally:
         child.kill()
-        child.communicate()
+        # Not every child can be ended: one may hang in a driver.
+        with suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=_DIES_S)
 
 
 def _last_line(said: bytes) -> str:

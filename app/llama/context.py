@@ -12,7 +12,7 @@ import numpy as np
 
 from app.engine.interfaces import Logits
 from app.engine.types import MAX_DRAFT
-from app.errors import DecodeError, Interrupted, ModelLoadError, UsageError
+from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
 from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
@@ -23,7 +23,7 @@ from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.params import ContextParams, check_threads
 from app.llama.plain import plain
 
-_NO_SLOT, _ABORTED, _NO_MEMORY = 1, 2, -2
+_NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
@@ -61,6 +61,8 @@ class Context:
         self._lock = threading.Lock()
         self._native_ns = 0
         self._outputs = (0, 0)
+        self._failure = ""
+        """What llama.cpp said when it first failed a batch; what it says of those behind it is that."""
         self._handle: Any = self._create(params)
         model.adopt(self)
         # Read back: llama.cpp rounds what it is asked for.
@@ -133,7 +135,8 @@ class Context:
         Raises:
             UsageError: An argument that llama.cpp would abort on or misread: no tokens, more than `n_batch`,
                 an id outside the vocabulary, more outputs than tokens.
-            DecodeError: The context is full, or llama.cpp failed.
+            DecodeError: The context is full, or llama.cpp refused the batch.
+            ComputeError: It failed while it was computed; the reason is the first one that this context gave.
             Interrupted: The cancel flag was set meanwhile.
         """
         n = len(tokens)
@@ -159,7 +162,11 @@ class Context:
             code = native.llama_decode(handle, self._batch.native)
             if flagged:
                 # A graphics device is still at it; the logits would be waited for next, and in nobody's time.
+                n_errors = library.n_errors()
                 native.llama_synchronize(handle)
+                if code == 0 and library.n_errors() > n_errors:
+                    # Metal fails only here, and says so nowhere else; the logits are those of another batch.
+                    code = _FAILED
             self._native_ns += time.perf_counter_ns() - started
         finally:
             if code == 0:
@@ -167,6 +174,7 @@ class Context:
                 # Behind the first token of a batch there is a state of its own; before it there is another batch's.
                 self._revocable = min(n - 1, self._n_snapshots)
                 self._outputs = (n - n_outputs, n)
+                self._failure = ""
             else:
                 # Whatever happened, also an exception from a signal handler.
                 self._take_stock()
@@ -312,10 +320,17 @@ class Context:
             raise Interrupted
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
-        if code == _NO_MEMORY or scarce_device(library.last_errors(_REASONS)) is not None:
-            raise DecodeError(
+        if code == _FAILED:
+            # Metal says first that a batch failed, then why; of every later one only that there was one before it.
+            self._failure = self._failure or library.last_errors(2)
+        said = self._failure or library.last_errors()
+        kind = ComputeError if code == _FAILED else DecodeError
+        if code == _NO_MEMORY or scarce_device(f"{said} {library.last_errors(_REASONS)}") is not None:
+            raise kind(
                 f"Memory ran out while {self._model.name} computed a batch.",
                 "End what uses it, or load with a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
             )
-        reason = plain(library.last_errors()) or f"code {code}"
-        raise DecodeError(f"llama.cpp could not evaluate a batch: {reason}.", "Try again; if it stays, report it.")
+        raise kind(
+            f"llama.cpp could not evaluate a batch: {plain(said) or f'code {code}'}.",
+            "Try again; if it stays, report it.",
+        )

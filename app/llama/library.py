@@ -72,6 +72,11 @@ def clear_errors() -> None:
     _errors.clear()
 
 
+def n_errors() -> int:
+    """How many error lines came since `clear_errors`, up to the number that is kept."""
+    return len(_errors)
+
+
 def last_errors(limit: int = 1) -> str:
     """The reasons that llama.cpp logged since `clear_errors`, most telling first.
 

@@ -19,7 +19,7 @@ from app.engine.tuning.giving_way import GivingWay
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
 from app.engine.types import SamplingParams
-from app.engine.vocab import incompatibility
+from app.engine.vocab import incompatibility, known_to
 from app.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.events import ModelInfo, PairInfo
 from app.llama.canary import send_ahead
@@ -163,9 +163,9 @@ class NativePair:
             self.notices.append(f"Running without a draft. {reason}")
             return None
         self._contexts.append(context)
-        self.drafter = ModelDrafter(
-            TokenCache(context), n_vocab=min(self._model.n_vocab, draft.n_vocab), is_end=self._model.is_end
-        )
+        n_vocab = min(self._model.n_vocab, draft.n_vocab)
+        known = known_to(n_vocab, _line_break(draft)) if n_vocab < self._model.n_vocab else None
+        self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
 
     @property
@@ -265,6 +265,11 @@ def load_pair(params: PairParams, cancel: CancelFlag, on_progress: Callable[[str
     if cancel():
         raise Interrupted
     return NativePair(params, cancel, on_progress)
+
+
+def _line_break(model: Model) -> int:
+    """A token that says nothing, and goes between turns as well as anywhere else."""
+    return [0, *model.tokenize("\n", parse_special=False)][-1]
 
 
 def _info(model: Model) -> ModelInfo:

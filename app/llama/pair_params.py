@@ -36,8 +36,8 @@ class PairParams:
         memory: What both models were counted to take of each device; () where nobody counted.
         n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 where nobody
             counted.
-        n_snapshots: Earlier states that a target with a running state keeps where there is a draft model, and with it the
-            longest draft for it.
+        n_snapshots: Earlier states that a target with a running state keeps where there is a draft model; they bound
+            its drafts.
     """
 
     target: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 from app.chat.message import Begun, Message
 from app.engine.text import ReasoningSplitter
@@ -119,23 +120,38 @@ class PromptBuilder:
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
         """The ids of a text that follows tokens, as ordinary characters."""
-        if not text or self._model.vocab.kind != "llama" or self._control.intersection(tokens[-1:]):
-            return self._literally(text)
-        # SentencePiece puts a space in front of what begins a text, and this does not.
-        ledge, whole = self._literally(_LEDGE), self._literally(_LEDGE + text)
-        return whole[len(ledge) :]
+        return self._literally(text, begins=bool(self._control.intersection(tokens[-1:])))
 
-    def _literally(self, text: str) -> list[int]:
+    def _literally(self, text: str, *, begins: bool = True) -> list[int]:
         """The ids of a text as ordinary characters.
 
         llama.cpp makes some control tokens also when it is told not to (the "user-defined" ones); no part of such a
-        text is long enough for that.
+        text is long enough for that. What stands between them is read in one go, as the model has learned to.
+
+        Args:
+            text: Any text.
+            begins: Whether nothing stands in front of it, or a control token.
         """
+        tokens = self._plainly(text, begins=begins)
+        if not self._control.intersection(tokens):
+            return tokens
         out: list[int] = []
-        while self._control.intersection(tokens := self._model.tokenize(text, parse_special=False)):
-            head, text = text[0], text[1:]
-            out += (t for t in self._model.tokenize(head, parse_special=False) if t not in self._control)
-        return out + tokens
+        cuts = [0, *chain.from_iterable(self._forgeries.find(text)), len(text)]
+        for start, stop in pairwise(cuts):
+            part = text[start:stop]
+            while self._control.intersection(tokens := self._plainly(part, begins=begins and not out)):
+                head, part = part[0], part[1:]
+                out += (t for t in self._plainly(head, begins=begins and not out) if t not in self._control)
+            out += tokens
+        return out
+
+    def _plainly(self, text: str, *, begins: bool) -> list[int]:
+        """As llama.cpp reads a text when it is told to make no special tokens."""
+        if begins or not text or self._model.vocab.kind != "llama":
+            return self._model.tokenize(text, parse_special=False)
+        # SentencePiece puts a space in front of what begins a text, and this does not.
+        ledge = self._model.tokenize(_LEDGE, parse_special=False)
+        return self._model.tokenize(_LEDGE + text, parse_special=False)[len(ledge) :]
 
     def _text(self, token: int | None) -> str:
         return "" if token is None else self._model.text_of(token)

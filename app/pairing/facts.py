@@ -8,6 +8,7 @@ from app.engine.vocab import VocabInfo
 from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.graph import Graph
+from app.pairing.running_state import keeps_running_state
 from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, state_bytes
 from app.settings.model_file import Recommended, recommended
 
@@ -25,7 +26,6 @@ _ADDS_BOS_PRES = (
     "chameleon",
 )
 """Tokenizers that put a BOS in front unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
-_ROLLING_STATE = ("ssm.state_size", "wkv.head_size", "recurrent.state_size", "linear_attention.key_head_dim")
 _F16 = 2
 _COMMON = 0.05
 """Of a mixture of experts, attention and embeddings; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
@@ -115,7 +115,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         graph=_graph(header, width),
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
-        can_rollback=all(header.of_architecture(key) is None for key in _ROLLING_STATE),
+        can_rollback=not keeps_running_state(header.architecture),
         expert_share=_expert_share(header),
         recommended=recommended(header.metadata),
         state_bytes=state_bytes(header),

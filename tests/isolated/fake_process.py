@@ -36,6 +36,7 @@ class FakeLoader:
         draft: Whether there is a draft model.
         mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
         until: A pipe: the call that does not return does when this is opened and closed; "" never.
+        unspeakable: Whether loading fails with what no process can say to another.
         prints: Whether it writes to standard output as a library might.
     """
 
@@ -46,6 +47,7 @@ class FakeLoader:
     draft: bool = False
     mark: str = ""
     until: str = ""
+    unspeakable: bool = False
     prints: bool = False
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
@@ -54,6 +56,10 @@ class FakeLoader:
         if not progress("target", 0.5):
             raise Interrupted
         self._perhaps("loading")
+        if self.unspeakable:
+            error = ModelLoadError("It is gone.")
+            error.hint = object()  # type: ignore[assignment]
+            raise error
         target, draft = FakeModel(mixing(1), n_ctx=self.n_ctx), FakeModel(mixing(1), n_ctx=self.n_ctx)
         if self.draft and self.fails_at is not None:
             draft.fail_at, draft.fail_with = int(self.fails_at), DecodeError("The fake failed.")

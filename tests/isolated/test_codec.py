@@ -11,6 +11,7 @@ import pytest
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
+from app.child import ask_python
 from app.cli.isolated_engine import codec
 from app.cli.loader import PairLoader
 from app.cli.options import Options
@@ -38,7 +39,7 @@ from app.events import (
     RoundDetails,
     StepCompleted,
 )
-from app.fitting.fit_pair import DoesNotFitError
+from app.fitting.does_not_fit import DoesNotFitError
 from app.hardware.offers import Offer
 from app.isolated.codec import Codec
 from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob
@@ -118,6 +119,33 @@ def test_an_error_keeps_its_kind_and_all_that_it_says(error: AppError) -> None:
     assert type(heard) is type(error)
     assert vars(heard) == vars(error)
     assert (str(heard), heard.exit_code) == (str(error), error.exit_code)
+
+
+def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None:
+    # In this process everything is imported by now.
+    fresh = ask_python(
+        "import sys; from app.cli.isolated_engine import codec; ours = codec(); import app.fitting.fit_pair\n"
+        "from app.events import Failed; from app.fitting.does_not_fit import DoesNotFitError\n"
+        "sys.stdout.buffer.write(ours.encode(Failed(None, DoesNotFitError('No room.', 'Take', ()))))",
+        60,
+    )
+
+    heard = codec().decode(fresh.stdout).error
+    assert isinstance(heard, DoesNotFitError)
+    assert (heard.message, heard.hint, heard.offers) == ("No room.", "Take", ())
+
+
+def test_an_error_that_was_not_named_says_the_same_as_a_plain_one() -> None:
+    class LaterError(ModelFileError):
+        pass
+
+    error = LaterError("There is no file x.", "Check the path.")
+    error.what = object()  # type: ignore[attr-defined]
+
+    for ours in (codec(), Codec(Failed)):
+        heard = ours.decode(ours.encode(Failed(3, error)))
+        assert type(heard.error) is AppError
+        assert (heard.request, heard.error.sentences) == (3, "There is no file x. Check the path.")
 
 
 def test_what_was_not_named_does_not_leave() -> None:

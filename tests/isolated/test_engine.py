@@ -135,6 +135,17 @@ class TestDeath:
         assert (first.request, second.request) == (None, waiting)
         assert finished(harness.until(Finished, Failed)[-1]).request == number
 
+    def test_with_the_thread_that_was_to_say_what_happened(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(unspeakable=True))
+        lost = failed(harness.until(Failed)[-1])
+        harness.engine.load(FakeLoader())
+
+        assert lost.error.message == (
+            "The engine process ended while loading the target model, with code 70: TypeError: a object cannot go to "
+            "another process; the conversation is kept."
+        )
+        assert isinstance(harness.until(Loaded, Failed)[-1], Loaded)
+
     def test_a_pair_that_was_not_loaded_is_not_loaded_again(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(dies_at="loading"))
         harness.until(Failed)

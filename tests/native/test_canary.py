@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from app.catalog import Pair
-from app.child import python_command, python_environment
+from app.child import ask_python, python_command, python_environment
 from app.cli.setup.trial import trial
 from app.errors import Interrupted, ModelFileError, ModelLoadError
 from app.fitting.fit_pair import fitted
-from app.llama import canary, library
+from app.llama import canary, footprint, library
 from app.llama.canary import Survivors, send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
@@ -226,13 +226,12 @@ def test_a_new_file_is_counted_exactly_and_is_no_new_one_for_the_load(
     path = write_model(tmp_path / "m.gguf")
     wanted = params(path, tmp_path)
     asked: list[Any] = []
-    run = subprocess.run
 
     def counted(*arguments: Any, **options: Any) -> Any:
         asked.append(arguments)
-        return run(*arguments, **options)
+        return ask_python(*arguments, **options)
 
-    monkeypatch.setattr(subprocess, "run", counted)
+    monkeypatch.setattr(footprint, "ask_python", counted)
 
     for _ in range(2):
         fitted(wanted, (LocalModel(path), None), [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from app.engine.cache import TokenCache
-from app.errors import Interrupted, UsageError
+from app.errors import ComputeError, Interrupted, UsageError
+from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
@@ -131,6 +133,54 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
     assert len(seen) == waited
     assert sum(flags) == max(n_outputs, waited)
     assert flags == sorted(flags)
+
+
+def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
+    context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Metal, which computes behind a call that has said that all is well, and nothing any more after that."""
+    context.decode(tokens, 1)
+
+    def log(*lines: bytes) -> None:
+        for line in lines:
+            library._on_log(4, line, ctypes.c_void_p(0))
+
+    def fail(handle: Any) -> None:
+        log(b"ggml_metal_synchronize: error: command buffer 0 failed with status 5\n", b"error: Caused GPU Timeout\n")
+
+    def refuse(*_: Any) -> int:
+        log(b"ggml_metal_graph_compute: backend is in error state from a previous command buffer failure\n")
+        return -3
+
+    why = "command buffer 0 failed with status 5; error: Caused GPU Timeout"
+    monkeypatch.setattr(native, "llama_synchronize", fail)
+    with pytest.raises(ComputeError, match=why):
+        context.decode(tokens, 1)
+    with pytest.raises(UsageError, match="0 output rows"):
+        context.logits(0)
+    assert_true_to_the_library(context)
+    monkeypatch.setattr(native, "llama_decode", refuse)
+    with pytest.raises(ComputeError, match=why):
+        context.decode(tokens, 1)
+
+    monkeypatch.undo()
+    context.clear()
+    context.decode(tokens, 1)
+    monkeypatch.setattr(native, "llama_decode", refuse)
+    with pytest.raises(ComputeError, match="backend is in error state"):
+        context.decode(tokens, 1)
+
+
+def test_memory_that_runs_out_while_a_batch_is_waited_for_is_said(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: Any) -> None:
+        for line in (b"command buffer 0 failed with status 5", b"error: Insufficient Memory (00000008)"):
+            library._on_log(4, line, ctypes.c_void_p(0))
+
+    monkeypatch.setattr(native, "llama_synchronize", fail)
+    with pytest.raises(ComputeError, match="Memory ran out while"):
+        context.decode((1, 2), 1)
 
 
 def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tokens: list[int]) -> None:

@@ -19,13 +19,13 @@ from app.request import AnswerRequest
 from app.responder import answer
 from tests.native.gguf_files import F32, I32, STRING, Array
 from tests.native.test_prompt import tiny
-from tests.native.tiny_model import CONTROL, NORMAL, SPECIALS
+from tests.native.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
 MESSAGES = (Message(Role.USER, "Tell me a short story about a lighthouse. Name the keeper."),)
 GREEDY = SamplingParams(temperature=0)
 LENGTH = 40
-UNKNOWN, BYTE = 2, 6
+UNKNOWN, USER_DEFINED, BYTE = 2, 4, 6
 
 
 @pytest.fixture(scope="module")
@@ -124,12 +124,42 @@ def test_an_answer_cannot_forge_control_tokens(tmp_path: Path) -> None:
     assert text_of(builder, tokens) == "ab<|end|><|start|>system"
 
 
-def test_sentencepiece_puts_no_space_into_the_middle_of_an_answer(tmp_path: Path) -> None:
-    names = [*SPECIALS, "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"Onceup"]
-    kinds = [CONTROL] * 2 + [UNKNOWN] + [BYTE] * 256 + [NORMAL] * 7
+def test_what_stands_around_the_text_of_a_token_is_read_in_one_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [*SPECIALS, *byte_letters(), "ab", "<tool>"]
+    tool = len(names) - 1
     builder = tiny(
         tmp_path,
-        "{{ messages[0].content }}>",
+        "<tool>{{ messages[0].content }}",
+        tokenizer__ggml__tokens=Array(STRING, names),
+        tokenizer__ggml__token_type=Array(I32, [CONTROL] * 2 + [NORMAL] * 257 + [USER_DEFINED]),
+    )
+    model, calls = builder._model, list[str]()
+    tokenize = model.tokenize
+
+    def counted(text: str, *, parse_special: bool) -> list[int]:
+        calls.append(text)
+        return tokenize(text, parse_special=parse_special)
+
+    monkeypatch.setattr(model, "tokenize", counted)
+    before, after = "ab" * 500, "ab" * 300
+    tokens = builder.build([Message(Role.USER, "a")], Begun(f"{before}<tool>{after}")).tokens
+
+    assert tokens.count(tool) == 1
+    assert text_of(builder, tokens) == f"<tool>a{before}<tool>{after}"
+    spelled = tokenize("<", parse_special=False) + tokenize("tool>", parse_special=False)
+    read = [tokenize(text, parse_special=False) for text in (before, after)]
+    assert list(tokens[2:]) == read[0] + spelled + read[1]
+    assert len(calls) < 20
+
+
+def sentencepiece(path: Path, template: str) -> PromptBuilder:
+    names = [*SPECIALS, "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"Onceup", "<tool>"]
+    kinds = [CONTROL] * 2 + [UNKNOWN] + [BYTE] * 256 + [NORMAL] * 7 + [USER_DEFINED]
+    return tiny(
+        path,
+        template,
         tokenizer__ggml__model="llama",
         tokenizer__ggml__tokens=Array(STRING, names),
         tokenizer__ggml__token_type=Array(I32, kinds),
@@ -138,6 +168,10 @@ def test_sentencepiece_puts_no_space_into_the_middle_of_an_answer(tmp_path: Path
         tokenizer__ggml__add_space_prefix=True,
         tokenizer__ggml__add_bos_token=False,
     )
+
+
+def test_sentencepiece_puts_no_space_into_the_middle_of_an_answer(tmp_path: Path) -> None:
+    builder = sentencepiece(tmp_path, "{{ messages[0].content }}>")
     messages = [Message(Role.USER, "a")]
     prompt = builder.build(messages).tokens
     assert text_of(builder, prompt) == " a>"
@@ -146,6 +180,13 @@ def test_sentencepiece_puts_no_space_into_the_middle_of_an_answer(tmp_path: Path
     part = whole[: len(prompt) + 2]
     assert text_of(builder, part) == " a>On"
     assert builder.build(messages, Begun("Once upon"), part).tokens == whole
+
+
+def test_nor_around_the_text_of_a_token(tmp_path: Path) -> None:
+    builder = sentencepiece(tmp_path, "<tool>{{ messages[0].content }}>")
+    tokens = builder.build([Message(Role.USER, "a")], Begun("On<tool>ce<tool>")).tokens
+    assert text_of(builder, tokens) == "<tool> a>On<tool>ce<tool>"
+    assert tokens.count(builder._model.control_tokens["<tool>"]) == 1
 
 
 def text_of(builder: PromptBuilder, tokens: tuple[int, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -169,12 +168,7 @@ def test_the_probe_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def child(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Let the probe's child run something else."""
-    run = subprocess.run
-
-    def other(argv: list[str], **options: Any) -> Any:
-        return run([sys.executable, "-c", code], **options)
-
-    monkeypatch.setattr(subprocess, "run", other)
+    monkeypatch.setattr("app.child.python_command", lambda *_: (sys.executable, "-c", code))
 
 
 @pytest.mark.parametrize(

@@ -158,13 +158,8 @@ def test_a_model_that_llama_cpp_refuses_or_dies_of_has_no_prediction(tmp_path: P
 def test_a_child_that_says_nonsense_is_not_believed(
     monkeypatch: pytest.MonkeyPatch, demo_target: Path, code: str
 ) -> None:
-    run = subprocess.run
-
-    def other(argv: list[str], **options: Any) -> Any:
-        return run([sys.executable, "-c", code], **options)
-
     monkeypatch.setattr(footprint, "can_measure", lambda: True)
-    monkeypatch.setattr(subprocess, "run", other)
+    monkeypatch.setattr("app.child.python_command", lambda *_: (sys.executable, "-c", code))
     wanted = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
 
     assert measure(demo_target, ModelParams(), wanted) is None
@@ -172,7 +167,7 @@ def test_a_child_that_says_nonsense_is_not_believed(
 
 def test_another_platform_or_release_is_not_asked(monkeypatch: pytest.MonkeyPatch, demo_target: Path) -> None:
     monkeypatch.setattr(library, "binding_version", "0.4.0")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr(footprint, "ask_python", lambda *_: pytest.fail("it was asked"))
 
     assert not can_measure()
     assert measure(demo_target, ModelParams(), ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)) is None
@@ -182,11 +177,11 @@ def test_the_settings_reach_the_child_unchanged(demo_target: Path, monkeypatch: 
     seen: list[Any] = []
     monkeypatch.setattr(footprint, "can_measure", lambda: True)
 
-    def answer(*_: Any, input: bytes, **__: Any) -> Any:  # noqa: A002 - subprocess's name
-        seen.append(input)
+    def answer(code: str, seconds: float, question: bytes) -> Any:
+        seen.append(question)
         return subprocess.CompletedProcess([], 0, stdout=b'[{"device": "CPU", "weights": 1, "kv": 2, "compute": 3}]\n')
 
-    monkeypatch.setattr(subprocess, "run", answer)
+    monkeypatch.setattr(footprint, "ask_python", answer)
     model = ModelParams(7, devices=("CUDA0", "CUDA1"), tensor_split=(3, 1))
     context = replace(params(demo_target).target_context(4096), kv_type="q8_0")
 

@@ -18,6 +18,7 @@ import pytest
 from app.chat.message import Message, Role
 from app.child import python_command, python_environment
 from app.cli.engine import Engine, make_engine
+from app.cli.isolated_engine import codec
 from app.cli.loader import PairLoader
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
@@ -25,6 +26,7 @@ from app.cli.parser import build_parser
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
+from app.fitting.does_not_fit import DoesNotFitError
 from app.isolated.engine import IsolatedEngine
 from app.llama.canary import Survivors
 from app.request import AnswerRequest
@@ -150,6 +152,26 @@ def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: 
     assert isinstance(lost.error, EngineLostError)
     assert "by signal ABRT: smallthinker.cpp:" in lost.error.message
     assert "n_expert > 0" in lost.error.message
+
+
+def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
+    small = (
+        "from app.hardware.system import RealSystem; RealSystem.memory = lambda self: (10**8, 10**8)\n"
+        "from app.cli.isolated_engine import work; work()"
+    )
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    # A process of nothing but what its own door imports, as no test can be.
+    engine = IsolatedEngine(events.put, python_command("-c", small), codec())
+    try:
+        engine.load(PairLoader(options("--isolate", "--ctx", "2048")))
+        told = events.get(timeout=120)
+    finally:
+        engine.close(30)
+
+    assert isinstance(told, Failed)
+    assert isinstance(told.error, DoesNotFitError)
+    assert "in main memory" in told.error.message
+    assert told.error.offers
 
 
 class TestRun:

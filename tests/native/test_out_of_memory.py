@@ -16,9 +16,11 @@ from app.cli.options import read_options
 from app.cli.placement import Placement
 from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
 from app.fitting import fit_pair, out_of_memory
-from app.fitting.fit_pair import DoesNotFitError, fitted
+from app.fitting.does_not_fit import DoesNotFitError
+from app.fitting.fit_pair import fitted
 from app.fitting.missing_devices import without_missing
 from app.hardware.device_room import DeviceRoom
+from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.llama import library
 from app.llama import pair as pairs
 from app.llama.cancel import CancelFlag
@@ -168,6 +170,30 @@ def test_a_load_that_ran_out_comes_with_offers(
     flags = [offer.flags[0] for offer in caught.value.offers if offer.flags]
     assert "--ctx" in flags
     assert "--draft-device" in flags
+
+
+def test_a_load_that_ran_out_on_a_server_is_weighed_with_it(
+    rooms: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, demo_target: Path, demo_draft: Path
+) -> None:
+    rooms(MAIN)
+    server = RpcServer(Endpoint("a", 1), "1.2.3.4:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
+    monkeypatch.setattr("app.cli.remote.reach", lambda endpoints: (server,))
+    loaded: list[PairParams] = []
+
+    def fail(params: PairParams, *_: Any) -> Any:
+        loaded.append(params)
+        raise no_memory("RPC0", "big.gguf")
+
+    monkeypatch.setattr(loading, "load_pair", fail)
+    given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft), rpc=["a:1"])
+
+    with pytest.raises(DoesNotFitError, match=r"On RPC0 there is not enough memory for big\.gguf") as caught:
+        PairLoader(read_options(given))(CancelFlag(), lambda *_: True)
+    assert [(params.rpc, params.model.devices, params.draft_model.devices) for params in loaded] == [
+        (("1.2.3.4:1",), ("RPC0",), ("cpu",))
+    ]
+    # Of a model that is all in main memory nothing would be left to it.
+    assert "--gpu-layers" in [offer.flags[0] for offer in caught.value.offers if offer.flags]
 
 
 # A device that has gone

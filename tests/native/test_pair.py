@@ -11,11 +11,15 @@ import pytest
 from app.chat.message import Message, Role
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
+from app.engine.types import DraftParams, SamplingParams
 from app.errors import Interrupted, ModelFileError, UsageError
+from app.events import Finished
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
+from app.request import AnswerRequest
+from app.responder import answer
 from tests.native.gguf_files import I32, STRING, Array
 from tests.native.tiny_model import vocabulary
 
@@ -231,6 +235,29 @@ def test_vocabularies_of_different_length_are_cut_to_what_is_shared(tiny: Callab
     assert pair.notices == []
     assert pair.drafter is not None
     pair.close()
+
+
+def test_a_draft_goes_on_behind_what_only_its_target_knows(tiny: Callable[..., Path]) -> None:
+    """A family's vocabulary, and behind it the marks of turns that the target alone was taught."""
+    names, n_known = [*vocabulary(), "<|im_start|>", "<|im_end|>"], len(vocabulary())
+    template = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+    target = tiny(
+        tokenizer__ggml__tokens=Array(STRING, names),
+        tokenizer__ggml__token_type=Array(I32, [3, 3, *[1] * 256, 3, 3]),
+        tokenizer__chat_template=template,
+    )
+    pair = load(target, tiny())
+    request = AnswerRequest(
+        (Message(Role.USER, "abc"),), SamplingParams(temperature=0), DraftParams(3, 0, 0.0), max_tokens=9
+    )
+
+    assert set(pair.build_prompt(request.messages).tokens) >= {n_known, n_known + 1}
+    last = list(answer(pair, 1, request, CancelFlag()))[-1]
+    pair.close()
+
+    assert isinstance(last, Finished)
+    assert last.lost == ""
+    assert last.stats.draft_n_model > 0
 
 
 def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[..., Path]) -> None:

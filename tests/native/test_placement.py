@@ -16,7 +16,8 @@ from app.cli import main
 from app.errors import UsageError
 from app.fitting import fit_pair
 from app.fitting.device_rooms import memory_rooms
-from app.fitting.fit_pair import DoesNotFitError, fitted
+from app.fitting.does_not_fit import DoesNotFitError
+from app.fitting.fit_pair import fitted
 from app.hardware.device_room import DeviceRoom
 from app.llama import pair as pairs
 from app.llama import placement

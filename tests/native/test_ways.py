@@ -16,7 +16,8 @@ from app.cli.wanted import wanted_params
 from app.errors import AppError
 from app.events import Failed, Notice
 from app.fitting import fit_pair
-from app.fitting.fit_pair import DoesNotFitError, fitted
+from app.fitting.does_not_fit import DoesNotFitError
+from app.fitting.fit_pair import fitted
 from app.hardware.device_room import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams

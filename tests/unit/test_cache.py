@@ -1,4 +1,4 @@
-"""What two token sequences share, whatever kinds of sequence they are."""
+"""What two token sequences share, and what a model reads that does not know all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engine.cache import common_prefix
+from app.engine.cache import TokenCache, common_prefix
+from app.engine.vocab import known_to
+from tests.fakes import FakeModel, mixing
 
 
 @pytest.mark.parametrize(
@@ -15,3 +17,15 @@ from app.engine.cache import common_prefix
 )
 def test_common_prefix(a: Sequence[int], b: Sequence[int], shared: int) -> None:
     assert common_prefix(a, b) == common_prefix(b, a) == shared
+
+
+def test_a_model_reads_something_else_in_the_place_of_what_it_does_not_know() -> None:
+    model = FakeModel(mixing(1))
+    cache = TokenCache(model, known_to(10, 7))
+
+    cache.evaluate((3, 10, 9, 12), 1)
+
+    assert model.batches == [(3, 7, 9, 7)]
+    # What is kept is told apart by what was meant.
+    assert list(cache.tokens) == [3, 10, 9, 12]
+    assert cache.reuse((3, 10, 9, 11, 1)) == 3

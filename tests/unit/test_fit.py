@@ -142,6 +142,33 @@ def test_cards_of_one_size_and_of_two() -> None:
     assert 1.9 < first / second < 2.4
 
 
+def test_the_output_is_whole_on_the_last_card() -> None:
+    """As llama.cpp's load_tensors has it, and a vocabulary of 262,144 makes the output as large as ten blocks."""
+    big = need(38, output=10 * GB)
+    rooms = (card("CUDA0"), card("CUDA1"), main())
+    block, compute = 29 * GB / 63, GB / 10
+
+    halves = loaded(plan(big, None, rooms, Wishes(tensor_split=(1, 1))))
+    # The output is the last of 64 layers, and a block more is counted for layers that are larger than others.
+    assert halves["CUDA0"] == pytest.approx(33 * block + compute)
+    assert halves["CUDA1"] == pytest.approx(32 * block + 10 * GB + compute)
+
+    # So the second card gets fewer blocks where that is planned.
+    found = plan(big, None, rooms)
+    first, second = found.target.tensor_split
+    assert found.fits
+    assert first > 1.5 * second
+    assert loaded(found)["CUDA0"] == pytest.approx(loaded(found)["CUDA1"], rel=0.1)
+
+
+def test_in_part_the_output_is_on_the_last_card_too() -> None:
+    rooms = (card("CUDA0"), card("CUDA1"), main(64))
+    found = loaded(plan(need(62, output=2 * GB), None, rooms, Wishes(tensor_split=(3, 1), gpu_layers=16)))
+
+    assert found["CUDA0"] == pytest.approx(13 * 61 * GB / 63 + GB / 10)
+    assert found["CUDA1"] == pytest.approx(4 * 61 * GB / 63 + 2 * GB + GB / 10)
+
+
 def test_an_integrated_one_is_not_preferred_to_a_card_though_it_has_more_memory() -> None:
     rooms = (shared(64), card(gigabytes=8), main(64))
 

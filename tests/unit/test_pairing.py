@@ -102,6 +102,12 @@ def test_a_hostile_number_of_layers_takes_no_memory() -> None:
     assert of_header(llama__block_count=1 << 60, llama__attention__head_count_kv=[0, "many"]).state_bytes == 0
 
 
+@pytest.mark.parametrize("architecture", ["lfm2", "lfm2moe", "mamba", "qwen3next", "falcon-h1"])
+def test_a_running_state_is_known_by_the_architecture(architecture: str) -> None:
+    assert of_header().can_rollback
+    assert not of_header(general__architecture=architecture).can_rollback
+
+
 def test_what_the_makers_recommend_is_told_of_the_target() -> None:
     target = of_header(general__sampling__temp=0.5, general__sampling__top_k="many")
     draft = of_header(general__sampling__temp=0.1)

@@ -11,7 +11,7 @@ import pytest
 
 from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
-from app.errors import AppError, Interrupted, ModelFileError
+from app.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.request import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
@@ -276,6 +276,62 @@ class TestAnswers:
         assert isinstance(failed, Failed)
         assert isinstance(failed.error, AppError)
         assert [s.closed for s in pair.samplers] == [True]
+
+
+class TestFailedComputation:
+    """What has failed a batch may compute nothing any more."""
+
+    def failing(self, harness: Harness) -> list[FakePair]:
+        """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
+        pairs: list[FakePair] = []
+
+        def load(cancel: CancelSwitch, progress: Progress) -> FakePair:
+            if len(pairs) == 2:
+                raise ModelFileError("It is gone.", "Bring it back.")
+            target = FakeModel(mixing(1))
+            if not pairs:
+                target.fail_at, target.fail_with = 2, ComputeError("It failed.")
+            pairs.append(FakePair(target, notices=["A notice."]))
+            return pairs[-1]
+
+        harness.worker.load(load)
+        harness.until(Loaded)
+        harness.worker.answer(QUESTION)
+        assert failed_with(harness.until(Failed)[-1]) == "It failed."
+        assert [pair.closed for pair in pairs] == [True]
+        return pairs
+
+    def test_is_followed_by_a_pair_that_is_loaded_anew_with_the_next_answer(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        number = harness.worker.answer(QUESTION)
+        *before, finished = harness.until(Finished, Failed)
+
+        assert isinstance(finished, Finished)
+        assert (finished.request, len(pairs)) == (number, 2)
+        assert not any(isinstance(event, Loaded | Notice) for event in before)
+
+    def test_and_a_load_that_fails_then_is_the_answers_failure(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        pairs.append(pairs[0])
+        number = harness.worker.answer(QUESTION)
+        failed = harness.until(Finished, Failed)[-1]
+
+        assert isinstance(failed, Failed)
+        assert (failed.request, failed_with(failed)) == (number, "It is gone.")
+
+    def test_but_another_pair_takes_its_place(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        harness.load(FakePair(FakeModel(script([9], 3))))
+        harness.worker.answer(QUESTION)
+        finished = harness.until(Finished, Failed)[-1]
+
+        assert isinstance(finished, Finished)
+        assert (finished.text, len(pairs)) == ("i", 1)
+
+
+def failed_with(event: Event) -> str:
+    assert isinstance(event, Failed)
+    return event.error.message
 
 
 class TestAutomatic:
