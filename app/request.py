@@ -79,10 +79,6 @@ class LoadedPair(Protocol):
     def target(self) -> TokenCache: ...
 
     @property
-    def can_draft(self) -> bool:
-        """Whether a rejected draft can be undone in the target."""
-
-    @property
     def drafter(self) -> ModelDrafter | None:
         """The draft model, or None if there is none or it does not fit."""
 

@@ -81,7 +81,7 @@ def answer(
     try:
         pair.give_way()
         measuring_ns = 0
-        if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
+        if _must_measure(pair, request.drafting) and drafts():
             began = clock()
             yield from _measured(pair, request_id, cancelled)
             measuring_ns = clock() - began
@@ -93,8 +93,10 @@ def answer(
         sampler.close()
 
 
-def _must_measure(pair: LoadedPair) -> bool:
+def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
     """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
+        return False
     memory = pair.memory
     return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
@@ -224,15 +226,16 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
 
 def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
-    if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
-        drafter = pair.drafter if drafting.model else None
-        index = LookupIndex(drafting.min_match) if drafting.lookup else None
+    sources = pair.info.sources(drafting)
+    drafter = pair.drafter if "model" in sources else None
+    if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
+        index = LookupIndex(drafting.min_match) if "look-up" in sources else None
         return AutomaticDrafting(pair.memory, drafter, index, clock)
-    if isinstance(drafting, DraftParams) and pair.drafter is not None:
+    if isinstance(drafting, DraftParams) and drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
-        return FixedDrafting(pair.drafter, drafting, costs, clock)
-    return PlainDecoding()
+        return FixedDrafting(drafter, drafting, costs, clock)
+    return PlainDecoding(pair.info.why_plain(drafting))
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:

@@ -26,7 +26,14 @@ class FakePrompt:
 class FakePair:
     """Implements `app.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
 
-    def __init__(self, target: FakeModel, draft: FakeModel | None = None, notices: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        target: FakeModel,
+        draft: FakeModel | None = None,
+        notices: Sequence[str] = (),
+        *,
+        can_draft: bool = True,
+    ) -> None:
         self.notices = list(notices)
         self.target = TokenCache(target)
         self._model = target
@@ -34,15 +41,13 @@ class FakePair:
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
-        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
+        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", can_draft=can_draft)
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
         self.memory: Memory | None = None
         self.remembered = 0
         self.gave_way = 0
-
-    can_draft = True
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         yield 0.5

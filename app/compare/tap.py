@@ -73,10 +73,6 @@ class Tap:
         return self._pair.target
 
     @property
-    def can_draft(self) -> bool:
-        return self._pair.can_draft
-
-    @property
     def drafter(self) -> ModelDrafter | None:
         return self._pair.drafter
 
