@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from app.drafted_by import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
-from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import MODEL_FAILED, AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
 
 
@@ -221,7 +221,7 @@ class Finished:
         drafting: What drafting made of it in the end; None without.
         repeating: Tokens of its longest stretch that only repeats a piece of text.
         at_limit: Whether a context ended it that cannot be made longer here.
-        lost: Why drafting stopped in the middle, as a sentence; "" if it did not.
+        lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
     """
 
     request: int
@@ -241,7 +241,7 @@ class Finished:
         if self.stats.draft_n:
             return ""
         if self.lost:
-            return "the draft model failed"
+            return MODEL_FAILED
         fixed = self.plan.draft_params
         if fixed is not None:
             # The first token is the prompt's; an answer that ended there asked nobody for a draft.

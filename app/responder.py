@@ -173,7 +173,7 @@ class _Answering:
                     yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
                     self._lost = why
-                    yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
+                    yield Notice(f"The draft model failed, the answer goes on without it: {why}")
 
     def end(self) -> Iterator[Event]:
         """The text that waited for what would follow it, and the answer as a whole."""

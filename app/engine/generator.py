@@ -61,7 +61,7 @@ class Generator:
 
     Args:
         target: The big model's cache.
-        strategy: What is drafted; it is dropped for the rest of the answer if it fails.
+        strategy: What is drafted; where its draft model fails, the rest of the answer does without that one.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
     """
@@ -134,7 +134,7 @@ class Generator:
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except AppError as error:
-            yield self._drop_strategy(error)
+            yield self._lose_model(error)
 
     def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Rounds of draft, verify, accept and roll back, until the answer ends."""
@@ -159,7 +159,7 @@ class Generator:
             try:
                 draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
             except AppError as error:
-                yield self._drop_strategy(error)
+                yield self._lose_model(error)
             draft_ns = self._clock() - draft_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
@@ -225,8 +225,8 @@ class Generator:
 
         return observe
 
-    def _drop_strategy(self, error: AppError) -> DraftLost:
-        self._strategy = PlainDecoding()
+    def _lose_model(self, error: AppError) -> DraftLost:
+        self._strategy.lose_model()
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:

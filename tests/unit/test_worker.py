@@ -259,7 +259,7 @@ class TestAnswers:
         seen = harness.until(Finished)
 
         notices = [e.text for e in seen if isinstance(e, Notice)]
-        assert notices == ["Drafting stopped, the answer goes on without it: The fake failed."]
+        assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
         finished = seen[-1]
         assert isinstance(finished, Finished)
         assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")

@@ -28,5 +28,8 @@ class PlainDecoding:
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         return NO_DRAFT
 
+    def lose_model(self) -> None:
+        pass
+
     def observe(self, round_: Round) -> None:
         pass
