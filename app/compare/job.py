@@ -11,7 +11,7 @@ from app.compare.sides import Side, check_sides
 from app.compare.start import conversation_prefix
 from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, Interrupted, UsageError
+from app.errors import AppError, Interrupted
 from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest, LoadedPair
 
