@@ -13,7 +13,7 @@ from app.events import PairInfo
 
 if TYPE_CHECKING:
     from app.engine.cache import TokenCache
-    from app.engine.drafters import ModelDrafter
+    from app.engine.drafters import LookupIndex, ModelDrafter
     from app.engine.tuning.memory import Memory
 
 
@@ -81,6 +81,10 @@ class LoadedPair(Protocol):
     @property
     def drafter(self) -> ModelDrafter | None:
         """The draft model, or None if there is none or it does not fit."""
+
+    @property
+    def index(self) -> LookupIndex:
+        """What was said last, for look-ups: of the next turn only what is new is indexed."""
 
     @property
     def memory(self) -> Memory | None:

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from app.chat.message import Begun
 from app.context_limit import context_limit
-from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Clock, Strategy
 from app.engine.repetition import RepetitionWatch
@@ -229,7 +228,9 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if "model" in sources else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
-        index = LookupIndex(drafting.min_match) if "look-up" in sources else None
+        index = pair.index if "look-up" in sources else None
+        if index is not None:
+            index.require(drafting.min_match)
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.

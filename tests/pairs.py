@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
@@ -38,6 +38,7 @@ class FakePair:
         self.target = TokenCache(target)
         self._model = target
         self.drafter: ModelDrafter | None = None
+        self.index = LookupIndex()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)

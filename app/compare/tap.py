@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from app.chat.message import Begun, Message
 from app.compare.start import begin_from
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
@@ -75,6 +75,10 @@ class Tap:
     @property
     def drafter(self) -> ModelDrafter | None:
         return self._pair.drafter
+
+    @property
+    def index(self) -> LookupIndex:
+        return self._pair.index
 
     @property
     def memory(self) -> Memory | None:

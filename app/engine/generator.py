@@ -123,7 +123,10 @@ class Generator:
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let a draft model process the prompt, after the first token so that nobody waits for it twice."""
+        """Let a draft model process the prompt, after the first token so that nobody waits for it twice.
+
+        What that takes is told apart from the answer's time, a piece that failed or was stopped included.
+        """
         self._strategy, self._waiting = strategy, None
         started = self._clock()
         expected = self._target.n_ctx - len(sequence) + 1
@@ -133,7 +136,11 @@ class Generator:
             for done in strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
+        except Interrupted:
+            self.stats.draft_prompt_ns = self._clock() - started
+            raise
         except AppError as error:
+            self.stats.draft_prompt_ns = self._clock() - started
             yield self._lose_model(error)
 
     def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
@@ -149,10 +156,11 @@ class Generator:
                 return
             drafts = request.drafts()
             if drafts and self._waiting is not None:
-                began, native_began = self._clock(), self._native_ns()
+                native_began = self._native_ns()
                 yield from self._begin_strategy(self._waiting, sequence, request)
-                reading_ns = self._clock() - began
-                started, round_started = started + reading_ns, round_started + reading_ns
+                # Only what a draft model reads is told apart: to get ready for anything else is the answer's time, if
+                # no round's.
+                started, round_started = started + stats.draft_prompt_ns, self._clock()
                 native_before += self._native_ns() - native_began
             draft_started = self._clock()
             draft = NO_DRAFT

@@ -11,7 +11,7 @@ from functools import partial
 from app import memory_store, thread_store
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import MAX_ROWS, CostModel
@@ -67,6 +67,7 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self.index = LookupIndex()
         self.unkept: OSError | None = None
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params

@@ -129,3 +129,13 @@ def test_every_place_votes_with_its_common_past(tokens: list[int], ahead: list[i
         expected = sum(length if there == token else -length for there, length in said)
         # The place that is followed may be at its end, where a repetition goes on.
         assert support in (expected + depth, expected + own + depth)
+
+
+def test_another_number_of_common_tokens_forgets_what_was_indexed_by_the_old_one() -> None:
+    moved = index(1, 2, 3, 4, 9)
+    moved.require(MIN_MATCH)
+    assert len(moved) == 5
+    moved.require(3)
+    moved.follow((1, 2, 4, 9, 1, 2))
+
+    assert moved.continuation((), 4).tokens == ()

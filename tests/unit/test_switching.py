@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.drafters import LookupIndex
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest
 from app.responder import answer
 from app.worker import EngineWorker
-from tests.fakes import FakeModel, mixing
+from tests.fakes import INTERRUPTED, FakeModel, mixing
 from tests.pairs import FakePair
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
@@ -187,6 +188,65 @@ def test_what_the_draft_reads_later_is_not_the_rounds_time() -> None:
 
     plain = finished(events(pair(), None, lambda: True)).stats.predicted_ns
     assert spent(0) < spent(20) < plain
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_what_the_draft_was_reading_when_it_was_stopped_took_its_time(drafting: Drafting) -> None:
+    draft = FakeModel(mixing(5))
+    riders = FakePair(FakeModel(mixing(5)), draft)
+    list(riders.calibrate(never))
+    draft.fail_at, draft.fail_with = 1, INTERRUPTED
+    seen = events(riders, drafting, lambda: True)
+
+    assert finished(seen).reason is FinishReason.CANCELLED
+    assert finished(seen).stats.draft_prompt_ns > 0
+
+
+class Slow(LookupIndex):
+    """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
+
+    spent = 0
+
+    def follow(self, tokens: Sequence[int]) -> None:
+        known = len(self)
+        super().follow(tokens)
+        self.spent += 1_000_000 * (len(tokens) - known)
+
+
+def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
+    index, ticks = riders.index, ticking()
+    assert isinstance(index, Slow)
+    asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
+    return finished(list(answer(riders, 1, asked, never, clock=lambda: ticks() + index.spent)))
+
+
+def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
+    riders = pair()
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
+    first = indexing(riders, PROMPT * 20, 9)
+
+    # 100 tokens of the prompt, and the first that was written.
+    assert 101_000_000 < first.stats.predicted_ns < 102_000_000
+    assert first.stats.draft_prompt_ns == 0
+    assert first.drafting is not None
+    assert first.drafting.speedup is not None
+    assert first.drafting.speedup < 0.1
+    assert riders.memory is not None
+    assert riders.memory.costs.target_ns(1, 0) < 5 * before
+
+
+def test_only_what_is_new_in_a_conversation_is_indexed() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    first = indexing(riders, PROMPT * 20, 9)
+    held = len(riders.index)
+
+    indexing(riders, PROMPT * 20 + first.text + "more", 1 + 1)
+    assert len(riders.index) == held + len("more") + 2
+    assert riders.index.spent == 1_000_000 * (100 + 1 + len("more") + 1)
 
 
 def test_the_worker_lets_every_answer_know() -> None:

@@ -83,14 +83,24 @@ class _Chain:
 class LookupIndex:
     """Every place of a growing token sequence, findable by the tokens before it.
 
+    It holds what it was last given: of the next turn of a conversation only what is new need be indexed.
+
     Args:
         min_match: Tokens that must agree.
     """
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
+        self._begin(min_match)
+
+    def _begin(self, min_match: int) -> None:
         self._min_match = min_match
         self._tokens: list[int] = []
         self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_MATCH), min_match}, reverse=True)]
+
+    def require(self, min_match: int) -> None:
+        """From now on so many tokens must agree; where that changes, everything is indexed anew."""
+        if min_match != self._min_match:
+            self._begin(min_match)
 
     def __len__(self) -> int:
         return len(self._tokens)

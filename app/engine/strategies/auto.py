@@ -82,16 +82,18 @@ class AutomaticDrafting:
     ) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._pace.went_before(plain_ns)
+        started = self._clock()
         self.memory.idle_answers = self.memory.idle_answers + 1 if self._impossible else 0
         self.memory.trial.begin()
         self.memory.ledger.begin()
         self.memory.curiosity.begin()
         self._lookup.follow(sequence)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
-        if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
-            started = self._clock()
-            yield from self._backlog.read_all(sequence, cancelled)
-            self._pace.read(self._clock() - started)
+        try:
+            if not self._backlog.is_put_off and self._model_wanted(len(sequence)):
+                yield from self._backlog.read_all(sequence, cancelled)
+        finally:
+            self._pace.get_ready(self._clock() - started)
 
     # One round
 

@@ -54,8 +54,10 @@ class FixedDrafting:
         self._pace.went_before(plain_ns)
         if self.params.n_max > 0:
             started = self._clock()
-            yield from self._drafter.begin(sequence, cancelled)
-            self._pace.read(self._clock() - started)
+            try:
+                yield from self._drafter.begin(sequence, cancelled)
+            finally:
+                self._pace.get_ready(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
