@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from app.chat.message import Begun
@@ -42,6 +42,9 @@ from app.waking_clock import WakingClock
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
+_MOST_BESIDE = 4096
+_LONG_TOKEN = 16
+"""Tokens of earlier answers that are looked up beside the conversation, and letters that hardly one of them has."""
 
 
 def answer(
@@ -142,7 +145,7 @@ class _Answering:
         self._drafts = drafts
         self._collector = _Collector(pair.piece, stream, request.begun)
         self._lost = ""
-        self._strategy = _strategy(pair, request.drafting, clock)
+        self._strategy = _strategy(pair, request.drafting, request.beside, clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock)
 
     @property
@@ -223,7 +226,7 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
     )
 
 
-def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
+def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if "model" in sources else None
@@ -231,12 +234,24 @@ def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
         index = pair.index if "look-up" in sources else None
         if index is not None:
             index.require(drafting.min_match)
+            index.lay_beside(_tokens_of(pair, beside))
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
         return FixedDrafting(drafter, drafting, costs, clock)
     return PlainDecoding(pair.info.why_plain(drafting))
+
+
+def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    """The tokens of the first texts, as many as are indexed in no time."""
+    room = _MOST_BESIDE
+    for text in texts:
+        tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]
+        yield tokens
+        room -= len(tokens)
+        if room <= 0:
+            return
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:

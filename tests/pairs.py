@@ -62,7 +62,10 @@ class FakePair:
 
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
         text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
-        return FakePrompt(tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text))
+        return FakePrompt(self.tokenize(text))
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
     def new_sampler(self, params: SamplingParams) -> FakeSampler:
         sampler = FakeSampler(self._model, params.seed)

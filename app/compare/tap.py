@@ -103,6 +103,9 @@ class Tap:
     def new_sampler(self, params: SamplingParams) -> SeededSampler:
         return _Listener(self._pair.new_sampler(params), self.tokens)
 
+    def tokenize(self, text: str) -> Sequence[int]:
+        return self._pair.tokenize(text)
+
     def piece(self, token: int) -> bytes:
         return self._pair.piece(token)
 

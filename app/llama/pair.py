@@ -251,6 +251,9 @@ class NativePair:
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)
 
+    def tokenize(self, text: str) -> Sequence[int]:
+        return self._model.tokenize(text, parse_special=False)
+
     def piece(self, token: int) -> bytes:
         return self._model.piece(token)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -247,6 +247,44 @@ def test_only_what_is_new_in_a_conversation_is_indexed() -> None:
     indexing(riders, PROMPT * 20 + first.text + "more", 1 + 1)
     assert len(riders.index) == held + len("more") + 2
     assert riders.index.spent == 1_000_000 * (100 + 1 + len("more") + 1)
+
+
+def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    asked = replace(request(AutoDraft()), max_tokens=100)
+
+    def given(*beside: str) -> Finished:
+        return finished(list(answer(riders, 1, replace(asked, beside=beside), never, clock=ticking())))
+
+    first = given()
+    again, without = given("not this", first.text), given()
+
+    assert first.text == again.text == without.text
+    assert again.stats.draft_n_accepted > 60
+    assert first.stats.draft_n_accepted < 20
+    assert without.stats.draft_n_accepted < 20
+
+
+def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
+    riders, laid, letters = pair(), list[int](), list[int]()
+    list(riders.calibrate(never))
+    tokenize = riders.tokenize
+
+    def counted(text: str) -> tuple[int, ...]:
+        letters.append(len(text))
+        return tokenize(text)
+
+    class Index(LookupIndex):
+        def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
+            laid.extend(len(text) for text in texts)
+
+    riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]
+    texts = ("a" * 1000, "b" * 1_000_000, "c" * 10)
+    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), never, clock=ticking()))
+
+    assert laid == [1000, 3096]
+    assert max(letters) < 100_000
 
 
 def test_the_worker_lets_every_answer_know() -> None:
