@@ -182,9 +182,9 @@ class _Answering:
         generator, collector, info = self._generator, self._collector, self._pair.info
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
-        if rest := collector.take():
-            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(self._strategy))
         strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
+        if rest := collector.take():
+            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(strategy))
         if isinstance(strategy, AutomaticDrafting):
             self._pair.remember()
         yield Finished(

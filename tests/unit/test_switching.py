@@ -16,7 +16,7 @@ from app.events import Event, Finished, Loaded, Measuring, PromptProgressed, Ste
 from app.request import AnswerRequest
 from app.responder import answer
 from app.worker import EngineWorker
-from tests.fakes import INTERRUPTED, FakeModel, mixing
+from tests.fakes import INTERRUPTED, FakeModel, mixing, script
 from tests.pairs import FakePair
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
@@ -71,6 +71,17 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert not any(isinstance(event, Measuring) for event in seen)
     assert not any(isinstance(event, PromptProgressed) and event.drafting for event in seen)
     assert riders.remembered == 0
+
+
+@pytest.mark.parametrize("can_draft", [True, False])
+def test_text_that_waited_for_its_end_does_not_tell_of_drafting_that_never_began(can_draft: bool) -> None:
+    riders = FakePair(FakeModel(script([9, 10], len(PROMPT))), can_draft=can_draft)
+    asked = replace(request(AutoDraft()), stops=("jk",))
+    seen = list(answer(riders, 1, asked, never, clock=ticking(), drafts=never))
+
+    assert finished(seen).text == "ij"
+    assert "".join(segment.text for segment in steps(seen)[-1].segments) == "j"
+    assert {step.drafting for step in steps(seen)} == {None}
 
 
 def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
