@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from app.drafted_by import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
-from app.engine.types import DraftingStatus, DraftParams, FinishReason
+from app.engine.types import MODEL_FAILED, AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
 
 
@@ -60,6 +60,7 @@ class PairInfo:
         device: Where the layers are, as a short phrase.
         memory: Of each device that is used; () where it was not counted.
         n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
+        can_draft: Whether a rejected draft can be undone in the target.
     """
 
     target: ModelInfo
@@ -68,6 +69,23 @@ class PairInfo:
     device: str
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
+    can_draft: bool = True
+
+    def sources(self, drafting: Drafting) -> tuple[str, ...]:
+        """Who may draft, "model" and "look-up": the sources that are wanted, as far as they are there."""
+        if drafting is None or not self.can_draft:
+            return ()
+        model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
+        return ("model",) * (model and self.draft is not None) + ("look-up",) * lookup
+
+    def why_plain(self, drafting: Drafting) -> str:
+        """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
+        if drafting is None or self.sources(drafting):
+            return ""
+        if not self.can_draft:
+            return "this model cannot take back a rejected draft"
+        without_lookup = ", and look-up was left out" if isinstance(drafting, AutoDraft) else ""
+        return f"there is no draft model{without_lookup}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +221,7 @@ class Finished:
         drafting: What drafting made of it in the end; None without.
         repeating: Tokens of its longest stretch that only repeats a piece of text.
         at_limit: Whether a context ended it that cannot be made longer here.
-        lost: Why drafting stopped in the middle, as a sentence; "" if it did not.
+        lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
     """
 
     request: int
@@ -223,7 +241,7 @@ class Finished:
         if self.stats.draft_n:
             return ""
         if self.lost:
-            return "the draft model failed"
+            return MODEL_FAILED
         fixed = self.plan.draft_params
         if fixed is not None:
             # The first token is the prompt's; an answer that ended there asked nobody for a draft.

@@ -13,7 +13,7 @@ from app.events import PairInfo
 
 if TYPE_CHECKING:
     from app.engine.cache import TokenCache
-    from app.engine.drafters import ModelDrafter
+    from app.engine.drafters import LookupIndex, ModelDrafter
     from app.engine.tuning.memory import Memory
 
 
@@ -28,6 +28,8 @@ class AnswerRequest:
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
         begun: An answer that ended early and is to go on where it did; None for a new one.
+        beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
+            model reads it, but much of it may come again, and look-ups find it.
         with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
             takes time.
     """
@@ -38,6 +40,7 @@ class AnswerRequest:
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
     begun: Begun | None = None
+    beside: tuple[str, ...] = ()
     with_rounds: bool = False
 
 
@@ -79,12 +82,12 @@ class LoadedPair(Protocol):
     def target(self) -> TokenCache: ...
 
     @property
-    def can_draft(self) -> bool:
-        """Whether a rejected draft can be undone in the target."""
-
-    @property
     def drafter(self) -> ModelDrafter | None:
         """The draft model, or None if there is none or it does not fit."""
+
+    @property
+    def index(self) -> LookupIndex:
+        """What was said last, for look-ups: of the next turn only what is new is indexed."""
 
     @property
     def memory(self) -> Memory | None:
@@ -103,6 +106,9 @@ class LoadedPair(Protocol):
         """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
+
+    def tokenize(self, text: str) -> Sequence[int]:
+        """The tokens of a text by itself, in which nothing is a control token."""
 
     def piece(self, token: int) -> bytes:
         """The bytes a token shows as; empty for control tokens."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from app.chat.message import Begun
 from app.context_limit import context_limit
-from app.engine.drafters import LookupIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Clock, Strategy
 from app.engine.repetition import RepetitionWatch
@@ -43,6 +42,9 @@ from app.waking_clock import WakingClock
 
 _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
+_MOST_BESIDE = 4096
+_LONG_TOKEN = 16
+"""Tokens of earlier answers that are looked up beside the conversation, and letters that hardly one of them has."""
 
 
 def answer(
@@ -81,7 +83,7 @@ def answer(
     try:
         pair.give_way()
         measuring_ns = 0
-        if isinstance(request.drafting, AutoDraft) and drafts() and _must_measure(pair):
+        if _must_measure(pair, request.drafting) and drafts():
             began = clock()
             yield from _measured(pair, request_id, cancelled)
             measuring_ns = clock() - began
@@ -93,8 +95,10 @@ def answer(
         sampler.close()
 
 
-def _must_measure(pair: LoadedPair) -> bool:
+def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
     """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
+        return False
     memory = pair.memory
     return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
 
@@ -141,7 +145,7 @@ class _Answering:
         self._drafts = drafts
         self._collector = _Collector(pair.piece, stream, request.begun)
         self._lost = ""
-        self._strategy = _strategy(pair, request.drafting, clock)
+        self._strategy = _strategy(pair, request.drafting, request.beside, clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock)
 
     @property
@@ -171,16 +175,16 @@ class _Answering:
                     yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
                 case DraftLost(reason=why):
                     self._lost = why
-                    yield Notice(f"Drafting stopped, the answer goes on without it: {why}")
+                    yield Notice(f"The draft model failed, the answer goes on without it: {why}")
 
     def end(self) -> Iterator[Event]:
         """The text that waited for what would follow it, and the answer as a whole."""
         generator, collector, info = self._generator, self._collector, self._pair.info
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
-        if rest := collector.take():
-            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(self._strategy))
         strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
+        if rest := collector.take():
+            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(strategy))
         if isinstance(strategy, AutomaticDrafting):
             self._pair.remember()
         yield Finished(
@@ -222,17 +226,32 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
     )
 
 
-def _strategy(pair: LoadedPair, drafting: Drafting, clock: Clock) -> Strategy:
+def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
     """The strategy that was asked for, as far as the pair has what it needs."""
-    if isinstance(drafting, AutoDraft) and pair.memory is not None and pair.can_draft:
-        drafter = pair.drafter if drafting.model else None
-        index = LookupIndex(drafting.min_match) if drafting.lookup else None
+    sources = pair.info.sources(drafting)
+    drafter = pair.drafter if "model" in sources else None
+    if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
+        index = pair.index if "look-up" in sources else None
+        if index is not None:
+            index.require(drafting.min_match)
+            index.lay_beside(_tokens_of(pair, beside))
         return AutomaticDrafting(pair.memory, drafter, index, clock)
-    if isinstance(drafting, DraftParams) and pair.drafter is not None:
+    if isinstance(drafting, DraftParams) and drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
-        return FixedDrafting(pair.drafter, drafting, costs, clock)
-    return PlainDecoding()
+        return FixedDrafting(drafter, drafting, costs, clock)
+    return PlainDecoding(pair.info.why_plain(drafting))
+
+
+def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    """The tokens of the first texts, as many as are indexed in no time."""
+    room = _MOST_BESIDE
+    for text in texts:
+        tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]
+        yield tokens
+        room -= len(tokens)
+        if room <= 0:
+            return
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:

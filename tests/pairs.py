@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
@@ -26,23 +26,29 @@ class FakePrompt:
 class FakePair:
     """Implements `app.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
 
-    def __init__(self, target: FakeModel, draft: FakeModel | None = None, notices: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        target: FakeModel,
+        draft: FakeModel | None = None,
+        notices: Sequence[str] = (),
+        *,
+        can_draft: bool = True,
+    ) -> None:
         self.notices = list(notices)
         self.target = TokenCache(target)
         self._model = target
         self.drafter: ModelDrafter | None = None
+        self.index = LookupIndex()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
-        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU")
+        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", can_draft=can_draft)
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
         self.memory: Memory | None = None
         self.remembered = 0
         self.gave_way = 0
-
-    can_draft = True
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         yield 0.5
@@ -56,7 +62,10 @@ class FakePair:
 
     def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
         text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
-        return FakePrompt(tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text))
+        return FakePrompt(self.tokenize(text))
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
     def new_sampler(self, params: SamplingParams) -> FakeSampler:
         sampler = FakeSampler(self._model, params.seed)

@@ -96,6 +96,10 @@ class Tree:
         """Whether anything was said after a message."""
         return node_id in self._children
 
+    def replies(self, node_id: int) -> tuple[Node, ...]:
+        """What was said directly after a message, oldest first."""
+        return tuple(self._children.get(node_id, ()))
+
     @property
     def opening(self) -> str:
         """The prompt that a conversation is called after, "" without any.

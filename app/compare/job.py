@@ -11,7 +11,7 @@ from app.compare.sides import Side, check_sides
 from app.compare.start import conversation_prefix
 from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, Interrupted, UsageError
+from app.errors import AppError, Interrupted
 from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest, LoadedPair
 
@@ -86,8 +86,6 @@ class CompareJob:
             AppError: The pair lacks what a side needs, the prompt does not fit, or the target failed at first.
         """
         check_sides(pair, self.sides)
-        if not pair.can_draft:
-            raise UsageError("This model cannot take back a rejected draft, so there is nothing to compare.")
         rounds, broken = yield from self._race(pair, number, cancelled)
         differences: dict[str, Difference | None] = {}
         if self.explains and rounds and broken is None and not cancelled():

@@ -52,6 +52,8 @@ def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
     """
     if pair.drafter is None and any(isinstance(side.drafting, DraftParams) for side in sides):
         raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
+    for why in filter(None, (pair.info.why_plain(side.drafting) for side in sides)):
+        raise UsageError(f"There is nothing to compare: {why}.")
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:

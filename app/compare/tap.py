@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from app.chat.message import Begun, Message
 from app.compare.start import begin_from
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
@@ -73,12 +73,12 @@ class Tap:
         return self._pair.target
 
     @property
-    def can_draft(self) -> bool:
-        return self._pair.can_draft
-
-    @property
     def drafter(self) -> ModelDrafter | None:
         return self._pair.drafter
+
+    @property
+    def index(self) -> LookupIndex:
+        return self._pair.index
 
     @property
     def memory(self) -> Memory | None:
@@ -102,6 +102,9 @@ class Tap:
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler:
         return _Listener(self._pair.new_sampler(params), self.tokens)
+
+    def tokenize(self, text: str) -> Sequence[int]:
+        return self._pair.tokenize(text)
 
     def piece(self, token: int) -> bytes:
         return self._pair.piece(token)

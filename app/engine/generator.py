@@ -61,7 +61,7 @@ class Generator:
 
     Args:
         target: The big model's cache.
-        strategy: What is drafted; it is dropped for the rest of the answer if it fails.
+        strategy: What is drafted; where its draft model fails, the rest of the answer does without that one.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
     """
@@ -123,7 +123,10 @@ class Generator:
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let a draft model process the prompt, after the first token so that nobody waits for it twice."""
+        """Let a draft model process the prompt, after the first token so that nobody waits for it twice.
+
+        What that takes is told apart from the answer's time, a piece that failed or was stopped included.
+        """
         self._strategy, self._waiting = strategy, None
         started = self._clock()
         expected = self._target.n_ctx - len(sequence) + 1
@@ -133,8 +136,12 @@ class Generator:
             for done in strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
+        except Interrupted:
+            self.stats.draft_prompt_ns = self._clock() - started
+            raise
         except AppError as error:
-            yield self._drop_strategy(error)
+            self.stats.draft_prompt_ns = self._clock() - started
+            yield self._lose_model(error)
 
     def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Rounds of draft, verify, accept and roll back, until the answer ends."""
@@ -149,17 +156,18 @@ class Generator:
                 return
             drafts = request.drafts()
             if drafts and self._waiting is not None:
-                began, native_began = self._clock(), self._native_ns()
+                native_began = self._native_ns()
                 yield from self._begin_strategy(self._waiting, sequence, request)
-                reading_ns = self._clock() - began
-                started, round_started = started + reading_ns, round_started + reading_ns
+                # Only what a draft model reads is told apart: to get ready for anything else is the answer's time, if
+                # no round's.
+                started, round_started = started + stats.draft_prompt_ns, self._clock()
                 native_before += self._native_ns() - native_began
             draft_started = self._clock()
             draft = NO_DRAFT
             try:
                 draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
             except AppError as error:
-                yield self._drop_strategy(error)
+                yield self._lose_model(error)
             draft_ns = self._clock() - draft_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
@@ -226,8 +234,8 @@ class Generator:
 
         return observe
 
-    def _drop_strategy(self, error: AppError) -> DraftLost:
-        self._strategy = PlainDecoding()
+    def _lose_model(self, error: AppError) -> DraftLost:
+        self._strategy.lose_model()
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:

@@ -157,6 +157,12 @@ class Strategy(Protocol):
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """What to let the target check after `sequence`, at most `limit` tokens; empty for a plain step."""
 
+    def lose_model(self) -> None:
+        """The draft model failed while `begin` or `propose` used it: the rest of the answer goes on without it.
+
+        After a `propose` that failed the round goes on without a draft, and `observe` is told of it.
+        """
+
     def observe(self, round_: Round) -> None:
         """Learn what became of the last proposal."""
 

@@ -84,6 +84,9 @@ SWITCHED_OFF = "you switched it off"
 MODEL_OFF = "draft model off: "
 """What a reason begins with that keeps the draft model from drafting and not the look-up."""
 
+MODEL_FAILED = "the draft model failed"
+"""Why nothing is drafted by it in an answer where it did."""
+
 
 @dataclass(frozen=True, slots=True)
 class DraftingStatus:
@@ -285,7 +288,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class DraftLost:
-    """Drafting failed and the answer goes on without it."""
+    """The draft model failed and the answer goes on without it."""
 
     reason: str
 

@@ -11,7 +11,7 @@ from functools import partial
 from app import memory_store, thread_store
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
 from app.engine.tuning.calibrate import calibrate
 from app.engine.tuning.curve import MAX_ROWS, CostModel
@@ -67,6 +67,7 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self.index = LookupIndex()
         self.unkept: OSError | None = None
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
@@ -99,6 +100,7 @@ class NativePair:
                 # Without the draft that was asked for it is less, and nobody counted how much.
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
+                can_draft=self.can_draft,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)
@@ -248,6 +250,9 @@ class NativePair:
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)
+
+    def tokenize(self, text: str) -> Sequence[int]:
+        return self._model.tokenize(text, parse_special=False)
 
     def piece(self, token: int) -> bytes:
         return self._model.piece(token)

@@ -92,7 +92,7 @@ class TestTheSame:
         *seen, last = harness.until(Finished, Failed)
 
         assert (finished(last).reason, finished(last).lost) == (FinishReason.LENGTH, "The fake failed.")
-        assert Notice("Drafting stopped, the answer goes on without it: The fake failed.") in seen
+        assert Notice("The draft model failed, the answer goes on without it: The fake failed.") in seen
 
     def test_an_ordinary_failure_leaves_the_process_alone(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(fails_at=2))

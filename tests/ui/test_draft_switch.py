@@ -57,6 +57,26 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
         assert chat.engine.requests[0].drafting is None
 
 
+async def test_where_a_draft_cannot_be_taken_back_nothing_says_that_it_drafts() -> None:
+    async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None, can_draft=False))
+        await chat.shows("no draft")
+        await chat.exchange("plain", "x")
+        assert not chat.engine.drafts
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("This model cannot take back a rejected draft.")
+        await chat.pilot.press("f2")
+        await chat.shows("There is nothing to compare. This model cannot take back a rejected draft.")
+
+
+async def test_a_draft_model_that_is_not_there_and_no_look_up_is_no_draft() -> None:
+    async with open_chat(ChatSettings("One model", drafting=AutoDraft(lookup=False))) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.shows("no draft")
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("There is no draft model, and look-up was left out.")
+
+
 async def test_look_up_alone_can_be_turned_off() -> None:
     async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))

@@ -79,3 +79,16 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, wo
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
         assert f"per check  {word} " in chat.status
+
+
+@pytest.mark.parametrize(("verdict", "word"), [("losing", "0.6x losing  model "), ("break-even", "break-even  plain ")])
+async def test_plain_decoding_is_not_said_to_lose(verdict: str, word: str) -> None:
+    async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
+        await chat.send("go")
+        status = DraftingStatus("off", "one token at a time is faster here", verdict, 0.6)
+        stats = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0, drafted_steps=0)
+        chat.engine.says("word", stats=stats, drafting=status)
+        plan = AnswerPlan("auto", "model+look-up", None, None)
+        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
+        await chat.ready()
+        assert word in chat.status

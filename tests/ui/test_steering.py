@@ -80,6 +80,7 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         await chat.type(" more")
         await next_request(chat, "enter")
         assert asked(chat) == ["one more"]
+        assert chat.engine.requests[-1].beside == ("first",)
         assert chat.prompt == "not yet sent"
         await answer_with(chat, "other")
         assert "first" not in chat.text
@@ -194,6 +195,7 @@ async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> No
         assert chosen(chat) == "first"
         await next_request(chat, "r")
         assert asked(chat) == ["one"]
+        assert chat.engine.requests[-1].beside == ("first",)
         await answer_with(chat, "better")
         assert "second" not in chat.text
         assert texts(file) == ["one", "better"]

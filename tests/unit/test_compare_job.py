@@ -112,7 +112,7 @@ def test_a_measurement_in_the_middle_leaves_everybody_the_same_start(
         yield from measure(cancelled)
 
     monkeypatch.setattr(pair, "calibrate", emptying)
-    monkeypatch.setattr("app.responder._must_measure", lambda pair: True)
+    monkeypatch.setattr("app.responder._must_measure", lambda *_: True)
     (round_,) = result(run(job(), pair)).rounds
 
     assert [one.stats.cache_n for one in round_.values()] == [BEFORE, BEFORE]
@@ -216,8 +216,7 @@ def test_a_stop_while_the_conversation_is_read() -> None:
 def test_a_pair_that_lacks_what_a_side_needs() -> None:
     with pytest.raises(UsageError, match="need a draft model"):
         run(job(THREE), FakePair(FakeModel(mixing(4))))
-    stateful = FakePair(FakeModel(mixing(4)))
-    stateful.can_draft = False
+    stateful = FakePair(FakeModel(mixing(4)), can_draft=False)
     with pytest.raises(UsageError, match="cannot take back"):
         run(job(), stateful)
 

@@ -123,3 +123,34 @@ def test_another_answer_where_another_tandem_removed_the_conversation(kept: Kept
     kept.end("c")
     assert len(kept.said) == 1
     assert kept.keeper.summaries() == ()
+
+
+def beside(kept: Kept) -> list[str]:
+    return list(kept.keeper.beside)
+
+
+def test_what_was_answered_in_the_same_place_is_told_for_the_next_answer(kept: Kept) -> None:
+    kept.exchange("a", "b")
+    kept.keeper.ask("c")
+    assert beside(kept) == []
+    kept.hear("thought", thinking=True)
+    kept.hear("d")
+    kept.end("d")
+
+    kept.keeper.again()
+    assert beside(kept) == ["thought", "d"]
+    kept.hear("e")
+    kept.end("e", FinishReason.LENGTH)
+    answer = kept.keeper.tree.leaf
+    assert answer is not None
+
+    kept.keeper.go_on(answer)
+    assert beside(kept) == ["thought", "d"], "what goes on is in the prompt"
+    kept.end("ef")
+    kept.keeper.go_before(3)
+    kept.keeper.ask("instead")
+    assert beside(kept) == ["ef", "thought", "d"]
+    kept.hear("g")
+    kept.end("g")
+    kept.keeper.ask("next")
+    assert beside(kept) == []

@@ -129,3 +129,48 @@ def test_every_place_votes_with_its_common_past(tokens: list[int], ahead: list[i
         expected = sum(length if there == token else -length for there, length in said)
         # The place that is followed may be at its end, where a repetition goes on.
         assert support in (expected + depth, expected + own + depth)
+
+
+def test_another_number_of_common_tokens_forgets_what_was_indexed_by_the_old_one() -> None:
+    moved = index(1, 2, 3, 4, 9)
+    moved.require(MIN_MATCH)
+    assert len(moved) == 5
+    moved.require(3)
+    moved.follow((1, 2, 4, 9, 1, 2))
+
+    assert moved.continuation((), 4).tokens == ()
+
+
+def beside(own: tuple[int, ...], *others: tuple[int, ...]) -> LookupIndex:
+    out = LookupIndex()
+    out.lay_beside(others)
+    out.follow(own)
+    return out
+
+
+def test_a_text_beside_is_looked_up_to_its_end() -> None:
+    found = beside((9, 9, 1, 2), (7, 1, 2, 3, 4, 5)).continuation((), 8)
+
+    assert (found.tokens, found.match_length) == ((3, 4, 5), 2)
+    assert beside((5, 6, 1, 2), (1, 2, 1, 2)).continuation((), 8).tokens == (1, 2)
+
+
+def test_texts_beside_do_not_run_into_one_another() -> None:
+    assert beside((8, 3, 4), (1, 2, 3), (4, 5, 6)).continuation((), 8).tokens == ()
+    assert beside((1, 2, 3), (3, 4, 5)).continuation((), 8).tokens == ()
+
+
+def test_among_equals_the_text_itself_wins_and_the_one_beside_votes() -> None:
+    found = beside((1, 2, 3, 9, 1, 2), (1, 2, 3, 4), (1, 2, 6)).continuation((), 2)
+
+    assert found.tokens == (3, 9)
+    assert found.support == (2 + 2 - 2, 2 + 1 - 2)
+
+
+def test_what_lay_beside_before_is_forgotten_and_the_text_is_not() -> None:
+    other = beside((1, 2, 3, 9, 1, 2), (1, 2, 6))
+    other.lay_beside([(5, 6, 7)])
+    other.follow((1, 2, 3, 9, 1, 2))
+
+    assert other.continuation((), 8) == index(1, 2, 3, 9, 1, 2).continuation((), 8)
+    assert other.continuation((5, 6), 8).tokens == (7,)

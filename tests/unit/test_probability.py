@@ -43,3 +43,10 @@ def test_large_logits_do_not_overflow() -> None:
 def test_broken_rows_are_refused(row: list[float]) -> None:
     with pytest.raises(DecodeError, match="not numbers"):
         most_probable(np.array(row, dtype=np.float32))
+
+
+def test_the_row_itself_is_left_as_it_is() -> None:
+    logits = np.array([1.0, 3.0, 2.0], dtype=np.float32)
+    most_probable(logits)
+
+    assert logits.tolist() == [1.0, 3.0, 2.0]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.drafters import LookupIndex
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest
 from app.responder import answer
 from app.worker import EngineWorker
-from tests.fakes import FakeModel, mixing
+from tests.fakes import INTERRUPTED, FakeModel, mixing, script
 from tests.pairs import FakePair
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
@@ -70,6 +71,17 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert not any(isinstance(event, Measuring) for event in seen)
     assert not any(isinstance(event, PromptProgressed) and event.drafting for event in seen)
     assert riders.remembered == 0
+
+
+@pytest.mark.parametrize("can_draft", [True, False])
+def test_text_that_waited_for_its_end_does_not_tell_of_drafting_that_never_began(can_draft: bool) -> None:
+    riders = FakePair(FakeModel(script([9, 10], len(PROMPT))), can_draft=can_draft)
+    asked = replace(request(AutoDraft()), stops=("jk",))
+    seen = list(answer(riders, 1, asked, never, clock=ticking(), drafts=never))
+
+    assert finished(seen).text == "ij"
+    assert "".join(segment.text for segment in steps(seen)[-1].segments) == "j"
+    assert {step.drafting for step in steps(seen)} == {None}
 
 
 def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
@@ -187,6 +199,103 @@ def test_what_the_draft_reads_later_is_not_the_rounds_time() -> None:
 
     plain = finished(events(pair(), None, lambda: True)).stats.predicted_ns
     assert spent(0) < spent(20) < plain
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_what_the_draft_was_reading_when_it_was_stopped_took_its_time(drafting: Drafting) -> None:
+    draft = FakeModel(mixing(5))
+    riders = FakePair(FakeModel(mixing(5)), draft)
+    list(riders.calibrate(never))
+    draft.fail_at, draft.fail_with = 1, INTERRUPTED
+    seen = events(riders, drafting, lambda: True)
+
+    assert finished(seen).reason is FinishReason.CANCELLED
+    assert finished(seen).stats.draft_prompt_ns > 0
+
+
+class Slow(LookupIndex):
+    """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
+
+    spent = 0
+
+    def follow(self, tokens: Sequence[int]) -> None:
+        known = len(self)
+        super().follow(tokens)
+        self.spent += 1_000_000 * (len(tokens) - known)
+
+
+def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
+    index, ticks = riders.index, ticking()
+    assert isinstance(index, Slow)
+    asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
+    return finished(list(answer(riders, 1, asked, never, clock=lambda: ticks() + index.spent)))
+
+
+def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
+    riders = pair()
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
+    first = indexing(riders, PROMPT * 20, 9)
+
+    # 100 tokens of the prompt, and the first that was written.
+    assert 101_000_000 < first.stats.predicted_ns < 102_000_000
+    assert first.stats.draft_prompt_ns == 0
+    assert first.drafting is not None
+    assert first.drafting.speedup is not None
+    assert first.drafting.speedup < 0.1
+    assert riders.memory is not None
+    assert riders.memory.costs.target_ns(1, 0) < 5 * before
+
+
+def test_only_what_is_new_in_a_conversation_is_indexed() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    first = indexing(riders, PROMPT * 20, 9)
+    held = len(riders.index)
+
+    indexing(riders, PROMPT * 20 + first.text + "more", 1 + 1)
+    assert len(riders.index) == held + len("more") + 2
+    assert riders.index.spent == 1_000_000 * (100 + 1 + len("more") + 1)
+
+
+def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    asked = replace(request(AutoDraft()), max_tokens=100)
+
+    def given(*beside: str) -> Finished:
+        return finished(list(answer(riders, 1, replace(asked, beside=beside), never, clock=ticking())))
+
+    first = given()
+    again, without = given("not this", first.text), given()
+
+    assert first.text == again.text == without.text
+    assert again.stats.draft_n_accepted > 60
+    assert first.stats.draft_n_accepted < 20
+    assert without.stats.draft_n_accepted < 20
+
+
+def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
+    riders, laid, letters = pair(), list[int](), list[int]()
+    list(riders.calibrate(never))
+    tokenize = riders.tokenize
+
+    def counted(text: str) -> tuple[int, ...]:
+        letters.append(len(text))
+        return tokenize(text)
+
+    class Index(LookupIndex):
+        def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
+            laid.extend(len(text) for text in texts)
+
+    riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]
+    texts = ("a" * 1000, "b" * 1_000_000, "c" * 10)
+    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), never, clock=ticking()))
+
+    assert laid == [1000, 3096]
+    assert max(letters) < 100_000
 
 
 def test_the_worker_lets_every_answer_know() -> None:

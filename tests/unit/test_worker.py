@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import Begun, Message, Role
-from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
+from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.request import AnswerRequest, LoadedPair
@@ -259,7 +259,7 @@ class TestAnswers:
         seen = harness.until(Finished)
 
         notices = [e.text for e in seen if isinstance(e, Notice)]
-        assert notices == ["Drafting stopped, the answer goes on without it: The fake failed."]
+        assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
         finished = seen[-1]
         assert isinstance(finished, Finished)
         assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")
@@ -384,12 +384,25 @@ class TestAutomatic:
         assert finished.text == "ijklmnop" * 4
         assert finished.plan.drafter == "look-up"
 
-    def test_a_target_that_cannot_be_cut_is_decoded_plainly(self, harness: Harness) -> None:
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        pair.can_draft = False
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=9)
+    @pytest.mark.parametrize(
+        ("can_draft", "drafting", "why"),
+        [
+            (False, AutoDraft(), "this model cannot take back a rejected draft"),
+            (True, AutoDraft(lookup=False), "there is no draft model, and look-up was left out"),
+            (True, DraftParams(), "there is no draft model"),
+        ],
+    )
+    def test_where_nobody_can_draft_nothing_is_measured_and_it_says_why(
+        self, harness: Harness, can_draft: bool, drafting: Drafting, why: str
+    ) -> None:
+        pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, drafting, max_tokens=9)
 
-        finished = self.run(harness, pair, request)[-1]
+        seen = self.run(harness, pair, request)
 
+        finished = seen[-1]
         assert isinstance(finished, Finished)
-        assert (finished.plan.mode, finished.stats.draft_n) == ("off", 0)
+        assert not any(isinstance(event, Measuring) for event in seen)
+        assert (finished.plan.mode, finished.stats.draft_n, pair.memory) == ("off", 0, None)
+        assert finished.drafting == DraftingStatus("off", why)
+        assert finished.why_undrafted == why

@@ -111,7 +111,8 @@ def _tune(
     status: StatusLine,
     times: ThreadTimes | None,
 ) -> int:
-    drafters = Drafters(model=pair.drafter is not None and drafting.model, lookup=drafting.lookup)
+    sources = pair.info.sources(drafting)
+    drafters = Drafters(model="model" in sources, lookup="look-up" in sources)
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(calibration, "Measuring batches", cancel, status)

@@ -9,9 +9,10 @@ entry a chain; memory is one entry and one integer a token and chain.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from app.engine.cache import common_prefix
 from app.engine.types import MIN_MATCH
@@ -80,8 +81,66 @@ class _Chain:
                 self._latest[key] = earlier
 
 
+class _Place(NamedTuple):
+    """Where the end of the past stood before.
+
+    Attributes:
+        tokens: The text.
+        at: Where in it; what follows stands there.
+        length: How many tokens before it agree with the past.
+    """
+
+    tokens: Sequence[int]
+    at: int
+    length: int
+
+
+class _Text:
+    """A token sequence, every place of it findable by the tokens before it."""
+
+    def __init__(self, min_match: int) -> None:
+        self.tokens: list[int] = []
+        self._min_match = min_match
+        self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_MATCH), min_match}, reverse=True)]
+
+    def grow(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self.tokens.append(token)
+            for chain in self._chains:
+                chain.grow(self.tokens)
+
+    def cut(self, length: int) -> None:
+        while len(self.tokens) > length:
+            for chain in self._chains:
+                chain.shrink(self.tokens)
+            self.tokens.pop()
+
+    def places(self, past: Sequence[int]) -> Iterator[_Place]:
+        """Places where the end of the past stood; the first with all of it is the last."""
+        found: set[int] = set()
+        for chain in self._chains:
+            for at in islice(chain.places(past), MAX_CANDIDATES):
+                # The key's own end is where the search stands; nothing follows it yet.
+                if at < len(self.tokens) and at not in found:
+                    found.add(at)
+                    length = self._common_past(at, past)
+                    yield _Place(self.tokens, at, length)
+                    if length >= MAX_MATCH:
+                        return
+
+    def _common_past(self, at: int, past: Sequence[int]) -> int:
+        """How many tokens before a place agree with the end of `past`; the key's own agree already."""
+        tokens, n = self.tokens, self._min_match
+        longest = min(at, len(past))
+        while n < longest and tokens[at - 1 - n] == past[-1 - n]:
+            n += 1
+        return n
+
+
 class LookupIndex:
-    """Every place of a growing token sequence, findable by the tokens before it.
+    """Every place of a growing token sequence, findable by the tokens before it; other texts may lie beside it.
+
+    It holds what it was last given: of the next turn of a conversation only what is new need be indexed.
 
     Args:
         min_match: Tokens that must agree.
@@ -89,26 +148,41 @@ class LookupIndex:
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
         self._min_match = min_match
-        self._tokens: list[int] = []
-        self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_MATCH), min_match}, reverse=True)]
+        self._text = _Text(min_match)
+        self._beside: list[_Text] = []
+        self._to_lay: Iterable[Sequence[int]] = ()
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self._text.tokens)
+
+    def require(self, min_match: int) -> None:
+        """From now on so many tokens must agree; where that changes, everything is indexed anew."""
+        if min_match != self._min_match:
+            self._min_match, self._text, self._beside = min_match, _Text(min_match), []
+
+    def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
+        """Let texts be looked up that are no part of the sequence, and those of before no more.
+
+        They are read by the next `follow`, for it is that which has its time.
+        """
+        self._beside, self._to_lay = [], texts
 
     def follow(self, tokens: Sequence[int]) -> None:
         """Make the index hold exactly `tokens`, which usually only grew."""
-        known = len(self._tokens)
-        if known > len(tokens) or self._tokens != tokens[:known]:
-            known = common_prefix(self._tokens, tokens)
-            self._cut(known)
+        held = self._text.tokens
+        known = len(held)
+        if known > len(tokens) or held != tokens[:known]:
+            known = common_prefix(held, tokens)
+            self._text.cut(known)
         self.grow(tokens[known:])
+        for other in self._to_lay:
+            self._beside.append(_Text(self._min_match))
+            self._beside[-1].grow(other)
+        self._to_lay = ()
 
     def grow(self, tokens: Sequence[int]) -> None:
         """Add tokens behind what the index holds."""
-        for token in tokens:
-            self._tokens.append(token)
-            for chain in self._chains:
-                chain.grow(self._tokens)
+        self._text.grow(tokens)
 
     def continuation(self, ahead: Sequence[int], limit: int) -> Continuation:
         """What may follow the sequence and `ahead`, up to `limit` tokens.
@@ -117,64 +191,42 @@ class LookupIndex:
             ahead: Tokens assumed after the sequence, such as a draft; they are not added.
             limit: Most tokens wanted.
         """
-        tokens = self._tokens
+        tokens = self._text.tokens
         n_ahead = min(len(ahead), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_ahead) :], *ahead[len(ahead) - n_ahead :]]
-        places = self._places(past) if limit > 0 else {}
+        places = self._places(past) if limit > 0 else []
         if not places:
             return NOTHING
-        # Of equals the first is taken, which is the latest.
-        best = max(places, key=places.__getitem__)
-        length = places.pop(best)
-        said = tuple(self._after(best, length, ahead, limit))
-        return Continuation(said, length, self._support(said, length, places))
+        # Of equals the first is taken, which is the latest of the sequence itself.
+        best = places.pop(max(range(len(places)), key=lambda i: places[i].length))
+        said = tuple(self._after(best, ahead, limit))
+        return Continuation(said, best.length, _support(said, best.length, places))
 
-    def _places(self, past: Sequence[int]) -> dict[int, int]:
-        """Places where the end of the past stood before, and how much of it stood there."""
-        found: dict[int, int] = {}
-        for chain in self._chains:
-            for place in islice(chain.places(past), MAX_CANDIDATES):
-                # The key's own end is where the search stands; nothing follows it yet.
-                if place < len(self._tokens) and place not in found:
-                    found[place] = self._common_past(place, past)
-                    if found[place] >= MAX_MATCH:
-                        return found
-        return found
+    def _places(self, past: Sequence[int]) -> list[_Place]:
+        """Places where the end of the past stood before, in the sequence itself first."""
+        return [place for text in (self._text, *self._beside) for place in text.places(past)]
 
-    def _support(self, said: Sequence[int], match_length: int, others: Mapping[int, int]) -> tuple[float, ...]:
-        """Votes for each token less those against it; a place that differed has no vote on what follows."""
-        tokens, n_said = self._tokens, len(said)
-        # Differences from token to token; every token that holds makes the common past longer by one.
-        changes = [match_length, *[1] * (n_said - 1), 0, 0]
-        for place, length in others.items():
-            alike = common_prefix(said, tuple(tokens[place : place + n_said])) if tokens[place] == said[0] else 0
-            changes[0] += length
-            changes[alike] -= length
-            if place + alike < len(tokens):
-                changes[alike] -= length
-                changes[alike + 1] += length
-        return tuple(accumulate(changes[:n_said]))
-
-    def _after(self, place: int, match_length: int, ahead: Sequence[int], limit: int) -> Sequence[int]:
+    def _after(self, place: _Place, ahead: Sequence[int], limit: int) -> Sequence[int]:
         """What stands from a place on; a text that has repeated itself up to its end goes on repeating itself."""
-        after = self._tokens[place : place + limit]
-        if len(after) == limit:
+        after = place.tokens[place.at : place.at + limit]
+        if len(after) == limit or place.tokens is not self._text.tokens:
             return after
         period = [*after, *ahead]
-        if match_length < len(period):
+        if place.length < len(period):
             return after
         return [period[i % len(period)] for i in range(limit)]
 
-    def _common_past(self, place: int, past: Sequence[int]) -> int:
-        """How many tokens before `place` agree with the end of `past`; the key's own agree already."""
-        tokens, n = self._tokens, self._min_match
-        longest = min(place, len(past))
-        while n < longest and tokens[place - 1 - n] == past[-1 - n]:
-            n += 1
-        return n
 
-    def _cut(self, length: int) -> None:
-        while len(self._tokens) > length:
-            for chain in self._chains:
-                chain.shrink(self._tokens)
-            self._tokens.pop()
+def _support(said: Sequence[int], match_length: int, others: Iterable[_Place]) -> tuple[float, ...]:
+    """Votes for each token less those against it; a place that differed has no vote on what follows."""
+    n_said = len(said)
+    # Differences from token to token; every token that holds makes the common past longer by one.
+    changes = [match_length, *[1] * (n_said - 1), 0, 0]
+    for tokens, at, length in others:
+        alike = common_prefix(said, tuple(tokens[at : at + n_said])) if tokens[at] == said[0] else 0
+        changes[0] += length
+        changes[alike] -= length
+        if at + alike < len(tokens):
+            changes[alike] -= length
+            changes[alike + 1] += length
+    return tuple(accumulate(changes[:n_said]))

@@ -19,6 +19,7 @@ class Attempt:
         catch_up_ns: What it took to read what it had missed.
         expected: What the round was expected to bring beyond a plain step, in tokens.
         n_rows: Width of the batch, once it has run.
+        has_failed: Whether the draft model failed in it, so that all it took brought nothing.
     """
 
     last_rows: int = 1
@@ -28,3 +29,4 @@ class Attempt:
     catch_up_ns: int = 0
     expected: float = 0.0
     n_rows: int = 1
+    has_failed: bool = False

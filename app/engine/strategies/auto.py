@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
@@ -52,7 +53,7 @@ class AutomaticDrafting:
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self.memory = memory
-        self._drafter = drafter
+        self._drafter = self._began_with = drafter
         self._lookup = LookupSource(index, memory.lookup)
         self._backlog = Backlog(memory, drafter, clock)
         self._pace = Pace()
@@ -68,11 +69,11 @@ class AutomaticDrafting:
     @property
     def sources(self) -> list[str]:
         """The names of the sources that may draft."""
-        return ["model"] * (self._drafter is not None) + ["look-up"] * self._lookup.is_there
+        return ["model"] * (self._began_with is not None) + ["look-up"] * self._lookup.is_there
 
     @property
     def native_ns(self) -> int:
-        return self._drafter.native_ns if self._drafter is not None else 0
+        return self._began_with.native_ns if self._began_with is not None else 0
 
     # The answer begins
 
@@ -81,13 +82,15 @@ class AutomaticDrafting:
     ) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._pace.went_before(plain_ns)
+        started = self._clock()
         self.memory.begin_answer(idle=bool(self._impossible))
         self._lookup.follow(sequence)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
-        if not self._backlog.is_put_off and self._may_try(len(sequence)):
-            started = self._clock()
-            yield from self._backlog.read_all(sequence, cancelled)
-            self._pace.read(self._clock() - started)
+        try:
+            if not self._backlog.is_put_off and self._may_try(len(sequence)):
+                yield from self._backlog.read_all(sequence, cancelled)
+        finally:
+            self._pace.get_ready(self._clock() - started)
 
     # One round
 
@@ -153,6 +156,12 @@ class AutomaticDrafting:
         self.memory.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         self._lookup.extend(proposal, limit)
 
+    def lose_model(self) -> None:
+        """Go on with the look-up alone. What the failure took brought nothing; of drafts that work it says nothing."""
+        self._drafter = None
+        self._reasons = replace(self._reasons, has_failed=True)
+        self._attempt = Attempt(last_rows=self._attempt.last_rows, has_failed=True)
+
     # Prices
 
     def _rate(self, n_past: int) -> float:
@@ -186,7 +195,8 @@ class AutomaticDrafting:
         expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
         costs.observe_target(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
         drafted = rows > 1 or attempt.used_model
-        took = self._stalls.parts(round_.total_ns, attempt.catch_up_ns, expected_ns, drafted=drafted)
+        besides_ns = round_.draft_ns if attempt.has_failed else attempt.catch_up_ns
+        took = self._stalls.parts(round_.total_ns, besides_ns, expected_ns, drafted=drafted)
         cost = took.counted_ns
         # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
         plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, round_.n_past)

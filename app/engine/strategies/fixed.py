@@ -11,7 +11,7 @@ from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.strategies.pace import Pace
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
-from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
+from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
 
 _LATELY, _SINGLE = 15, 3
 """Rounds by which the machine's speed is told, and how many single rows among them tell it better than all."""
@@ -36,7 +36,7 @@ class FixedDrafting:
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self._drafter = drafter
-        self._drafting = False
+        self._drafting = self._has_failed = False
         self.params = params
         self._costs = costs
         self._clock = clock
@@ -54,16 +54,21 @@ class FixedDrafting:
         self._pace.went_before(plain_ns)
         if self.params.n_max > 0:
             started = self._clock()
-            yield from self._drafter.begin(sequence, cancelled)
-            self._pace.read(self._clock() - started)
+            try:
+                yield from self._drafter.begin(sequence, cancelled)
+            finally:
+                self._pace.get_ready(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
-        self._drafting = limit > 0
+        self._drafting = limit > 0 and not self._has_failed
         if not self._drafting:
             return NO_DRAFT
         draft = self._drafter.draft(sequence, limit, self._judge)
         return draft if len(draft) >= self.params.n_min else NO_DRAFT
+
+    def lose_model(self) -> None:
+        self._drafting, self._has_failed = False, True
 
     def _judge(self, depth: int, probability: float) -> Verdict:
         """Asked before a token is taken, so that an unlikely first one is not drafted either."""
@@ -86,8 +91,10 @@ class FixedDrafting:
         self._slowness.append((rows, (round_.total_ns - round_.draft_ns) / measured_ns))
         single = [slowness for rows, slowness in self._slowness if rows == 1]
         slower = statistics.median(single if len(single) >= _SINGLE else [slowness for _, slowness in self._slowness])
-        expected_ns = slower * measured_ns + round_.draft_ns
-        took = self._stalls.parts(round_.total_ns, 0, expected_ns, drafted=self._drafting)
+        # A draft model that failed took its time for nothing; plain decoding would not have.
+        drafting_ns, in_vain_ns = (round_.draft_ns, 0) if self._drafting else (0, round_.draft_ns)
+        expected_ns = slower * measured_ns + drafting_ns
+        took = self._stalls.parts(round_.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
         self._pace.observe(len(round_.tokens), took, slower * costs.target_ns(1, n_past), drafted=self._drafting)
 
     @property
@@ -95,5 +102,7 @@ class FixedDrafting:
         """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
         if self.params.n_max == 0:
             return None
-        why = NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus("model", why, self._pace.verdict, self._pace.speedup)
+        source, why = "model", NEVER_MEASURED if self._costs is None else ""
+        if self._has_failed:
+            source, why = "off", MODEL_FAILED
+        return DraftingStatus(source, why, self._pace.verdict, self._pace.speedup)

@@ -43,8 +43,8 @@ class Pace:
         self._spent_ns += plain_ns
         self._plain_ns += plain_ns
 
-    def read(self, ns: int) -> None:
-        """Book what the draft model took to read a prompt, which plain decoding does without."""
+    def get_ready(self, ns: int) -> None:
+        """Book what the sources took to be ready for a text, which plain decoding does without."""
         self._spent_ns += ns
 
     def observe(self, n_tokens: int, took: Took, plain_ns: float, *, drafted: bool) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.interfaces import Cancelled
-from app.engine.types import NO_DRAFT, Draft, Round
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
 
 
 class PlainDecoding:
-    """Proposes nothing, holds nothing, costs nothing."""
+    """Proposes nothing, holds nothing, costs nothing.
 
-    status = None
+    Args:
+        why: Why nobody drafts, as a clause, where drafts were wanted; "" where they were not.
+    """
+
     native_ns = 0
+
+    def __init__(self, why: str = "") -> None:
+        self.status = DraftingStatus("off", why) if why else None
 
     def begin(
         self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
@@ -21,6 +27,9 @@ class PlainDecoding:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         return NO_DRAFT
+
+    def lose_model(self) -> None:
+        pass
 
     def observe(self, round_: Round) -> None:
         pass

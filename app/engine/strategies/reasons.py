@@ -9,7 +9,7 @@ from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.holding import Holding
 from app.engine.strategies.proposal import LookupSource
 from app.engine.tuning.memory import Memory
-from app.engine.types import MODEL_OFF
+from app.engine.types import MODEL_FAILED, MODEL_OFF
 
 HELD_UP = (
     "off",
@@ -27,6 +27,7 @@ class Reasons:
         lookup: The source without a model.
         backlog: What the draft model has not read.
         has_model: Whether there is a draft model.
+        has_failed: Whether it failed in this answer.
     """
 
     memory: Memory
@@ -34,6 +35,7 @@ class Reasons:
     lookup: LookupSource
     backlog: Backlog
     has_model: bool
+    has_failed: bool = False
 
     def of(self, attempt: Attempt, impossible: str) -> tuple[str, str]:
         """The source of a round's draft, or "off", and why.
@@ -46,6 +48,8 @@ class Reasons:
             return "model", self._about_model(attempt.n_rows)
         if attempt.proposal.tokens and attempt.n_rows > 1:
             return "look-up", f"the last {self.lookup.match_length} tokens were said before"
+        if self.has_failed:
+            return self._model_off(MODEL_FAILED)
         if not self.memory.ledger.allows_model:
             lost = "drafts cost more than they brought lately"
             return self._model_off(lost) if self.memory.ledger.allows_any else ("off", lost)

@@ -72,8 +72,10 @@ class Asking:
         screen.inspector.begin()
         screen.status.begin()
         screen.attention.begin()
+        # What was said in its place before may come again.
+        request = replace(request, beside=self._keeper.beside, with_rounds=True)
         # The inspector keeps the rounds of an answer: whoever opens it later goes back to them.
-        self._session.started(self._engine.answer(replace(request, with_rounds=True)))
+        self._session.started(self._engine.answer(request))
         screen.listener.begin()
         screen.sidebar.look_again()
         screen.refresh_bindings()

@@ -45,7 +45,7 @@ def comparable(session: ChatSession, typed: str) -> Comparable:
     if session.settings.drafting is None:
         raise UsageError("Drafting was turned off when Tandem was started, so there is nothing to compare.")
     if not session.can_draft:
-        raise UsageError("There is nothing to draft with, so there is nothing to compare.")
+        raise UsageError(f"There is nothing to compare. {session.why_plain}")
     request = session.would_ask(typed.strip())
     if request is None or session.pair is None:
         raise UsageError("There is no prompt to compare yet; type one.")

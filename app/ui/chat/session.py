@@ -7,7 +7,7 @@ from typing import cast
 
 from app.chat.message import Begun, Message, Role
 from app.context_limit import context_limit, meant
-from app.engine.types import AutoDraft, DraftParams
+from app.engine.types import DraftParams
 from app.events import PairInfo
 from app.request import AnswerRequest
 from app.settings.live import LiveSettings
@@ -94,16 +94,15 @@ class ChatSession:
     def can_draft(self) -> bool:
         """Whether there is something to draft with, as far as is known."""
         drafting = self.settings.drafting
-        if isinstance(drafting, AutoDraft) and drafting.lookup:
-            return True
-        return drafting is not None and (self.pair is None or self.pair.draft is not None)
+        return drafting is not None if self.pair is None else bool(self.pair.sources(drafting))
 
     @property
     def why_plain(self) -> str:
         """Why there is nothing to draft with, as a sentence."""
         if self._live is not None and self.settings.drafting is None:
             return "Drafting is off in the settings; /draft auto turns it on."
-        return "There is no draft model."
+        why = self.pair.why_plain(self.settings.drafting) if self.pair is not None else ""
+        return f"{why[:1].upper()}{why[1:]}." if why else "There is no draft model."
 
     @property
     def whether_drafted(self) -> str:

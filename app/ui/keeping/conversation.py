@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from app.chat.store import Store
 
 _T = TypeVar("_T")
+_BESIDE = 4
+"""Earlier answers in whose place another one comes that are looked at for it."""
 
 
 class Conversation(Shelf):
@@ -52,6 +54,17 @@ class Conversation(Shelf):
         """Whether the prompt that was put last is a branch beside earlier ones."""
         asked = self._place.asked
         return asked is not None and len(self.tree.siblings(asked.id)) > 1
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What was answered before to the prompt that was put last, or to those beside it; the newest first."""
+        asked, tree = self._place.asked, self.tree
+        if asked is None:
+            return ()
+        answers = [reply for prompt in tree.siblings(asked.id) for reply in tree.replies(prompt.id)]
+        answers = sorted((reply for reply in answers if reply.id != tree.leaf), key=lambda reply: -reply.id)
+        texts = (text for reply in answers[:_BESIDE] for text in (reply.reasoning, reply.text))
+        return tuple(text for text in texts if text.strip())
 
     @property
     def is_deleted(self) -> bool:

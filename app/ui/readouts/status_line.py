@@ -96,7 +96,9 @@ def _drafters(numbers: Numbers | None, *, fixed: bool) -> str:
     """Who drafted in an answer, in one word."""
     share = numbers.model_share if numbers is not None else None
     if share is None:
-        return "model" if fixed else _PLAIN
+        # Plain decoding cannot lose against itself: only a draft model takes time for what is never submitted.
+        has_lost = numbers is not None and numbers.verdict == "losing"
+        return "model" if fixed or has_lost else _PLAIN
     return {0.0: "look-up", 1.0: "model"}.get(share, "both")
 
 
