@@ -275,6 +275,34 @@ async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_i
             await panel.press("escape")
 
 
+async def test_a_text_that_is_left_waits_until_it_is_taken_or_taken_out(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("answer.system")
+        await panel.press("enter", *"Be brief", "escape")
+        await panel.chat.shows("What is typed waits here, and does not count yet.")
+        assert panel.live.resolved()["answer.system"] is None
+        await panel.close()
+        await panel.open()
+        await panel.find("answer.system")
+        await panel.press("enter")
+        await panel.chat.shows("This was typed and not kept yet")
+        await panel.press("!")
+        await panel.chat.shows("Be brief!")
+        # The one below it is chosen, as with the mouse.
+        panel.screen.filter_input.value = ""
+        panel.screen.settings.choose("answer.stop")
+        await panel.chat.until(lambda: not panel.screen._field.is_open)
+        await panel.find("answer.system")
+        await panel.press("enter", "enter")
+        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be brief!")
+
+        await panel.press("enter", *" More", "escape", "enter")
+        await panel.chat.shows("Be brief! More")
+        await panel.press("ctrl+u", "escape", "enter")
+        await panel.chat.until(lambda: panel.screen._field.is_open)
+        await panel.chat.until(lambda: "Be brief!" in panel.chat.text and "More" not in panel.chat.text)
+
+
 async def test_models_and_memory_are_for_all(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("tab")
