@@ -78,6 +78,12 @@ def joined(first: str, then: str) -> str:
     return compose(f"{question}\n{more}".strip("\n"), (*before, *behind))
 
 
+def joined_as_it_stands(first: str, text: str) -> str:
+    """A message with a text below its question, of which `split` takes nothing away, whatever it looks like."""
+    question, before = split(first)
+    return compose(f"{question}\n{text}" if question or split(text)[1] else text, before)
+
+
 def question_of(message: str) -> str:
     """What was typed."""
     return split(message)[0]

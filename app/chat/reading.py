@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from app.chat.database import Database
 from app.chat.recovery import Writers
-from app.chat.rows import NODE, SUMMARY, gone, to_document, to_node, to_summary, to_text
+from app.chat.rows import NODE, SUMMARY, gone, to_document, to_node, to_state, to_summary, to_text
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.errors import StoreError
 
@@ -48,6 +48,11 @@ class Reading:
                 nodes[node.id] = self._writers.shown(self._database, node)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
         return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
+
+    def standing(self, number: int) -> dict[int, State]:
+        """How far every message of a conversation is; empty where there is none."""
+        rows = self._database.rows("SELECT id, state FROM messages WHERE conversation = ?", (number,))
+        return {message: to_state(state) for message, state in rows}
 
     def transcript(self, number: int) -> Transcript:
         """The same with the numbers of its answers."""

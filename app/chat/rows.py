@@ -33,6 +33,11 @@ def to_summary(row: Sequence[Any]) -> Summary:
     return Summary(number, to_text(title), bool(named), bool(pinned), _seconds(created), _seconds(updated))
 
 
+def to_state(raw: Any) -> State:
+    """How far a message is; one that is broken is not whole."""
+    return _STATES.get(raw, State.CUT)
+
+
 def to_node(row: Sequence[Any]) -> Node:
     """A message, as well as it can be read: one that is broken must not take the others with it."""
     number, parent, role, text, reasoning, state, created, numbers = row
@@ -42,7 +47,7 @@ def to_node(row: Sequence[Any]) -> Node:
         _ROLES.get(role, Role.USER),
         to_text(text),
         to_text(reasoning),
-        _STATES.get(state, State.CUT),
+        to_state(state),
         _seconds(created),
         UNKNOWN if numbers == _NOTHING else ending_in(to_document(numbers)),
     )

@@ -12,7 +12,7 @@ system had not written yet: the last seconds, in whole steps.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -162,6 +162,10 @@ class Store:
     def load(self, conversation: int) -> Conversation:
         """All of one conversation, also a deleted one."""
         return self._reading.conversation(conversation)
+
+    def standing(self, conversation: int) -> Mapping[int, State]:
+        """How far every message of one conversation is; much less to read than the conversation."""
+        return self._reading.standing(conversation)
 
     def holds(self, conversation: int) -> bool:
         """Whether it is there, also as a deleted one."""

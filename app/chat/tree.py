@@ -61,6 +61,10 @@ class Node:
     created: float = 0.0
     ending: Ending = UNKNOWN
 
+    def says_as(self, other: Node) -> bool:
+        """Whether another one is the same message, and as far."""
+        return (self.id, self.state, self.text) == (other.id, other.state, other.text)
+
 
 @dataclass(frozen=True)
 class Tree:

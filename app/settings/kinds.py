@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.engine.text import printable
+from app.regular_file import with_line_feeds
+
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None is what a kind's own word stands for, such as "auto"."""
 
@@ -176,12 +179,12 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text; none is None."""
+    """Any text, but for what could steer the terminal in which it is changed; none is None."""
 
     allowed: str = f"a text of at most {LONGEST_TEXT:,} characters"
 
     def read(self, raw: object) -> Value:
-        return _checked(_text(raw)) or None
+        return printable(with_line_feeds(_checked(_text(raw)))) or None
 
     def parse(self, text: str) -> Value:
         return self.read(text)
@@ -195,7 +198,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A few texts. As one text they stand between bars, with \\n for a new line and \\| for a bar."""
+    """A few such texts. As one text they stand between bars, with \\n for a new line and \\| for a bar."""
 
     most: int = 16
 
@@ -207,7 +210,9 @@ class Texts:
         items = [raw] if isinstance(raw, str) else raw
         if not isinstance(items, list | tuple) or len(items) > self.most:
             raise ValueError(raw)
-        return tuple(checked for item in items if (checked := _checked(_text(item))))
+        # A carriage return may end an answer, and is written as one can read it.
+        texts = ("\r".join(map(printable, _checked(_text(item)).split("\r"))) for item in items)
+        return tuple(filter(None, texts))
 
     def parse(self, text: str) -> Value:
         # A bar counts unless a backslash stands before it; a backslash before anything else keeps it.

@@ -284,6 +284,31 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
             command.run(chat.screen, argument)
 
 
+async def test_what_is_copied_while_the_next_answer_is_thought_about_is_called_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied: list[tuple[str, str]] = []
+    monkeypatch.setattr("app.ui.commands.table.copy_text", lambda app, text, what: copied.append((text, what)))
+    text = "So:\n```\na\n```"
+    async with open_chat() as chat:
+        await chat.exchange("code", text)
+        await chat.send("more")
+        chat.engine.says("let me think", thinking=True)
+        await chat.shows("thinking")
+        await chat.pilot.press("f8", "ctrl+b")
+        before = "the answer before this one"
+        await chat.until(lambda: copied == [(text, before), ("a", f"the code in {before}")])
+        chat.engine.says("Now")
+        await chat.shows("Now")
+        await chat.pilot.press("f8")
+        await chat.until(lambda: copied[2:] == [("Now", "the answer")])
+        await chat.pilot.press("escape")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("ctrl+n", "f8")
+        await chat.shows("no answer to copy")
+
+
 async def test_drafting_that_the_settings_turned_off_is_said() -> None:
     async with open_chat(live=LiveSettings(None, {"draft.mode": "off"})) as chat:
         await chat.pilot.press("ctrl+d")

@@ -132,6 +132,17 @@ async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pyte
         store.close()
 
 
+async def test_how_full_the_context_is_with_a_conversation_that_was_opened_is_not_known(file: Path) -> None:
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        await chat.exchange("one", "first")
+    async with open_chat(store=lambda: Store.open(file)) as chat:
+        assert "ctx 0/32k" in chat.status
+        await chat.screen.open_conversation(1)
+        await chat.shows("ctx \N{EN DASH}/32k")
+        await chat.pilot.press("ctrl+n")
+        await chat.shows("ctx 0/32k")
+
+
 async def test_ctrl_r_makes_a_branch(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("one", "first")

@@ -195,6 +195,33 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
         assert word not in shown(readouts)
 
 
+def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
+    readouts.measured(stats, DraftingStatus("model", "it is right", "winning", 3.1), live=False)
+    assert "the last answer" not in shown(readouts)
+    assert "starts in" in shown(readouts)
+
+    readouts.begin()
+    readouts.follow(PromptProgressed(2, False, 1024, 4096))
+    whose, speed = (line for line in shown(readouts).splitlines() if "answer" in line or "speed" in line)
+    assert (whose, speed) == ("the last answer", "speed      106.7 t/s")
+    assert "starts in" not in shown(readouts)
+
+    readouts.follow(StepCompleted(2, (), stats))
+    assert "the last answer" not in shown(readouts)
+
+
+def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    assert "     0 / 32k" in shown(readouts)
+    readouts.ready(PAIR.n_ctx, is_empty=False)
+    assert "     \N{EN DASH} / 32k" in shown(readouts)
+    assert "0 / 32k" not in shown(readouts)
+
+
 def test_what_takes_its_time_shows_how_far_it_is() -> None:
     readouts = Readouts()
     readouts.follow(LoadProgress("target", 0.5))

@@ -9,6 +9,7 @@ from app.chat.attached import Attachment, compose
 from app.errors import AppError
 from app.ui.messages import message, view
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
+from app.ui.messages.column import Entry
 from app.ui.messages.folded import FoldedText
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.reasoning import Reasoning
@@ -72,6 +73,20 @@ async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
     async with open_chat():
         assert [UserMessage(was).absent() for was in prompts] == [*prompts]
         assert [AnswerMessage(was).absent() for was in answers] == [*answers]
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_what_a_prompt_includes_is_guessed_as_high_as_it_is_shown(opened: bool) -> None:
+    long = "".join(f"line {number}\n" for number in range(3_000))
+    was = AbsentPrompt(compose("look at @a.py and @b.py", (Attachment("a.py", long), Attachment("b.py", "x"))), "You")
+    was.opened = [opened, False]
+    async with open_chat() as chat:
+        column = chat.screen.messages.column
+        chat.screen.messages.said.put([entry := Entry(was)])
+        guessed = column.top_of(entry), column.tops[-1]
+        await chat.screen.messages.notice("below")
+        await chat.until(lambda: entry.speech is not None and entry.speech.size.height)
+        assert guessed[1] - guessed[0] == entry.rows(chat.screen.messages.said.size.width)
 
 
 async def bury(chat: Chat, answer: AnswerMessage) -> None:

@@ -254,6 +254,55 @@ async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_
         assert panel.chat.engine.loads == 1
 
 
+async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_it_is_changed(
+    file: Path, tmp_path: Path
+) -> None:
+    database = tmp_path / "conversations.db"
+    store = Store.open(database)
+    number = store.create({"answer": {"system": "Be\x1b]0;owned\x07\nbrief", "stop": ["\x1b[2Jend"]}})
+    store.add(number, Role.USER, "one", parent=None)
+    store.close()
+    async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
+        await panel.chat.until(lambda: panel.chat.screen.keeper.is_open)
+        await panel.chat.screen.open_conversation(1)
+        await panel.open()
+        for name, words in (("answer.system", "Be]0;owned"), ("answer.stop", "[2Jend")):
+            await panel.find(name)
+            await panel.press("enter")
+            await panel.chat.shows(words)
+            strips = panel.screen._compositor.render_strips(panel.screen.size)
+            assert not any(set("\x1b\x07") & set(strip.text) for strip in strips)
+            await panel.press("escape")
+
+
+async def test_a_text_that_is_left_waits_until_it_is_taken_or_taken_out(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("answer.system")
+        await panel.press("enter", *"Be brief", "escape")
+        await panel.chat.shows("What is typed waits here, and does not count yet.")
+        assert panel.live.resolved()["answer.system"] is None
+        await panel.close()
+        await panel.open()
+        await panel.find("answer.system")
+        await panel.press("enter")
+        await panel.chat.shows("This was typed and not kept yet")
+        await panel.press("!")
+        await panel.chat.shows("Be brief!")
+        # The one below it is chosen, as with the mouse.
+        panel.screen.filter_input.value = ""
+        panel.screen.settings.choose("answer.stop")
+        await panel.chat.until(lambda: not panel.screen._field.is_open)
+        await panel.find("answer.system")
+        await panel.press("enter", "enter")
+        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be brief!")
+
+        await panel.press("enter", *" More", "escape", "enter")
+        await panel.chat.shows("Be brief! More")
+        await panel.press("ctrl+u", "escape", "enter")
+        await panel.chat.until(lambda: panel.screen._field.is_open)
+        await panel.chat.until(lambda: "Be brief!" in panel.chat.text and "More" not in panel.chat.text)
+
+
 async def test_models_and_memory_are_for_all(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("tab")

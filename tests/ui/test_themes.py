@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
@@ -42,6 +44,13 @@ async def test_what_is_quiet_and_both_models_can_be_read(name: str) -> None:
             for behind in ("background", "raised", "chosen"):
                 assert contrast(Color.parse(shown[text]), Color.parse(shown[behind])) >= TEXT, (text, behind)
         assert Color.parse(shown["scrollbar-background"]) == background
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+def test_both_models_and_what_is_quiet_are_told_apart_in_sixteen_colours(theme: Theme) -> None:
+    names = ("draft", "target", "quiet", "text")
+    sixteen = [RichColor.parse(theme.variables[name]).downgrade(ColorSystem.STANDARD).number for name in names]
+    assert len(set(sixteen)) == len(names)
 
 
 @pytest.mark.parametrize("dark", [True, False])

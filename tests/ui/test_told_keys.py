@@ -6,6 +6,7 @@ from pathlib import Path
 
 from textual.app import App
 
+from app.chat.attached import Attachment, compose
 from app.chat.store import Store
 from app.errors import AppError
 from app.ui.chat.session import Phase
@@ -38,6 +39,23 @@ async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
         assert "Settings" in keys
         assert (keys["tab"], keys["ctrl+s"]) == ("For all, or for this one", "Keep them as a preset")
         assert (keys["left"], keys["enter"]) == ("Less, or the one before it", "Change the setting")
+
+
+async def test_f1_tells_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
+    async with open_chat(size=(80, 60)) as chat:
+        message = compose("look at @notes", (Attachment("notes", "the contents"),))
+        await chat.screen.messages.ask(message)
+        await chat.pilot.press("ctrl+up")
+        await chat.until(lambda: chat.screen.messages.chosen is not None)
+        await chat.pilot.press("o")
+        await chat.shows("the contents")
+        await chat.shows("o open")
+        await chat.pilot.press("o")
+        await chat.until(lambda: "the contents" not in chat.text)
+        keys = await told(chat)
+        assert "Chosen message" in keys
+        assert keys["o"] == "Open what it includes or thought, or fold it"
+        assert keys["e"] == "Change it, as a branch"
 
 
 async def test_f1_tells_the_keys_of_a_comparison() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual import events
 
+from app.chat.message import Role
 from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.ui.chat.session import Phase
@@ -186,3 +188,36 @@ async def test_what_is_typed_before_that_is_there_stands_behind_it(file: Path) -
         await chat.type("one ")
         chat.screen.take_up("two ")
         assert chat.prompt == "two one "
+
+
+CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
+"""An answer that looks like a prompt with a file."""
+
+
+async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
+    store = Store.open(file)
+    prompt = store.add(store.create(), Role.USER, "write it", parent=None)
+    store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
+    store.close()
+    async with kept_chat(file, again=True) as chat:
+        await press(chat, "ctrl+up", "e")
+        await chat.until(lambda: chat.prompt == CODE)
+        chat.pilot.app.post_message(events.Paste("line\n" * 50))
+        await chat.until(lambda: chat.prompt.endswith("line\n"))
+        await press(chat, "enter")
+        await chat.until(lambda: texts(file)[-1].startswith(CODE))
+        assert texts(file)[-1] == CODE + "line\n" * 50
+
+
+async def test_an_answer_whose_change_is_left_comes_back_with_every_line(file: Path) -> None:
+    store = Store.open(file)
+    prompt = store.add(store.create(), Role.USER, "write it", parent=None)
+    store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
+    store.close()
+    async with kept_chat(file, again=True) as chat:
+        await press(chat, "ctrl+up", "e")
+        await chat.until(lambda: chat.prompt == CODE)
+        await chat.type(" and then")
+        await press(chat, "ctrl+n")
+        await chat.screen.open_conversation(1)
+        await chat.until(lambda: chat.prompt.strip() == f"{CODE} and then")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.cli.flags import read_flags
 from app.cli.parser import build_parser
+from app.engine.text import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
 from app.llama import params
@@ -22,8 +23,10 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.presets import BUILT_IN
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, nearest
 
-WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40).filter(
-    lambda text: text != "--"
+WORDS = (
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+    .map(printable)
+    .filter(lambda text: text != "--")
 )
 PARSER = build_parser()
 
@@ -235,3 +238,10 @@ def test_texts_are_parted_at_bars_and_may_be_none() -> None:
     assert Text().parse("") is None
     assert Texts().parse(r"a\|b|\n\n|c\\") == ("a|b", "\n\n", "c\\")
     assert Texts().parse("") == ()
+
+
+def test_texts_are_without_what_steers_a_terminal() -> None:
+    steers = "a\x1b]0;owned\x07\u202eb"
+    assert Text().read(f"{steers}\r\nc\td") == "a]0;ownedb\nc\td"
+    assert Texts().read([steers, "\x1b", "\r\n"]) == ("a]0;ownedb", "\r\n")
+    assert Texts().show(("\r\n",)) == r"\r\n"

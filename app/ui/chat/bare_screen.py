@@ -87,4 +87,4 @@ class BareChatScreen(Screen[None]):
     def show_ready(self) -> None:
         """Say that a prompt may come, if it may."""
         if self.session.pair is not None:
-            self.status.ready(self.session.pair.n_ctx)
+            self.status.ready(self.session.pair.n_ctx, is_empty=not self.session.said)

@@ -127,7 +127,7 @@ class Hearing:
         session.drafting = session.drafting and session.can_draft
         screen.header.pair = pair
         screen.panel.show_pair(pair)
-        screen.status.ready(pair.n_ctx)
+        screen.show_ready()
         self._draft_switch.show()
         if session.waiting is None:
             self._tidy()

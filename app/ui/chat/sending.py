@@ -13,6 +13,7 @@ from app.ui.aside import aside
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.comparable import comparable
+from app.ui.chat.elsewhere import Elsewhere
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
@@ -30,6 +31,7 @@ class Sending:
         screen: The chat.
         asking: Puts prompts to the engine.
         tasks: What is written that is no prompt.
+        elsewhere: Knows whether the conversation has gone on without this chat.
         run: Does what a command asks for, given its argument; raises AppError for a refusal.
     """
 
@@ -38,11 +40,13 @@ class Sending:
         screen: BareChatScreen,
         asking: Asking,
         tasks: Tasks,
+        elsewhere: Elsewhere,
         run: Callable[[Command, str], Awaitable[None] | None],
     ) -> None:
         self._screen = screen
         self._asking = asking
         self._tasks = tasks
+        self._elsewhere = elsewhere
         self._run = run
         self._doubted: str | None = None
 
@@ -63,7 +67,12 @@ class Sending:
             screen.prompt.restore(text)
             screen.hint.say(error.sentences)
         else:
-            await self._put(message)
+            if await self._elsewhere.look():
+                screen.prompt.restore(text)
+                sends = key("prompt.send", "enter")
+                screen.hint.say(f"Another Tandem went on with this conversation; {sends} sends it below that.")
+            else:
+                await self._put(message)
 
     def _refuse(self) -> None:
         """Raise UsageError if no prompt can be sent now."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
@@ -76,7 +78,8 @@ class Steering:
                 self._screen.hint.say("What the system says is set before the conversation begins.")
             case Role.USER:
                 hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
-                begin(hint, as_typed(node.text), lambda text: self._ask_instead(node.id, text), speech, self._refusal)
+                asks = partial(self._ask_instead, node.id)
+                begin(hint, as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
             case Role.ASSISTANT:
                 hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
                 begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)

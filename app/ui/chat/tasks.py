@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from app.chat.attached import joined
+from app.chat.attached import joined, joined_as_it_stands
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.messages.speech import Speech
 
@@ -20,6 +20,7 @@ class _Task:
         done: Told the text that was sent; says whether it takes it. If not, it has said why.
         speech: The message that it is about, or None.
         refusal: Why it cannot be sent now; empty if it can.
+        is_prompt: Whether what is written is one.
         before: The message as it stood in the line at first.
     """
 
@@ -28,6 +29,7 @@ class _Task:
     done: Callable[[str], Awaitable[bool]]
     speech: Speech | None = None
     refusal: Callable[[], str] = str
+    is_prompt: bool = False
     before: str = ""
 
 
@@ -58,7 +60,9 @@ class Tasks:
         if task is None or task.speech is None:
             return task.unsent if task is not None else None
         changed = self._screen.prompt.whole
-        return task.unsent if changed.strip() == task.before.strip() else joined(task.unsent, changed)
+        if changed.strip() == task.before.strip():
+            return task.unsent
+        return (joined if task.is_prompt else joined_as_it_stands)(task.unsent, changed)
 
     def begin(
         self,
@@ -67,6 +71,8 @@ class Tasks:
         done: Callable[[str], Awaitable[bool]],
         speech: Speech | None = None,
         refusal: Callable[[], str] = str,
+        *,
+        is_prompt: bool = False,
     ) -> None:
         """Let the user write something that is no prompt.
 
@@ -76,15 +82,17 @@ class Tasks:
             done: Told the text that was sent; says whether it takes it. If not, it has said why.
             speech: The message that it is about, or None.
             refusal: Why it cannot be sent now; empty if it can.
+            is_prompt: Whether it is a prompt all the same, with files and pastes.
         """
         self.leave()
         self._screen.hint.forget()
-        self._begin(_Task(hint, self._screen.prompt.whole, done, speech, refusal), text)
+        self._begin(_Task(hint, self._screen.prompt.whole, done, speech, refusal, is_prompt), text)
 
     def _begin(self, task: _Task, text: str) -> None:
         screen, self._task = self._screen, task
         if task.speech is not None:
             task.speech.add_class("-changed")
+        screen.prompt.as_it_stands = not task.is_prompt
         screen.prompt.put(text)
         if not task.before:
             self._task = replace(task, before=screen.prompt.whole)
@@ -100,6 +108,7 @@ class Tasks:
         screen = self._screen
         if task.speech is not None:
             task.speech.remove_class("-changed")
+        screen.prompt.as_it_stands = False
         screen.prompt.put(task.unsent)
         screen.hint.keep("")
         screen.refresh_bindings()

@@ -17,6 +17,7 @@ from app.ui.commands.saving import save
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
+_NEWEST = "the answer"
 _MARGIN, _WIDEST = 3, 100
 """Cells beside what is told, the scrollbar included, and what it takes at most."""
 
@@ -25,20 +26,23 @@ def _draft(chat: Chat, mode: str) -> None:
     chat.hint.say(chat.own_settings.draft(mode))
 
 
-def _last_answer(chat: Chat) -> str:
-    """The newest answer, as far as it is there; empty without one."""
-    shown = chat.messages.answer.text.strip() if chat.messages.answer is not None else ""
+def _last_answer(chat: Chat) -> tuple[str, str]:
+    """The newest answer of which there is anything, and what it is called; empty without one."""
+    newest = chat.messages.answer
+    if newest is not None and (shown := newest.text.strip()):
+        return shown, _NEWEST
     said = (message.content for message in reversed(chat.session.said) if message.role is Role.ASSISTANT)
-    return shown or next(said, "")
+    # A model that still thinks has not answered yet.
+    return next(said, ""), _NEWEST if newest is None else "the answer before this one"
 
 
 def _copy(chat: Chat, what: str) -> None:
-    answer = _last_answer(chat)
+    answer, name = _last_answer(chat)
     if not answer:
         raise AppError("There is no answer to copy yet.")
     kind, _, number = what.partition(" ")
     if not kind:
-        copy_text(chat.app, answer, "the answer")
+        copy_text(chat.app, answer, name)
         return
     if kind != "code" or not _NUMBER.fullmatch(number.strip() or "1"):
         raise UsageError("Give it as /copy, /copy code or /copy code 2.")
@@ -46,8 +50,9 @@ def _copy(chat: Chat, what: str) -> None:
     at = int(number or len(blocks)) if blocks else 0
     if not 1 <= at <= len(blocks):
         many = f"{len(blocks)} block{'s' * (len(blocks) != 1)} of code" if blocks else "no code"
-        raise AppError(f"The answer has {many}.")
-    copy_text(chat.app, blocks[at - 1], "the code" if len(blocks) == 1 else f"code {at} of {len(blocks)}")
+        raise AppError(f"{name.capitalize()} has {many}.")
+    which = "the code" if len(blocks) == 1 else f"code {at} of {len(blocks)}"
+    copy_text(chat.app, blocks[at - 1], which if name == _NEWEST else f"{which} in {name}")
 
 
 def _save(chat: Chat, name: str) -> None:

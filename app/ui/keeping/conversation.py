@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.chat.message import Role
-from app.chat.tree import Tree
+from app.chat.tree import Node, Tree
 from app.ui.keeping.disk import StoreOpener
 from app.ui.keeping.kept import Opened, Place, place_in
 from app.ui.keeping.shelf import Shelf
@@ -100,6 +101,30 @@ class Conversation(Shelf):
         # Somebody has brought it back, or it could not be chosen.
         self._deleted = [each for each in self._deleted if each != conversation]
         self._place = place_in(conversation, found.tree, found.draft, found.settings)
+        return self._place.opened()
+
+    def look_again(self) -> Opened | None:
+        """Take in what another Tandem has said in the conversation since it was read.
+
+        Returns:
+            What to go on with, at the end of the branch that goes on here; None if nothing was said in that one.
+        """
+        place = self._place
+        number, leaf = place.conversation, place.tree.leaf
+        standing = None if number is None else self._do(lambda store: store.standing(number))
+        # Without any it was removed, which is found out when there is something to keep.
+        if not standing or standing == {node.id: node.state for node in place.tree.nodes.values()}:
+            return None
+        found = self._do(lambda store: store.load(number or 0))
+        if found is None:
+            return None
+        tree = found.tree
+        if leaf is not None and leaf in tree.nodes:
+            tree = replace(tree, leaf=tree.newest_leaf(leaf))
+        if len(tree.path) == len(place.tree.path) and all(map(Node.says_as, tree.path, place.tree.path)):
+            place.tree = tree
+            return None
+        self._place = place_in(number or 0, tree, place.draft, place.settings)
         return self._place.opened()
 
     def draft(self, text: str) -> None:

@@ -72,6 +72,7 @@ SHOWN_FIRST = (
     "message.edit",
     "message.again",
     "message.go_on",
+    "message.unfold",
     "message.earlier",
     "chat.leave_task",
     "sidebar.leave",

@@ -25,7 +25,7 @@ class _Palette:
 
 
 _DARK = _Palette("#14171a", "#272d32", "#d9dcde", "#858d94", "#30363b", "#45c9b4", "#eeb04d")
-_LIGHT = _Palette("#fcfbf8", "#e9e6df", "#23282c", "#656d74", "#d8d5cf", "#08776f", "#985800")
+_LIGHT = _Palette("#fcfbf8", "#e9e6df", "#23282c", "#656d74", "#d8d5cf", "#007872", "#985800")
 
 
 def _scrollbars(rule: str, quiet: str, background: str) -> dict[str, str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
+from math import ceil
 from typing import TYPE_CHECKING
 
+from app.chat.attached import split
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.errors import AppError
 from app.ui.messages.ended import as_error, in_words, is_final, kept_in_words
+from app.ui.messages.folded import beginning
 
 if TYPE_CHECKING:
     from app.ui.reading.document import MarkdownDocument
@@ -41,7 +45,10 @@ class AbsentPrompt:
 
     def guess(self, width: int) -> int:
         """Rows in so many columns, about."""
-        return _FRAME + _rows(self.text, width)
+        question, included = split(self.text)
+        texts = zip(included, chain(self.opened, repeat(False)), strict=False)
+        folded = sum(1 + (_opened(each.text, width) if is_open else 0) for each, is_open in texts)
+        return _FRAME + folded + _rows(question, width)
 
 
 @dataclass(slots=True)
@@ -108,6 +115,10 @@ def _absent(node: Node) -> Absent:
         error=as_error(node.ending),
         node=node.id,
     )
+
+
+def _opened(text: str, width: int) -> int:
+    return sum(max(1, ceil(len(line) / max(1, width))) for line in beginning(text).split("\n"))
 
 
 def _rows(text: str, width: int) -> int:

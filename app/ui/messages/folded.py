@@ -42,10 +42,12 @@ class FoldedText(Folding):
         about = f"  {size(attachment.size)}" if attachment.is_file else ""
         self.say(f"{printable(attachment.name)}{about}")
         if self.open:
-            self._contents.update(Content(self._beginning()))
+            self._contents.update(Content(beginning(attachment.text)))
 
-    def _beginning(self) -> str:
-        lines = iter(printable(self._attachment.text).split("\n"))
-        shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
-        rest = sum(1 for _ in lines)
-        return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
+
+def beginning(text: str) -> str:
+    """What is shown of a text that is open."""
+    lines = iter(printable(text).split("\n"))
+    shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
+    rest = sum(1 for _ in lines)
+    return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])

@@ -19,6 +19,7 @@ from app.ui.key_names import key
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
 from app.ui.messages.ended import as_error, in_words, is_final
 from app.ui.messages.folded import FoldedText
+from app.ui.messages.folding import Folding
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.pairs.way_list import WayList
@@ -53,6 +54,10 @@ class UserMessage(Speech):
     @property
     def text(self) -> str:
         return self._text
+
+    @property
+    def folded(self) -> Sequence[Folding]:
+        return self._attachments
 
     def compose(self) -> ComposeResult:
         yield self.label
@@ -126,6 +131,10 @@ class AnswerMessage(Speech):
     @property
     def text(self) -> str:
         return "".join(self._said)
+
+    @property
+    def folded(self) -> Sequence[Folding]:
+        return [self.reasoning] if self.reasoning.text.strip() else []
 
     @property
     def is_said(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -15,6 +16,7 @@ from textual.widgets import Static
 
 from app.ui.key_names import CHOOSE
 from app.ui.messages.absent import Absent
+from app.ui.messages.folding import Folding
 from app.ui.widgets.even import Even
 from app.ui.widgets.stack import Stack
 
@@ -76,12 +78,14 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         node: Its id in the conversation; None until it has one.
     """
 
+    BINDING_GROUP_TITLE = "Chosen message"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "wish('LEAVE')", "back", key_display="esc", id="message.leave", tooltip="Back to the prompt"),
         Binding(
             "e,enter", "wish('EDIT')", "edit", key_display="e", id="message.edit", tooltip="Change it, as a branch"
         ),
         Binding("r", "wish('AGAIN')", "again", id="message.again", tooltip="Answer again, as a branch"),
+        Binding("o", "unfold", "open", id="message.unfold", tooltip="Open what it includes or thought, or fold it"),
         Binding("c", "wish('GO_ON')", "continue", id="message.go_on", tooltip="Go on with an answer that ended early"),
         Binding(
             "left",
@@ -135,6 +139,11 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         """Whether it is a message, and not only the place for one."""
         return True
 
+    @property
+    def folded(self) -> Sequence[Folding]:
+        """What stands in it as one line, and opens."""
+        return ()
+
     def absent(self) -> Absent:
         """What it takes to show it again once it is mounted no longer."""
         raise NotImplementedError
@@ -180,8 +189,16 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
     def action_wish(self, wish: str) -> None:
         self.post_message(self.Wished(self, Wish[wish]))
 
+    def action_unfold(self) -> None:
+        """Open all that is folded in it, or fold it if some is open."""
+        opened = not any(one.open for one in self.folded)
+        for one in self.folded:
+            one.open = opened
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing; leave out those that such a message never has."""
+        if action == "unfold":
+            return bool(self.folded)
         if action != "wish":
             return True
         wish = Wish[str(parameters[0])]

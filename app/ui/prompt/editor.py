@@ -19,11 +19,16 @@ class PromptEditor(TextEditor):
 
     Args:
         placeholder: What it says while it is empty.
+
+    Attributes:
+        as_it_stands: Whether what is written is no prompt, and goes in and out without being taken apart: an answer may
+            look like a message with files in front of it, and means every line.
     """
 
     def __init__(self, placeholder: str = "") -> None:
         super().__init__(placeholder)
         self._pastes = Pastes()
+        self.as_it_stands = False
 
     @property
     def written(self) -> str:
@@ -33,7 +38,7 @@ class PromptEditor(TextEditor):
     @property
     def pastes(self) -> tuple[Attachment, ...]:
         """The pastes that the text has a mark for."""
-        return self._pastes.found_in(self.text)
+        return () if self.as_it_stands else self._pastes.found_in(self.text)
 
     @property
     def cursor(self) -> int | None:
@@ -43,7 +48,8 @@ class PromptEditor(TextEditor):
     def write(self, message: str, more: str = "") -> None:
         """Put a message in place of what is there, and behind it more of the text."""
         # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
-        question, attachments = split(printable(message))
+        shown = printable(message)
+        question, attachments = (shown, ()) if self.as_it_stands else split(shown)
         self.load_text(self._pastes.adopt(question, attachments) + more)
         self.move_cursor(self.document.end)
 

@@ -250,7 +250,10 @@ class PromptInput(PromptEditor):
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(with_line_feeds(event.text))
-        event.text = self._pastes.fold(text) if not self._recalling.is_searching else " ".join(text[:LONGEST].split())
+        if self._recalling.is_searching:
+            event.text = " ".join(text[:LONGEST].split())
+        else:
+            event.text = text if self.as_it_stands else self._pastes.fold(text)
 
     def action_delete_to_start_of_line(self) -> None:
         was_written = bool(self.text)

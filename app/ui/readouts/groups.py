@@ -23,6 +23,7 @@ _VALUE = 6
 _SOURCE_STYLES = ("$draft", "$quiet")
 _MAIN = "cpu"
 _CENTISECONDS_BELOW_S = 10.0
+_LAST = "the last answer"
 _NOTHING_KEPT = "No numbers were kept of this answer."
 
 
@@ -43,10 +44,12 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
     numbers = shown.numbers
     if numbers is not None:
         reason = reason_lines(numbers, width)
-        yield [*_speeds(numbers, shown, width), *reason, *[Content("")] * (reason_rows - len(reason))]
+        # While the next one is begun nothing of it is measured yet.
+        whose = [Content.styled(_LAST, "$quiet")] if shown.doing else []
+        yield [*whose, *_speeds(numbers, shown, width), *reason, *[Content("")] * (reason_rows - len(reason))]
         yield list(_drafts(numbers, shown, width))
     yield list(_context(shown, width))
-    if numbers is not None:
+    if numbers is not None and not shown.doing:
         yield list(_prompt(numbers))
     if pair is not None:
         yield list(_memory(pair))
@@ -62,7 +65,7 @@ def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int, *, is_
         is_last: Whether no other was given since.
     """
     target, draft = (printable(name) for name in models)
-    yield [Content.styled("the last answer" if is_last else "an earlier answer", "$quiet")]
+    yield [Content.styled(_LAST if is_last else "an earlier answer", "$quiet")]
     names = [Content.styled(target, "$target"), Content.styled(draft, "$draft")]
     # Whole, for the end may be all that tells the draft from its target.
     yield [line for name in names if name for line in name.wrap(width)]
@@ -145,8 +148,8 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
 
 def _context(shown: Readouts, width: int) -> Iterator[Content]:
     if shown.n_ctx:
-        yield _row("context", Content(f"{tokens(shown.used):>{_VALUE}} / {tokens(shown.n_ctx)}"))
-        yield _row("", _gauge(shown.used / shown.n_ctx, width - _LABEL, "$quiet"))
+        yield _row("context", Content(f"{shown.used_tokens:>{_VALUE}} / {tokens(shown.n_ctx)}"))
+        yield _row("", _gauge((shown.used or 0) / shown.n_ctx, width - _LABEL, "$quiet"))
 
 
 def _prompt(numbers: Numbers) -> Iterator[Content]:

@@ -13,10 +13,11 @@ from app.ui.listening.bridge import Paced
 from app.ui.readouts.numbers import Numbers, of_counters
 from app.ui.readouts.recent import Recent
 from app.ui.readouts.steady import Steady
-from app.ui.text import percent
+from app.ui.text import percent, tokens
 
 _SWITCHED_OFF = f"off: {SWITCHED_OFF}"
 _LAST = "the numbers are the last answer's"
+_UNKNOWN = "\N{EN DASH}"
 _UNSAID_S = 1.0
 """A look that every pair gets now and then is worth a word only where the user is kept waiting for it."""
 TOLD_S = 0.5
@@ -35,7 +36,7 @@ class Readouts:
         is_drafting: Whether there will be any.
         n_max: Most tokens of a draft where that is fixed, else 0.
         n_ctx: Context in tokens; 0 without a model.
-        used: Tokens of it that are taken.
+        used: Tokens of it that are taken; None where something was said of which nobody has counted them.
         live: Whether an answer is being written.
         recent: Its last rounds.
 
@@ -54,7 +55,7 @@ class Readouts:
         self.is_drafting = False
         self.n_max = 0
         self.n_ctx = 0
-        self.used = 0
+        self.used: int | None = 0
         self.live = False
         self.recent = Recent()
         self._steady = Steady()
@@ -79,6 +80,11 @@ class Readouts:
         if not self.live and self._measured_with != self._source:
             return replace(numbers, reason=f"{self._from_now_on}; {_LAST}")
         return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers
+
+    @property
+    def used_tokens(self) -> str:
+        """How much of the context is taken, in a word."""
+        return _UNKNOWN if self.used is None else tokens(self.used)
 
     @property
     def was_fixed(self) -> bool:
@@ -115,10 +121,16 @@ class Readouts:
         else:
             self._do(f"loading {progress.what} {percent(progress.share)}", progress.share)
 
-    def ready(self, n_ctx: int) -> None:
-        """The models are loaded, or the conversation begins anew or goes on from another place."""
+    def ready(self, n_ctx: int, *, is_empty: bool = True) -> None:
+        """The models are loaded, or the conversation begins anew or goes on from another place.
+
+        Args:
+            n_ctx: Context in tokens.
+            is_empty: Whether nothing was said until there.
+        """
         self.n_ctx = n_ctx
         self._forget()
+        self.used = 0 if is_empty else None
         self._do("ready")
 
     def in_vain(self) -> None:

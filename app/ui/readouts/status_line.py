@@ -76,7 +76,7 @@ class StatusLine(Widget):
             yield 2, Content.styled(name, SOURCE_STYLES[not shown.is_drafting])
         if shown.n_ctx:
             most = "" if brief else f"/{tokens(shown.n_ctx)}"
-            yield 4, Content.styled(f"ctx {tokens(shown.used)}{most}", "$quiet")
+            yield 4, Content.styled(f"ctx {shown.used_tokens}{most}", "$quiet")
 
     def _numbers(self) -> Iterator[tuple[int, Content]]:
         numbers = self._readouts.numbers

@@ -13,6 +13,7 @@ from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
+from app.ui.chat.elsewhere import Elsewhere
 from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
@@ -90,7 +91,10 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.own_settings = OwnSettings(self, keeper, live, self.draft_switch)
         self.tasks = Tasks(self)
         self.asking = Asking(self, engine, keeper, self.tasks)
-        self.sending = Sending(self, self.asking, self.tasks, lambda command, argument: command.run(self, argument))
+        self._elsewhere = Elsewhere(self, keeper, self.tasks)
+        self.sending = Sending(
+            self, self.asking, self.tasks, self._elsewhere, lambda command, argument: command.run(self, argument)
+        )
         self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
         changes = PairChanges(engine, self.session, loads=loads)
         self.pair_loading = PairLoading(self, changes, self.asking)
@@ -114,6 +118,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.included.count = self._counting.ask
         self.prompt.past.source = lambda: kept_prompts(self.keeper)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
+        self.watch(self.app, "app_focus", self._on_looked_at, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
         else:
@@ -259,6 +264,11 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
     def action_follow(self) -> None:
         self.messages.anchor()
         self.hint.unseen(False)
+
+    def _on_looked_at(self, focus: bool) -> None:
+        """The user comes back to this terminal, from another Tandem perhaps."""
+        if focus:
+            self.call_later(self._elsewhere.look)
 
     def _on_scrolled(self) -> None:
         if self.messages.is_vertical_scroll_end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, MutableMapping, Sequence
 from typing import ClassVar
 
 from textual import events, on
@@ -46,6 +46,7 @@ class SettingsScreen(Overlay[bool]):
         themes: The names of the themes there are.
         on_change: Called after every change.
         pair: What is loaded, or None.
+        unfinished: The texts that were left before they were taken, by setting; None for none.
     """
 
     BINDING_GROUP_TITLE = "Settings"
@@ -87,6 +88,7 @@ class SettingsScreen(Overlay[bool]):
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
         pair: PairInfo | None = None,
+        unfinished: MutableMapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._live = live
@@ -95,7 +97,7 @@ class SettingsScreen(Overlay[bool]):
         self._on_change = on_change
         self._changing = Changing(live, pair)
         self.settings = SettingList(self._all())
-        self._field = Field(self.settings, self._changing)
+        self._field = Field(self.settings, self._changing, {} if unfinished is None else unfinished)
         self._waited = self._changing.to_load
         self._asked = ""
         """What a second press of the same key confirms."""
@@ -140,8 +142,8 @@ class SettingsScreen(Overlay[bool]):
             self._step(1)
         elif refusal := not_here(shown.setting, self._changing.scope):
             self.hint.say(refusal)
-        else:
-            await self._field.open(shown)
+        elif told := await self._field.open(shown):
+            self.hint.say(told)
 
     @on(SettingList.Changed)
     async def _on_changed(self) -> None:
@@ -268,7 +270,8 @@ class SettingsScreen(Overlay[bool]):
         self._show()
 
     async def _close_field(self) -> None:
-        await self._field.close()
+        if told := await self._field.close():
+            self.hint.say(told)
         self.filter_input.focus()
         self.refresh_bindings()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from app.settings.kinds import Text, Value
 from app.ui.settings.changing import Changing
+from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
 from app.ui.settings.rows import PRESET
@@ -15,12 +18,14 @@ class Field:
     Args:
         settings: The list that shows it.
         changing: Judges and takes what is typed.
+        unfinished: The texts that were left before they were taken, by setting; they are gone on with.
     """
 
-    def __init__(self, settings: SettingList, changing: Changing) -> None:
+    def __init__(self, settings: SettingList, changing: Changing, unfinished: MutableMapping[str, str]) -> None:
         self._settings = settings
         self._changing = changing
-        self._setting = ""
+        self._unfinished = unfinished
+        self._setting = self._before = ""
         self._names_preset = False
 
     @property
@@ -33,11 +38,14 @@ class Field:
         shown = self._settings.shown
         return self.is_open and (shown is None or shown.setting.name != self._setting)
 
-    async def open(self, shown: Shown) -> None:
-        """Let a setting's value be typed."""
+    async def open(self, shown: Shown) -> str:
+        """Let a setting's value be typed; returns what is to be said of what stands there, "" for nothing."""
         kind = shown.setting.kind
         self._setting, self._names_preset = shown.setting.name, False
-        await self._settings.edit(kind.show(shown.value), several_lines=isinstance(kind, Text))
+        self._before = kind.show(shown.value)
+        unfinished = self._unfinished.get(self._setting, "")
+        await self._settings.edit(unfinished or self._before, several_lines=isinstance(kind, Text))
+        return "This was typed and not kept yet; without a word it is forgotten." if unfinished else ""
 
     async def open_for_preset(self) -> None:
         """Let the name of a preset be typed that keeps the settings as they are."""
@@ -57,12 +65,19 @@ class Field:
         if wrong or shown is None:
             self._settings.wrong(wrong)
             return None
-        await self.close()
+        self._unfinished.pop(self._setting, None)
+        await self._settings.settle()
         return self._changing.save_preset(text) if self._names_preset else self._changing.set(shown.setting, value)
 
-    async def close(self) -> None:
-        """Take it away; what is typed is forgotten."""
+    async def close(self) -> str:
+        """Take it away; a text waits to be gone on with. Returns what is to be said of that, "" for nothing."""
+        text = editor.text if isinstance(editor := self._settings.editor, TextInput) else ""
         await self._settings.settle()
+        self._unfinished.pop(self._setting, None)
+        if not text.strip() or text == self._before:
+            return ""
+        self._unfinished[self._setting] = text
+        return "What is typed waits here, and does not count yet."
 
     def _judge(self, text: str) -> tuple[Value, str]:
         """What is typed as a value, and why it cannot be taken; "" if it can."""
