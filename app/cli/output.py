@@ -76,6 +76,25 @@ class StatusLine:
         self._stream.write(for_reading(printable(text), self._stream, hang) + "\n")
         self._stream.flush()
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody would see a question, and can reply."""
+        return self._stream.isatty() and sys.stdin.isatty()
+
+    def ask(self, question: str) -> str | None:
+        """Ask beside whatever else is said, for standard output may be a file.
+
+        Returns:
+            The reply in small letters; None where there is no more to read, as after ctrl+d.
+        """
+        self.clear()
+        self._stream.write(question)
+        self._stream.flush()
+        try:
+            return input().strip().lower()
+        except EOFError:
+            return None
+
 
 def clear_status() -> None:
     """Take back the line that stands, whoever wrote it: something else is to be said there."""
