@@ -158,7 +158,12 @@ def test_a_stop_keeps_what_is_done() -> None:
 
     # Three to warm up and six a prompt: the second prompt has finished one round.
     assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1)]
-    assert rows(done, NAMES)[0].measured[0].tokens_per_second is not None
+    row = rows(done, NAMES)[0]
+    assert (row.prompts, len(row.measured)) == (1, 3), "the unfinished one is no part of the sum"
+    assert row.measured[0].tokens_per_second is not None
+    assert row.measured[0].tokens_per_second.n == 2, "and takes no round from the others"
+    unfinished = rows(done[1:], NAMES)[0]
+    assert (unfinished.prompts, unfinished.of("plain").tokens_per_second is not None) == (1, True)
 
 
 def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:

@@ -273,6 +273,19 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
 
 
+def test_a_prompt_that_was_stopped_takes_no_round_from_the_others(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    # Two answers to warm up, two rounds of two to the first prompt, and one round to the second.
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 9))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2", "--no-oracle") == 130
+    shown = capsys.readouterr().out
+    assert "stopped early: 1 of 2 prompts" in shown
+    assert re.search(r"^automatic: .*\b2 runs each", shown, re.MULTILINE)
+
+
 def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the target fail in this answer, the first being 1."""
     answers, sampler = iter(range(1, 1000)), pair.new_sampler
