@@ -319,6 +319,16 @@ def test_a_card_shows_what_was_measured_and_nothing_else() -> None:
     assert "target sha256: " + "ab" * 32 in text
 
 
+def test_where_nothing_was_drafted_the_card_has_no_figures_of_drafts() -> None:
+    def undrafted(row: Row) -> Row:
+        return replace(row, measured=tuple(replace(m, acceptance=None, tokens_per_verify=1.0) for m in row.measured))
+
+    undrafted_table = [undrafted(row) for row in table()]
+    head, _rule, *lines = [line for line in markdown(Card("a", undrafted_table, {})).splitlines() if "|" in line]
+    accepted = head.split("|").index(" accepted ")
+    assert {cell.strip() for line in lines for cell in line.split("|")[accepted : accepted + 2]} == {""}
+
+
 def test_hostile_names_stay_text() -> None:
     evil = '</text><script>x</script>\x1b[31m"&\u202e\ufffe| [a](b)'
     card = Card(evil, table(), {evil: evil}, [evil])
