@@ -6,13 +6,12 @@ format is measured anew.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app import json_file, regular_file
+from app import json_file
 from app.engine.tuning.acceptance import SUPPORT_PRIOR, AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
@@ -58,14 +57,7 @@ def save(path: Path, memory: Memory) -> OSError | None:
 
 def load(path: Path) -> Memory | None:
     """Read a memory; None if there is none that can be used."""
-    try:
-        raw = json.loads(regular_file.read_text(path))
-        return _memory(raw) if raw["format"] == FORMAT else None
-    except FileNotFoundError:
-        return None
-    except json_file.UNUSABLE as error:
-        log.warning("%s is measured anew: %s", path, error)
-        return None
+    return json_file.read(path, FORMAT, _memory)
 
 
 def _memory(raw: dict[str, Any]) -> Memory:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app import json_file, regular_file
+from app import json_file
 from app.engine.tuning.threads import Threads, ThreadTimes
 
 FORMAT = 1
@@ -34,15 +33,12 @@ def save(path: Path, times: ThreadTimes) -> OSError | None:
 
 def load(path: Path) -> Threads | None:
     """The numbers to use; None if nothing was measured, or nothing that can be read."""
-    try:
-        raw = json.loads(regular_file.read_text(path))
-        chosen = raw["threads"] if raw["format"] == FORMAT else {}
-        return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
-    except FileNotFoundError:
-        return None
-    except json_file.UNUSABLE as error:
-        log.warning("%s is not read: %s", path, error)
-        return None
+    return json_file.read(path, FORMAT, _threads)
+
+
+def _threads(raw: Any) -> Threads | None:
+    chosen = raw["threads"]
+    return Threads(_count(chosen["generation"]), _count(chosen["prompt"])) if chosen else None
 
 
 def _texts(times: Mapping[int, float]) -> dict[str, float]:

@@ -9,10 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.replays.replay import Curve
-from app.engine.replays.trace import Trace, load_traces
+from app.engine.replays.trace import FORMAT, Trace
 
 DATA = Path(__file__).parent / "data"
 _NS = 1e6
+
+
+def load_traces(file: Path) -> list[Trace]:
+    """A file with one trace a line."""
+    loaded = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        raw = json.loads(line)
+        assert raw["format"] == FORMAT, file
+        loaded.append(
+            Trace(
+                name=raw["name"],
+                kind=raw["kind"],
+                prompt=tuple(raw["prompt"]),
+                text=tuple(raw["text"]),
+                matches=tuple(raw["matches"]),
+                confidences=tuple(map(tuple, raw["confidences"])),
+            )
+        )
+    return loaded
 
 
 @cache

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import ClassVar, TextIO
 
-from app.cli.prose import for_reading
+from app.cli.prose import for_reading, width_of
 from app.engine.text import Segment, printable
 
 LOADING = "Loading the models"
@@ -52,14 +51,13 @@ class StatusLine:
         if self._obeys:
             return _CLEAR_LINE
         # Windows' console goes back to the beginning of a line, whatever else it does not do.
-        return f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r"
+        return f"\r{' ' * (width_of(self._stream) - 1)}\r"
 
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self._live and text != self._shown:
             # A line that wraps could not be taken back.
-            columns = shutil.get_terminal_size().columns
-            self._stream.write(self._cleared + printable(text)[: columns - 1])
+            self._stream.write(self._cleared + printable(text)[: width_of(self._stream) - 1])
             self._stream.flush()
             self._shown = text
             StatusLine.last = self
@@ -75,6 +73,25 @@ class StatusLine:
         self.clear()
         self._stream.write(for_reading(printable(text), self._stream, hang) + "\n")
         self._stream.flush()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody would see a question, and can reply."""
+        return self._stream.isatty() and sys.stdin.isatty()
+
+    def ask(self, question: str) -> str | None:
+        """Ask beside whatever else is said, for standard output may be a file.
+
+        Returns:
+            The reply in small letters; None where there is no more to read, as after ctrl+d.
+        """
+        self.clear()
+        self._stream.write(question)
+        self._stream.flush()
+        try:
+            return input().strip().lower()
+        except EOFError:
+            return None
 
 
 def clear_status() -> None:

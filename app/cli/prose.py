@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import textwrap
+from contextlib import suppress
 from typing import TextIO
 
 HANG = len("tandem: ")
 """Columns of what begins a message, and of what stands below it."""
+_USUAL = 80
+"""Columns of a terminal that does not tell."""
 _FEWEST = 20
 """Columns of text at least, however far it is indented."""
 _BOUND = "\N{NO-BREAK SPACE}"
@@ -34,7 +37,17 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
 
 def columns_of(stream: TextIO) -> int | None:
     """How wide a stream's terminal is; None if it is none."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    return width_of(stream) if stream.isatty() else None
+
+
+def width_of(terminal: TextIO) -> int:
+    """Columns of the terminal that a stream goes to, which need not be that of standard output; as COLUMNS has it."""
+    with suppress(KeyError, ValueError):
+        if (wanted := int(os.environ["COLUMNS"])) > 0:
+            return wanted
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(terminal.fileno()).columns or _USUAL
+    return _USUAL
 
 
 def broken(line: str, columns: int, hang: int) -> list[str]:

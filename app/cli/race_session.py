@@ -1,4 +1,4 @@
-"""What `tandem compare` and `tandem bench` share: a loaded pair, who takes part, and what is said meanwhile."""
+"""What `compare`, `bench` and `tune` share: a loaded pair, who takes part, and what is said meanwhile."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     sides       who takes part, as values
     tap         which tokens an answer is made of; steps  a generator that also returns something
     job         a whole comparison as a value, for the engine's worker
-    measure     medians, spreads, and the words for them
+    measure     medians, spreads, and the words for them; figures  those of one side, for a table
     difference  the first token at which two answers differ, and why; difference_lines  the same in words
     lossless    greedy answers token by token, sampled ones by a chi-square test; chisquare  the test
     suite       prompts of our own by kind of text, and the reader's; kinds  what these are

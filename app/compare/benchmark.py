@@ -225,10 +225,17 @@ def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
     return [*table, _row("all", raced, names)] if len(table) > 1 else table
 
 
+def with_most_rounds(raced: Sequence[Raced]) -> list[Raced]:
+    """The prompts that belong into one sum: without the one that was stopped, as long as others have more rounds."""
+    most = max((len(one.rounds) for one in raced), default=0)
+    return [one for one in raced if len(one.rounds) == most]
+
+
 def _row(kind: str, raced: Sequence[Raced], names: Sequence[str]) -> Row:
-    races = [one.rounds for one in raced]
+    counted = with_most_rounds(raced)
+    races = [one.rounds for one in counted]
     measured = tuple(measure(races, name, names[0]) for name in names)
-    return Row(kind, len(raced), measured, spread(one.oracle for one in raced))
+    return Row(kind, len(counted), measured, spread(one.oracle for one in counted))
 
 
 def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from app.compare.benchmark import Row
+from app.compare.figures import figures_of
 from app.compare.measure import NOISE, UNCLEAR, Measured, Spread, factor, in_figures, outcome
 from app.engine.text import printable
 
@@ -60,10 +61,10 @@ def markdown(card: Card) -> str:
     for row in card.rows:
         cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
         cells += [escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else "" for m in row.measured[1:]]
-        best = drafted(row)
+        told = figures_of(best) if (best := drafted(row)) is not None else None
         cells += [
-            f"{best.acceptance:.0%}" if best is not None and best.acceptance is not None else "",
-            f"{best.tokens_per_verify:.1f}" if best is not None and best.tokens_per_verify is not None else "",
+            told.accepted if told is not None else "",
+            told.per_check if told is not None else "",
             f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
         ]
         lines.append("| " + " | ".join(cells) + " |")

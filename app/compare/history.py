@@ -19,14 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app import json_file, regular_file
+from app import json_file
 from app.compare.measure import Spread, noise
 
 FORMAT = 1
 _MOST = 200
 _MOST_FILES = 500
 """Every prompt that was ever compared has a file; those that nothing was added to for longest go."""
-_MOST_BYTES = 16 << 20
 _LATEST = 5
 """Results that stand for what was before."""
 log = logging.getLogger("tandem.history")
@@ -105,15 +104,7 @@ class History:
 
     def results(self) -> list[Result]:
         """What was kept, oldest first; nothing if the file is missing or damaged."""
-        try:
-            # A file that is longer than anything written here is cut, and then no JSON.
-            raw = json.loads(regular_file.read_bytes(self._file, _MOST_BYTES))
-            return [_read(entry) for entry in raw["results"]] if raw["format"] == FORMAT else []
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            log.warning("%s begins anew: %s", self._file, error)
-            return []
+        return json_file.read(self._file, FORMAT, lambda raw: [_read(entry) for entry in raw["results"]]) or []
 
     def add(self, result: Result) -> bool:
         """Keep a result in one step; False if the disk refuses."""

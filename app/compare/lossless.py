@@ -118,8 +118,10 @@ class Checks:
     sampled: list[SampledCheck] = field(default_factory=list)
 
     @property
-    def hold(self) -> bool:
-        return all(check.holds for check in self.greedy) and all(check.holds for check in self.sampled)
+    def hold(self) -> bool | None:
+        """Whether drafting changed nothing; None where nothing was drafted, and so nothing tested."""
+        done: list[GreedyCheck | SampledCheck] = [*self.greedy, *self.sampled]
+        return all(check.holds for check in done) if any(check.drafted for check in done) else None
 
 
 def check(
@@ -240,7 +242,7 @@ def check_sampled(
 def statement(checks: Checks) -> str:
     """What was found, plainly."""
     greedy, sampled = checks.greedy, checks.sampled
-    if not sum(check.drafted for check in greedy) + sum(check.drafted for check in sampled):
+    if checks.hold is None:
         return "Nothing was drafted, so nothing was tested."
     broken = [check for check in greedy if not check.holds]
     moved = [check for check in sampled if not check.holds]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app import atomic
 from app.compare.card import escaped
+from app.compare.figures import figures_of
 from app.compare.measure import in_figures, verdict
 from app.compare.report import Comparison, crowded, how, pair_title, remarks, start, unsteady
 from app.engine.text import printable
@@ -29,14 +30,9 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     n = len(comparison.rounds)
     lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), "", _HEAD]
     for m in comparison.measured:
-        cells = [
-            escaped(m.name),
-            f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else "",
-            escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else "",
-            f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else "",
-            f"{m.acceptance:.0%}" if m.acceptance is not None else "",
-            f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else "",
-        ]
+        told = figures_of(m)
+        ratio = escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else ""
+        cells = [escaped(m.name), told.speed, ratio, told.first_token, told.accepted, told.per_check]
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for m in comparison.measured[1:]:

@@ -10,6 +10,7 @@ from app.compare.benchmark import Raced, Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.difference_lines import difference_lines, parting_lines
+from app.compare.figures import figures_of
 from app.compare.lossless import Checks, statement
 from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
@@ -59,11 +60,9 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     wide = max(len(m.name) for m in measured)
     lines = [f"{'':{wide}}  {'speed':>10}  {'first token':>11}  {'accepted':>8}  {'per check':>10}"]
     for m in measured:
-        speed = f"{m.tokens_per_second.median:.1f} t/s" if m.tokens_per_second is not None else ""
-        first = f"{m.first_token_ms.median / 1e3:.2f} s" if m.first_token_ms is not None else ""
-        accepted = f"{m.acceptance:.0%}" if m.acceptance is not None else ""
-        per = f"{m.tokens_per_verify:.1f}" if m.tokens_per_verify is not None and m.acceptance is not None else ""
-        lines.append(f"{m.name:{wide}}  {speed:>10}  {first:>11}  {accepted:>8}  {per:>10}".rstrip())
+        told = figures_of(m)
+        line = f"{m.name:{wide}}  {told.speed:>10}  {told.first_token:>11}  {told.accepted:>8}  {told.per_check:>10}"
+        lines.append(line.rstrip())
     lines += ["", start(rounds)]
     if (note := unsteady(rounds, measured[0].name)) is not None:
         lines += ["", note]
@@ -208,8 +207,7 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     cells = [header]
     for row in rows:
         own = drafted(row)
-        accepted = own.acceptance if own is not None else None
-        per = own.tokens_per_verify if own is not None and accepted is not None else None
+        told = figures_of(own) if own is not None else None
         plain = row.measured[0].tokens_per_second
         cells.append(
             [
@@ -219,8 +217,8 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
                     in_figures(m.ratio, work=m.work, spreads=spreads) if m.ratio is not None else "-"
                     for m in row.measured[1:]
                 ),
-                f"{accepted:.0%}" if accepted is not None else "",
-                f"{per:.1f}" if per is not None else "",
+                told.accepted if told is not None else "",
+                told.per_check if told is not None else "",
                 f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
             ]
         )

@@ -8,15 +8,15 @@ replaces an old one only where they differ by more than such measurements do.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from app import json_file, regular_file
+from app import json_file
 from app.llama.described import Device
 from app.llama.throughput_probe import Throughput, probe_throughput
 
@@ -94,19 +94,14 @@ def _name(build: str, processor: str, devices: Sequence[Device], n_threads: int)
 
 
 def _load(file: Path) -> Remembered | None:
-    try:
-        raw = json.loads(regular_file.read_text(file))
-        if raw["format"] != FORMAT:
-            return None
-        bytes_per_s, at = float(raw["bytes_per_s"]), float(raw["at"])
-        if not math.isfinite(bytes_per_s) or bytes_per_s <= 0 or not math.isfinite(at):
-            raise ValueError(f"{bytes_per_s} is no measurement")
-        return Remembered(Throughput(bytes_per_s, raw["alone"] is True), at)
-    except FileNotFoundError:
-        return None
-    except json_file.UNUSABLE as error:
-        log.warning("%s is measured anew: %s", file, error)
-        return None
+    return json_file.read(file, FORMAT, _remembered)
+
+
+def _remembered(raw: Any) -> Remembered:
+    bytes_per_s, at = float(raw["bytes_per_s"]), float(raw["at"])
+    if not math.isfinite(bytes_per_s) or bytes_per_s <= 0 or not math.isfinite(at):
+        raise ValueError(f"{bytes_per_s} is no measurement")
+    return Remembered(Throughput(bytes_per_s, raw["alone"] is True), at)
 
 
 def _save(file: Path, remembered: Remembered) -> None:

@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from app.hardware.busy import Busy, busy
 from app.hardware.cgroup import cpu_quota, throttled_share
 from app.hardware.cpu import affinity
@@ -34,7 +32,6 @@ class Conditions:
         throttled: Share of a container's time slices that were cut short since it began; None outside of one.
         clock_cap: Allowed clock against the processor's highest; None where it is not told.
         heat_events: How often a core was slowed down by heat since the start of the system; None likewise.
-        swap_bytes: Memory that is swapped out.
     """
 
     usable: int = 1
@@ -44,7 +41,6 @@ class Conditions:
     throttled: float | None = None
     clock_cap: float | None = None
     heat_events: int | None = None
-    swap_bytes: int = 0
 
 
 def conditions(system: System | None = None) -> Conditions:
@@ -59,7 +55,6 @@ def conditions(system: System | None = None) -> Conditions:
         throttled=throttled_share(system.read),
         clock_cap=_clock_cap(system),
         heat_events=_heat_events(system),
-        swap_bytes=_swapped(),
     )
 
 
@@ -111,10 +106,3 @@ def _heat_events(system: System) -> int | None:
     ]
     counts = [int(text) for text in texts if text.isdecimal()]
     return max(counts, default=None)
-
-
-def _swapped() -> int:
-    try:
-        return int(psutil.swap_memory().used)
-    except (OSError, RuntimeError):
-        return 0

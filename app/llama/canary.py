@@ -7,7 +7,6 @@ survived are remembered, so that a load costs a third of a second once and nothi
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -71,14 +70,7 @@ class Survivors:
 
     def _read(self) -> dict[str, Any]:
         assert self._file is not None
-        try:
-            raw = json.loads(regular_file.read_text(self._file))
-            return dict(raw["files"]) if raw["format"] == FORMAT else {}
-        except FileNotFoundError:
-            return {}
-        except json_file.UNUSABLE as error:
-            log.warning("%s is begun anew: %s", self._file, error)
-            return {}
+        return json_file.read(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
 
 
 def send_ahead(path: Path, kept: Path | None, go_on: Callable[[], bool] = lambda: True) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.replays.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
-from app.engine.replays.trace import load_traces
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.memory import Memory
-from tests.replays import curves, traces
+from tests.replays import curves, load_traces, traces
 
 
 def memory_for(curve: Curve) -> Memory:

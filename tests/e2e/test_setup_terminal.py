@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_a_stopped_set_up_goes_on_where_it_was(hub: LoopbackHub, tmp_path: Path)
     assert again.exit_code() == 0
     again.close()
     assert hub.asked("big-Q4_K_M.gguf", origin="cdn")[-1].headers["range"] == f"bytes={1 << 20}-"
+
+
+def test_with_the_output_in_a_file_the_question_is_still_seen(hub: LoopbackHub, tmp_path: Path) -> None:
+    into = tmp_path / "pair.json"
+    models = ("--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
+    terminal = Terminal(tmp_path, "setup", *models, "--json", f"> {into}")
+    terminal.until(lambda screen: "Download? [Y/n]" in screen)
+    terminal.press("Enter")
+    assert terminal.exit_code() == 0
+    terminal.close()
+    assert json.loads(into.read_text(encoding="utf-8"))["name"] == "mine"
 
 
 def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: LoopbackHub, tmp_path: Path) -> None:

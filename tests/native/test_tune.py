@@ -14,10 +14,10 @@ import pytest
 from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.tune import command
-from app.engine.replays.trace import load_traces
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.llama.pair import NativePair
+from tests.replays import load_traces
 
 pytestmark = pytest.mark.native
 Quickly = Callable[..., subprocess.CompletedProcess[str]]

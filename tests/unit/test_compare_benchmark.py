@@ -158,7 +158,12 @@ def test_a_stop_keeps_what_is_done() -> None:
 
     # Three to warm up and six a prompt: the second prompt has finished one round.
     assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1)]
-    assert rows(done, NAMES)[0].measured[0].tokens_per_second is not None
+    row = rows(done, NAMES)[0]
+    assert (row.prompts, len(row.measured)) == (1, 3), "the unfinished one is no part of the sum"
+    assert row.measured[0].tokens_per_second is not None
+    assert row.measured[0].tokens_per_second.n == 2, "and takes no round from the others"
+    unfinished = rows(done[1:], NAMES)[0]
+    assert (unfinished.prompts, unfinished.of("plain").tokens_per_second is not None) == (1, True)
 
 
 def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
@@ -312,6 +317,16 @@ def test_a_card_shows_what_was_measured_and_nothing_else() -> None:
     assert head.count("|") == rule.count("|")
     assert {line.count("|") for line in lines} == {head.count("|")}
     assert "target sha256: " + "ab" * 32 in text
+
+
+def test_where_nothing_was_drafted_the_card_has_no_figures_of_drafts() -> None:
+    def undrafted(row: Row) -> Row:
+        return replace(row, measured=tuple(replace(m, acceptance=None, tokens_per_verify=1.0) for m in row.measured))
+
+    undrafted_table = [undrafted(row) for row in table()]
+    head, _rule, *lines = [line for line in markdown(Card("a", undrafted_table, {})).splitlines() if "|" in line]
+    accepted = head.split("|").index(" accepted ")
+    assert {cell.strip() for line in lines for cell in line.split("|")[accepted : accepted + 2]} == {""}
 
 
 def test_hostile_names_stay_text() -> None:

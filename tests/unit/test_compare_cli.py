@@ -32,7 +32,7 @@ from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import AppError, DecodeError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
-from tests.fakes import FakeModel, FakeSampler, mixing
+from tests.fakes import FakeModel, FakeSampler, mixing, script
 from tests.pairs import FakePair
 
 Tandem = Callable[..., int]
@@ -273,6 +273,19 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
 
 
+def test_a_prompt_that_was_stopped_takes_no_round_from_the_others(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    # Two answers to warm up, two rounds of two to the first prompt, and one round to the second.
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 9))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2", "--no-oracle") == 130
+    shown = capsys.readouterr().out
+    assert "stopped early: 1 of 2 prompts" in shown
+    assert re.search(r"^automatic: .*\b2 runs each", shown, re.MULTILINE)
+
+
 def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the target fail in this answer, the first being 1."""
     answers, sampler = iter(range(1, 1000)), pair.new_sampler
@@ -363,6 +376,42 @@ def test_the_lossless_check_says_what_it_compared(
 
     assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out)["lossless"] is True
+
+
+def test_each_prompt_that_was_brought_is_compared(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    arguments = ("--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json")
+    for more, compared in (((), ["yours, 1", "yours, 2"]), (("--quick",), ["yours, 1"])):
+        assert tandem("bench", *arguments, *more) == 0
+        checks = json.loads(capsys.readouterr().out)["greedy"]
+        assert list(dict.fromkeys(check["prompt"] for check in checks)) == compared
+
+
+@pytest.fixture
+def undrafted(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> Tandem:
+    """Runs a command on a target alone, in whose answers nothing comes twice."""
+    rule = script(range(10, 30), 3)
+    alone = FakePair(FakeModel(rule))
+    monkeypatch.setattr(loading, "NativePair", lambda *_: alone)
+    return tandem
+
+
+def test_what_drafted_nothing_is_not_called_lossless(
+    undrafted: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert undrafted("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "2", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["lossless"], found["statement"]) == (None, "Nothing was drafted, so nothing was tested.")
+
+
+def test_fixed_drafting_without_a_draft_model_cannot_be_checked(undrafted: Tandem) -> None:
+    with pytest.raises(UsageError, match="Fixed parameters need a draft model"):
+        undrafted("bench", "--check-lossless", "--fixed", "n_max=3")
 
 
 def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from app.compare.difference_lines import parting_lines
 from app.compare.lossless import (
     EVERYTHING,
     Checks,
+    GreedyCheck,
     SampledCheck,
     check,
     check_greedy,
@@ -329,7 +330,11 @@ def test_a_whole_check_and_its_early_end() -> None:
 
 
 def test_nothing_drafted_is_nothing_tested() -> None:
-    assert statement(Checks()) == "Nothing was drafted, so nothing was tested."
+    untested = GreedyCheck("chat, one", "automatic", 8, 0, None)
+    for checks in (Checks(), Checks([untested])):
+        assert statement(checks) == "Nothing was drafted, so nothing was tested."
+        assert checks.hold is None
+    assert Checks([untested, replace(untested, drafted=1)]).hold is True
 
 
 def test_answers_that_were_too_few_are_no_test() -> None:

@@ -316,13 +316,20 @@ def test_one_drafted_token_or_an_answer_from_elsewhere_is_work_of_its_own() -> N
 
 
 def test_a_table_says_a_tie_too_and_what_is_not_clear() -> None:
-    assert in_figures(Spread(3.1, 3.0, 3.2, 3)) == "3.1x (3.0 to 3.2)"
-    assert in_figures(Spread(1.0, 0.995, 1.004, 3)) == "1.00x (0.99 to 1.00), a tie"
-    assert in_figures(Spread(1.02, 1.02, 1.02, 1)) == "1.02x?"
-    assert in_figures(Spread(0.9, 0.81, 0.99, 3)) == "0.90x? (0.81 to 0.99)"
+    def told(*ratios: float) -> str:
+        measured = spread(ratios)
+        assert measured is not None
+        return in_figures(measured)
+
+    assert told(3.0, 3.1, 3.2) == "3.1x (3.0 to 3.2)"
+    assert told(0.995, 1.0, 1.004) == "1.00x (0.99 to 1.00), a tie"
+    assert told(1.02) == "1.02x?"
+    assert told(0.81, 0.9, 0.99) == "0.90x? (0.81 to 0.99)"
 
 
-@pytest.mark.parametrize(("n_runs", "sd"), [(2, 0.05), (3, 0.01), (3, 0.1), (5, 0.05), (12, 0.05)])
+@pytest.mark.parametrize(
+    ("n_runs", "sd"), [(2, 0.05), (3, 0.01), (3, 0.1), (5, 0.05), (6, 0.05), (12, 0.05), (30, 0.1)]
+)
 def test_two_sides_alike_are_seldom_called_different_whatever_the_noise(n_runs: int, sd: float) -> None:
     rng = random.Random(1)
     said = [outcome(spread(math.exp(rng.gauss(0, sd)) for _ in range(n_runs))) for _ in range(2000)]
@@ -337,6 +344,32 @@ def test_more_runs_tell_what_few_cannot() -> None:
 
     assert set(few) == {"slower", "unclear"}
     assert many.count("slower") > 0.95 * len(many) > few.count("slower")
+
+
+def test_each_number_of_runs_that_is_advised_tells_more_than_the_one_before() -> None:
+    rng = random.Random(1)
+    told = []
+    for n_runs in (3, 10, 30, 100):
+        said = [outcome(spread(1.05 * math.exp(rng.gauss(0, 0.04)) for _ in range(n_runs))) for _ in range(300)]
+        told.append(said.count("faster") / len(said))
+
+    assert told == sorted(told)
+    assert told[1] > 0.7
+    assert told[2] > 0.95
+
+
+def test_runs_in_which_the_machine_stood_still_hide_nothing_among_many() -> None:
+    rng = random.Random(1)
+    ratios = [1.05 * math.exp(rng.gauss(0, 0.01)) for _ in range(30)]
+
+    assert outcome(spread([*ratios[2:], 0.2, 5.0])) == "faster"
+
+
+def test_of_eleven_runs_the_interval_is_the_sign_tests() -> None:
+    measured = spread(range(1, 12))
+    assert measured is not None
+    # Between the 2nd and the 3rd smallest, which hold in 98.8 and 93.5 of 100 cases.
+    assert measured.likely == pytest.approx((2.918, 9.082), abs=0.001)
 
 
 def test_nothing_measured_is_said_so() -> None:

@@ -95,3 +95,25 @@ def test_ctrl_c_leaves_no_line_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["pairs", "list"]) == 130
     assert "Looking at this machine" in screen.getvalue()
     assert screen.getvalue().endswith("\x1b[K")
+
+
+def test_a_question_stands_where_it_is_seen_and_not_in_the_answer_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Screen(" Yes\n"))
+    screen = Screen()
+    status = StatusLine(screen)
+    status.show("Looking")
+
+    assert (status.ask("Download? "), status.ask("And now? ")) == ("yes", None)
+
+    assert screen.getvalue().endswith("\x1b[KDownload? And now? ")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("stream", "reply"), [(Screen, io.StringIO), (io.StringIO, Screen)])
+def test_nobody_is_asked_who_would_not_see_it_or_cannot_reply(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], reply: type[io.StringIO]
+) -> None:
+    monkeypatch.setattr("sys.stdin", reply())
+    assert not StatusLine(stream()).can_ask

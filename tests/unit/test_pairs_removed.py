@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,23 @@ def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_targe
     assert f"{target.path}  (it belongs to the demo's Python package)" in said
     assert "your own file" not in said
     assert (target.path.exists(), draft.path.exists()) == (True, False)
+
+
+@pytest.mark.parametrize(("reply", "left"), [("y\n", False), ("\n", True), ("", True)])
+def test_files_go_only_after_a_yes_to_a_question_that_is_no_part_of_the_output(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reply: str, left: bool
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    monkeypatch.setattr("sys.stdin", typed := io.StringIO(reply))
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    assert main(["pairs", "remove", "demo"]) == 0
+
+    said = capsys.readouterr()
+    assert (said.out, "Delete these files? [y/N] " in said.err) == ("", True)
+    assert draft.path.exists() == left
 
 
 def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from app.cli import main
 from app.cli.output import StatusLine
 from app.cli.parser import build_parser
-from app.cli.prose import broken, for_reading
+from app.cli.prose import broken, columns_of, for_reading
 from app.cli.tune.charts import Drafters, cost_lines
 from app.engine.tuning.curve import CostModel, CostProfile
 
@@ -75,6 +76,43 @@ def test_what_stays_below_a_status_line_fits() -> None:
     screen = Screen()
     StatusLine(screen).say(f"note    {SENTENCE}", 8)
     assert screen.getvalue().splitlines()[1].startswith("        tokens")
+
+
+class Narrow(Screen):
+    """A terminal of 40 columns, told by itself alone."""
+
+    def fileno(self) -> int:
+        return 1_000
+
+
+@pytest.fixture
+def wider_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard output goes elsewhere."""
+
+    def size(file: int) -> os.terminal_size:
+        if file != Narrow().fileno():
+            raise OSError(25, "Inappropriate ioctl for device")
+        return os.terminal_size((40, 24))
+
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr("os.get_terminal_size", size)
+
+
+@pytest.mark.usefixtures("wider_output")
+def test_lines_fit_the_terminal_that_they_go_to_while_the_output_goes_elsewhere() -> None:
+    screen = Narrow()
+    status = StatusLine(screen)
+    status.show(SENTENCE)
+    assert screen.getvalue().endswith(SENTENCE[:39]), "what wraps cannot be taken back"
+    assert columns_of(screen) == 40
+    assert columns_of(Screen()) == 80, "a terminal that does not tell"
+
+
+@pytest.mark.parametrize(("columns", "told"), [("60", 60), ("0", 40), ("wide", 40)])
+@pytest.mark.usefixtures("wider_output")
+def test_a_number_of_columns_may_be_given(monkeypatch: pytest.MonkeyPatch, columns: str, told: int) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert columns_of(Narrow()) == told
 
 
 def test_an_error_fits(monkeypatch: pytest.MonkeyPatch) -> None:

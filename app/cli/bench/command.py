@@ -15,7 +15,7 @@ from app.cli.bench.task import BenchTask, read_task
 from app.cli.measured_on import measured_on
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
-from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows
+from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows, with_most_rounds
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import factor, measure, verdict
@@ -121,7 +121,7 @@ class _Benchmark:
         """The table and what it means; `early` says how it ended before its time, "" if it did not."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, names)
-        notes = [f"{early}: {len(raced)} of {len(task.prompts)} prompts"] if early else []
+        notes = [f"{early}: {len(with_most_rounds(raced))} of {len(task.prompts)} prompts"] if early else []
         notes += filter(None, [crowded(round_ for one in raced for round_ in one.rounds)])
         # Half a suite is not comparable with a whole one.
         remarks = [] if early else against_earlier(facts, figures(table))
@@ -159,7 +159,7 @@ def _in_brief(raced: Raced) -> str:
 
 def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
     """The verdicts over everything."""
-    races = [one.rounds for one in raced]
+    races = [one.rounds for one in with_most_rounds(raced)]
     lines = []
     for name in names:
         if name == PLAIN:

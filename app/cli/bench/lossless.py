@@ -11,13 +11,13 @@ from app.cli.prose import for_reading
 from app.cli.race_session import Session, out
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
-from app.compare.sides import AUTOMATIC, fixed_name
-from app.engine.types import AutoDraft, Drafting
+from app.compare.sides import Side, check_sides, sides_of
+from app.engine.types import Drafting
 from app.errors import INTERRUPTED, Interrupted
 
 
 def check_lossless(session: Session, task: BenchTask) -> int:
-    """Compare the texts and tell; returns the exit code, 1 if drafting changes one."""
+    """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted."""
     cancel, status = session.cancel, session.status
     checks = Checks()
     with suppress(Interrupted):
@@ -40,12 +40,12 @@ def check_lossless(session: Session, task: BenchTask) -> int:
 
 
 def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
-    """Every way of drafting that is held against plain decoding, by name."""
-    draftings: list[tuple[str, Drafting]] = []
-    if session.pair.drafter is not None:
-        draftings.append(("drafting everything", EVERYTHING))
-    if task.fixed is not None:
-        draftings.append((fixed_name(task.fixed), task.fixed))
-    automatic = task.options.drafting
-    draftings.append((AUTOMATIC, automatic if isinstance(automatic, AutoDraft) else AutoDraft()))
-    return draftings
+    """Every way of drafting that is held against plain decoding, by name.
+
+    Raises:
+        UsageError: The pair lacks what one needs.
+    """
+    everything = [Side("drafting everything", EVERYTHING)] if session.pair.drafter is not None else []
+    _plain, *others = sides_of(task.options.drafting, task.fixed)
+    check_sides(session.pair, others)
+    return [(side.name, side.drafting) for side in (*everything, *others)]

@@ -75,13 +75,15 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     _refuse_idle(args)
     quick, checking = "quick" in args, "check_lossless" in args
     kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
+    # One of each kind of ours is enough to compare texts; whoever brings prompts means each of them.
+    per_kind = 1 if quick or (checking and "prompts" not in args) else None
     card = str(args.card) if "card" in args else None
     if card is not None:
         for suffix in CARD_SUFFIXES:
             check_writable(Path(card + suffix))
     return BenchTask(
         options=options,
-        prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, 1 if quick or checking else None)),
+        prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, per_kind)),
         request=answer_request(options, _QUICK_TOKENS if quick else _CHECK_TOKENS if checking else _TOKENS),
         fixed=fixed,
         repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),

@@ -42,7 +42,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     for removal in plan:
         if removal not in doomed and not keep and is_file(removal.path):
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
-    if doomed and not hasattr(args, "yes") and not _sure():
+    if doomed and not hasattr(args, "yes") and not _sure(status):
         status.say("Nothing was removed.")
         return 0
     # First: while a file is in use Windows deletes none, and the same command can be given again.
@@ -69,10 +69,7 @@ def _why(removal: Removal) -> str:
     return "Tandem did not download it; --all-files deletes it too"
 
 
-def _sure() -> bool:
-    if not sys.stdin.isatty():
+def _sure(status: StatusLine) -> bool:
+    if not status.can_ask:
         raise UsageError("Nobody can be asked here.", "Add --yes, or --keep-files to only forget the pair.")
-    try:
-        return input("Delete these files? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
+    return status.ask("Delete these files? [y/N] ") in ("y", "yes")

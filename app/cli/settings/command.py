@@ -31,7 +31,7 @@ def settings(args: argparse.Namespace) -> int:
     """Do what was asked for; see the module."""
     file = SettingsFile(settings_file())
     if args.action == "path":
-        _out(str(file.path))
+        print(str(file.path))
     elif args.action == "set":
         _set(file, args.name, args.value)
     elif args.action == "unset":
@@ -41,7 +41,7 @@ def settings(args: argparse.Namespace) -> int:
         live = LiveSettings(file)
         if pair is not None:
             live.ride(of_entry(pair), of_file(pair, files))
-        _out(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
+        print(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
         for sentence in (*note, *_sentences(live)):
             print(for_reading(f"tandem: {sentence}", sys.stderr, HANG), file=sys.stderr)
     return 0
@@ -61,7 +61,7 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
         raise unknown
     file.set(setting.name, value, preset)
     if setting.only_fixed and (told := _of_fixed(LiveSettings(file), setting, preset)):
-        _out(told)
+        print(told)
 
 
 def _of_fixed(live: LiveSettings, setting: Setting, preset: str) -> str:
@@ -91,7 +91,7 @@ def _unset(file: SettingsFile, name: str) -> None:
     elif (known := find(name)) is not None:
         file.unset(known.name)
         if known.name == "draft.mode" and (meant := LiveSettings(file).resolved().meaning_fixed):
-            _out(f"Drafting is fixed now, because {given(meant)}.")
+            print(f"Drafting is fixed now, because {given(meant)}.")
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
         preset = rest.partition(".")[0]
         if not file.unset(known.name, preset):
@@ -202,7 +202,3 @@ def _as_json(live: LiveSettings, pair: Pair | None) -> dict[str, object]:
         "keys": dict(live.content.keys),
         "problems": _sentences(live),
     }
-
-
-def _out(text: str) -> None:
-    print(text)

@@ -134,9 +134,9 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
         status.say(f"{known.trouble.sentences}\n")
     if hasattr(args, "yes"):
         return proposals[0].pair
-    if not sys.stdin.isatty():
+    if not status.can_ask:
         raise UsageError("Which pair? Nobody can be asked here.", "Name one, or take the first with --yes.")
-    return _ask_which(proposals)
+    return _ask_which(proposals, status)
 
 
 def _card(number: int, proposal: Proposal, gain: str) -> str:
@@ -150,19 +150,16 @@ def _card(number: int, proposal: Proposal, gain: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ask_which(proposals: list[Proposal]) -> Pair | None:
+def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
     while True:
-        try:
-            reply = input(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ").strip().lower()
-        except EOFError:
-            return None
-        if reply in ("q", "n", "no", "none"):
+        reply = status.ask(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ")
+        if reply is None or reply in ("q", "n", "no", "none"):
             return None
         if reply in ("", "y", "yes"):
             return proposals[0].pair
         if reply.isdigit() and 1 <= int(reply) <= len(proposals):
             return proposals[int(reply) - 1].pair
-        print(f"Answer with a number from 1 to {len(proposals)}, or q.")
+        status.say(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
 def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
@@ -176,7 +173,7 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     for line in lines:
         status.say(line, LABEL)
     steps.refuse(prepared)
-    if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(prepared):
+    if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(status):
         return None
     ready = None
     for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
@@ -202,15 +199,12 @@ def _download_line(prepared: Prepared) -> str:
     )
 
 
-def _agrees(prepared: Prepared) -> bool:
-    if not sys.stdin.isatty():
+def _agrees(status: StatusLine) -> bool:
+    if not status.can_ask:
         # Named on the command line of a script: that was the answer.
         return True
-    try:
-        with ended_at_once():
-            return input("Download? [Y/n] ").strip().lower() in ("", "y", "yes")
-    except EOFError:
-        return False
+    with ended_at_once():
+        return status.ask("Download? [Y/n] ") in ("", "y", "yes")
 
 
 def _again(args: argparse.Namespace, pair: Pair) -> str:

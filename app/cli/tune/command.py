@@ -10,12 +10,11 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.cli.interrupt import cancel_on_interrupt
-from app.cli.loading import load_here, pair_params
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, StatusLine
+from app.cli.output import StatusLine
 from app.cli.process import refuse_process
 from app.cli.prose import for_reading
+from app.cli.race_session import Session, with_pair
 from app.cli.result_file import append, check_writable
 from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.compare.steps import Steps
@@ -23,7 +22,7 @@ from app.engine.replays.advice import HeatMap, heat_map
 from app.engine.replays.trace import Trace
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import AutoDraft
-from app.errors import INTERRUPTED, Interrupted, PairError, UsageError
+from app.errors import Interrupted, PairError, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -43,23 +42,18 @@ def tune(args: argparse.Namespace) -> int:
     """Measure a pair; see the module."""
     options = read_options(args, modes=("auto",), use_recommended=False)
     refuse_process(options.process)
-    if not isinstance(options.drafting, AutoDraft):
+    drafting = options.drafting
+    if not isinstance(drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
-    _refuse_idle(args, options, options.drafting)
-    status, cancel = StatusLine(sys.stderr), CancelFlag()
-    try:
-        with cancel_on_interrupt(cancel.set):
-            status.show(LOADING)
-            pair = load_here(pair_params(options), cancel, status)
-            try:
-                _refuse_alone(args, pair)
-                times = _threads(pair, options, cancel, status)
-                return _tune(pair, args, options.drafting, cancel, status, times)
-            finally:
-                pair.close()
-    except Interrupted:
-        status.say("Stopped.")
-        return INTERRUPTED
+    _refuse_idle(args, options, drafting)
+
+    def job(session: Session) -> int:
+        pair, cancel, status = session.pair, session.cancel, session.status
+        _refuse_alone(args, pair)
+        times = _threads(pair, options, cancel, status)
+        return _tune(pair, args, drafting, cancel, status, times)
+
+    return with_pair(options, job)
 
 
 def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:

@@ -6,15 +6,12 @@ model; `app.engine.replays.replay` does. Confidences are those of `app.engine.pr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.probability import most_probable
-from app.errors import AppError
 
 FORMAT = 1
 _DIGITS = 3
@@ -50,33 +47,6 @@ class Trace:
             "matches": self.matches,
             "confidences": [[round(q, _DIGITS) for q in row] for row in self.confidences],
         }
-
-
-def load_traces(file: Path) -> list[Trace]:
-    """Read a file with one trace a line.
-
-    Raises:
-        AppError: A line is no trace of this format.
-    """
-    traces = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            raw = json.loads(line)
-            if raw["format"] != FORMAT:
-                raise AppError(f"{file}, line {number}: a trace of format {raw['format']}; {FORMAT} is known.")
-            traces.append(
-                Trace(
-                    name=raw["name"],
-                    kind=raw["kind"],
-                    prompt=tuple(raw["prompt"]),
-                    text=tuple(raw["text"]),
-                    matches=tuple(raw["matches"]),
-                    confidences=tuple(map(tuple, raw["confidences"])),
-                )
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise AppError(f"{file}, line {number} is no trace: {error}.", "Record it again.") from error
-    return traces
 
 
 def teacher_forced(
