@@ -83,7 +83,7 @@ class PairInfo:
         if drafting is None or self.sources(drafting):
             return ""
         if not self.can_draft:
-            return "this model cannot take back a rejected draft"
+            return "rejected drafts could not be taken back here"
         without_lookup = ", and look-up was left out" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"
 

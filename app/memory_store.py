@@ -37,6 +37,7 @@ def save(path: Path, memory: Memory) -> OSError | None:
         "switch_ns": profile.switch_ns,
         "cells": profile.cells,
         "draft_prompt_ns": profile.draft_prompt_ns,
+        "widest": profile.widest,
         "gain": None if memory.gain is None else max(0.0, memory.gain),
         "hope": memory.hope,
         "model": memory.model.counts,
@@ -70,6 +71,7 @@ def _memory(raw: dict[str, Any]) -> Memory:
         switch_ns=min(_number(raw["switch_ns"]), rows[1]),
         cells=_cells(raw.get("cells", {}), rows[1]),
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
+        widest=max(1, min(MAX_ROWS, int(_number(raw.get("widest", MAX_ROWS))))),
     )
     return Memory(
         costs=CostModel(profile),

@@ -70,7 +70,8 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
         n_ctx_train=facts.n_ctx_train,
         output=output // facts.n_parameters if facts.n_parameters else 0,
         vocabulary=_TOKEN_BYTES * facts.graph.vocabulary,
-        states=facts.states_bytes(context.n_snapshots),
+        states=facts.state_bytes,
+        snapshots=facts.states_bytes(context.n_snapshots) - facts.state_bytes,
     )
     return need, context.n_ctx
 
@@ -120,7 +121,7 @@ def by_parts(need: Need, parts: Sequence[Part]) -> Need:
         need,
         weights=sum(part.weights for part in holding),
         # llama.cpp counts running states with the cache.
-        kv=max(0, sum(part.kv for part in parts) - need.states),
+        kv=max(0, sum(part.kv for part in parts) - need.states - need.snapshots),
         compute=max(part.compute for part in holding),
         host=sum(part.weights + part.compute for part in main) if on_devices else 0,
     )

@@ -51,7 +51,8 @@ class Need:
         output: Of the weights those of the output, the first layer that goes to a device; the KV cache has no part of
             it.
         vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
-        states: Running states, of any context and `kv_type`; they lie where the KV cache does.
+        states: Its running state, of any context and `kv_type`; it lies where the KV cache does.
+        snapshots: Earlier ones, kept beside it so that drafts can be taken back.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Need:
     output: int = 0
     vocabulary: int = 0
     states: int = 0
+    snapshots: int = 0
 
     @property
     def total(self) -> int:
@@ -77,7 +79,7 @@ class Need:
     @property
     def layers(self) -> int:
         """What lies where the layers are: their weights and what they remember."""
-        return self.weights + self.kv + self.states
+        return self.weights + self.kv + self.states + self.snapshots
 
     @property
     def always_main(self) -> int:

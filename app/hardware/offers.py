@@ -171,8 +171,15 @@ class _Finder:
             name = fitting.draft_device if fitting is not None else MAIN
             where = "the processor" if name == MAIN else name
             yield Offer(f"the draft on {where}", gain, "slower drafts", ("--draft-device", name), fitting is not None)
-        alone = plan(self.target, None, self.rooms, self.wishes).fits
-        yield Offer("no draft", gain, "plain decoding, without the gain of drafts", ("--no-draft",), alone)
+        # Earlier states are kept for the draft model's sake.
+        alone = plan(replace(self.target, snapshots=0), None, self.rooms, self.wishes).fits
+        yield Offer(
+            "no draft",
+            gain + self.target.snapshots,
+            "plain decoding, without the gain of drafts",
+            ("--no-draft",),
+            alone,
+        )
 
     def pair(self, smaller: Smaller | None) -> Offer | None:
         if smaller is None:

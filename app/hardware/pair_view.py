@@ -119,7 +119,7 @@ def model_place(role: str, need: Need, placed: Placed) -> ModelPlace:
         layers_offloaded=0 if on_cpu else wanted,
         layers=layers,
         weights=need.weights,
-        kv=need.kv + need.states,
+        kv=need.kv + need.states + need.snapshots,
         compute=need.compute + need.always_main,
         n_ctx=need.n_ctx,
         kv_type=need.kv_type,

@@ -82,9 +82,8 @@ class NativePair:
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
-            self._context = Context(self._model, self._context_params(params), cancel)
-            self._contexts = [self._context]
-            self.target = TokenCache(self._context)
+            context_params = self._context_params(params if draft_file is not None else replace(params, draft=None))
+            self._open_target(context_params, cancel)
             self._prompts = PromptBuilder(self._model)
             if self._model.chat_template is None:
                 self.notices.append(
@@ -92,6 +91,9 @@ class NativePair:
                     "know: it may be a base model, which does not chat."
                 )
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
+            if draft is None and context_params.n_snapshots and self._context.n_rollback < self._context.n_ctx:
+                self._context.close()
+                self._open_target(replace(context_params, n_snapshots=0), cancel)
             self.info = PairInfo(
                 target=_info(self._model),
                 draft=_info(draft) if draft is not None else None,
@@ -118,6 +120,11 @@ class NativePair:
             self.notices.append(without_draft(error))
             return None
         return found
+
+    def _open_target(self, params: ContextParams, cancel: CancelFlag) -> None:
+        self._context = Context(self._model, params, cancel)
+        self._contexts = [self._context]
+        self.target = TokenCache(self._context)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.engine.vocab import incompatibility
 from app.pairing.facts import ModelFacts
+from app.pairing.snapshots import N_SNAPSHOTS
 
 _WORTHWHILE = 0.5
 """A draft of more than this share of its target's size can hardly pay."""
@@ -29,7 +30,9 @@ class PairCheck:
 
     def memory_bytes(self, n_ctx: int) -> int:
         """Bytes that both want together, with a context of `n_ctx` tokens each."""
-        return sum(model.memory_bytes(n_ctx) for model in (self.target, self.draft) if model is not None)
+        if self.draft is None:
+            return self.target.memory_bytes(n_ctx)
+        return self.target.memory_bytes(n_ctx, N_SNAPSHOTS) + self.draft.memory_bytes(n_ctx)
 
 
 def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:

@@ -9,7 +9,7 @@ from app.gguf import GgufHeader
 from app.model_names import known_as
 from app.pairing.graph import Graph
 from app.pairing.running_state import keeps_running_state
-from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, state_bytes
+from app.pairing.snapshots import keeps_snapshots, state_bytes
 from app.settings.model_file import Recommended, recommended
 
 _ADDS_BOS_KINDS = ("llama", "bert")
@@ -81,9 +81,9 @@ class ModelFacts:
         """Weights that one token reads, about: its experts, and what all of them have in common."""
         return int(self.weight_bytes * (_COMMON + (1 - _COMMON) * self.expert_share))
 
-    def memory_bytes(self, n_ctx: int) -> int:
+    def memory_bytes(self, n_ctx: int, n_snapshots: int = 0) -> int:
         """Weights, KV cache, running states and buffers for a context of `n_ctx` tokens."""
-        cache = self.kv_bytes_per_token * n_ctx + self.states_bytes(N_SNAPSHOTS)
+        cache = self.kv_bytes_per_token * n_ctx + self.states_bytes(n_snapshots)
         return self.weight_bytes + cache + self.graph.compute_bytes(n_ctx)
 
     def states_bytes(self, n_snapshots: int) -> int:

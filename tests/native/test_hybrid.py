@@ -277,6 +277,15 @@ def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewCont
     assert facts.can_rollback or any("running state" in problem for problem in problems)
 
 
+def test_a_draft_that_is_refused_leaves_no_states_behind(kept: Model) -> None:
+    # As a draft it cannot take back single tokens.
+    pair = load(kept.path, kept.path)
+    assert pair.drafter is None
+    assert (pair.target.n_rollback, pair.info.can_draft) == (0, False)
+    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
+    pair.close()
+
+
 def test_a_target_alone_keeps_no_states_for_drafts(kept: Model) -> None:
     params = PairParams(kept.path, None, n_threads=1, n_ctx=256)
     pair = load_pair(params, CancelFlag(), lambda *_: True)

@@ -64,9 +64,10 @@ async def test_where_a_draft_cannot_be_taken_back_nothing_says_that_it_drafts() 
         await chat.exchange("plain", "x")
         assert not chat.engine.drafts
         await chat.pilot.press("ctrl+d")
-        await chat.shows("This model cannot take back a rejected draft.")
+        why = "Rejected drafts could not be taken back here."
+        await chat.shows(why)
         await chat.pilot.press("f2")
-        await chat.shows("There is nothing to compare. This model cannot take back a rejected draft.")
+        await chat.shows(f"There is nothing to compare. {why}")
 
 
 async def test_a_draft_model_that_is_not_there_and_no_look_up_is_no_draft() -> None:

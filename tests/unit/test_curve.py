@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile, expand
+from app.engine.tuning.guard import ceiling
 
 STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
 
@@ -242,6 +244,18 @@ def test_the_cost_of_drafting_is_learned() -> None:
         costs.observe_draft(3, 0, 12e6)
 
     assert costs.draft_ns(0) == pytest.approx(4e6, rel=0.02)
+
+
+def test_a_batch_that_cannot_be_taken_back_is_worth_nothing() -> None:
+    flat = CostProfile({1: 10e6, 8: 10e6}, widest=8)
+    costs = CostModel(flat)
+
+    assert costs.target_ns(8, 0) == pytest.approx(10e6)
+    assert costs.target_ns(9, 0) == costs.padded_ns(9, 0) == math.inf
+    # Seven drafted tokens at most: 0.97 + 0.97**2 + ... and the target's own.
+    assert ceiling(costs, 0, 64, 0.0) == pytest.approx(sum(0.97**n for n in range(8)))
+    costs.observe_target(8, 0, 11e6, switched=False)
+    assert CostModel(costs.snapshot()).target_ns(9, 0) == math.inf
 
 
 class TestReading:

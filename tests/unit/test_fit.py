@@ -83,6 +83,14 @@ def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() ->
         assert smaller.states == big.states
 
 
+def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:
+    rooms, target = (card(gigabytes=13), main(1)), need(10, 1, snapshots=4 * GB)
+    found = by_flag(offers(target, need(3), rooms))
+
+    assert found["--no-draft"].suffices
+    assert found["--no-draft"].gain_bytes >= 7 * GB
+
+
 def test_without_a_card_everything_is_main_memory() -> None:
     found = plan(need(5), SMALL, (main(32),))
 

@@ -86,7 +86,8 @@ def test_running_states_are_reckoned() -> None:
 def test_earlier_states_are_counted_where_they_are_kept() -> None:
     kept = of_qwen()
     assert kept.states_bytes(7) == 8 * kept.state_bytes
-    assert kept.memory_bytes(0) - kept.weight_bytes - kept.graph.compute_bytes(0) == kept.states_bytes(N_SNAPSHOTS)
+    assert kept.memory_bytes(0) - kept.weight_bytes - kept.graph.compute_bytes(0) == kept.states_bytes(0)
+    assert kept.memory_bytes(0, N_SNAPSHOTS) - kept.memory_bytes(0) == N_SNAPSHOTS * kept.state_bytes
     assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
 
 

@@ -340,11 +340,21 @@ class TestReadingThatIsDear:
         curve = curves()["cpu_q4_0"]
         return replace(curve, reading=self.SHARE * curve.costs()[1])
 
-    def test_no_first_answer_is_noticeably_slower_for_it(self) -> None:
+    def test_no_first_answer_loses_much_to_it_and_together_they_win(self) -> None:
         curve = self.machine()
-        for trace in (*traces(), *other_traces()):
-            cost = replay(trace, curve, automatic(memory_for(curve))).cost
-            assert plain_cost(trace, curve) / cost >= 0.96, trace.name
+        costs = {t.name: replay(t, curve, automatic(memory_for(curve))).cost for t in (*traces(), *other_traces())}
+        plain = {trace.name: plain_cost(trace, curve) for trace in (*traces(), *other_traces())}
+
+        assert min(plain[name] / costs[name] for name in costs) >= 0.94
+        assert sum(plain.values()) / sum(costs.values()) >= 1.1
+
+    def test_where_single_rows_are_fast_easy_texts_are_still_read(self) -> None:
+        # As two cores were measured in a fast moment, with a target of sixteen bits.
+        rows = {1: 1.0, 2: 1.75, 4: 2.17, 8: 2.84, 16: 3.64, 32: 6.69}
+        curve = Curve("steep", {n: share * 79e6 for n, share in rows.items()}, draft=0.15 * 79e6, reading=3.6e6)
+        cost = sum(replay(trace, curve, automatic(memory_for(curve))).cost for trace in traces())
+
+        assert sum(plain_cost(trace, curve) for trace in traces()) / cost >= 1.25
 
     def test_texts_that_drafts_lose_on_are_not_read_again_and_again(self) -> None:
         curve, hard = self.machine(), [t for t in (*traces(), *other_traces()) if t.kind in ("prose", "chat")]

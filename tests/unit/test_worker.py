@@ -387,7 +387,7 @@ class TestAutomatic:
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
         [
-            (False, AutoDraft(), "this model cannot take back a rejected draft"),
+            (False, AutoDraft(), "rejected drafts could not be taken back here"),
             (True, AutoDraft(lookup=False), "there is no draft model, and look-up was left out"),
             (True, DraftParams(), "there is no draft model"),
         ],

@@ -145,7 +145,8 @@ def _lost(error: OSError) -> str:
 
 def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> Generator[float, None, Trace]:
     prompt = getattr(args, "heat_map", None) or _SAMPLE
-    return record(pair, prompt, name="tune", kind="sample", n_tokens=_SAMPLE_TOKENS, depth=_DEPTH, cancelled=cancel)
+    depth = min(_DEPTH, pair.target.n_rollback)
+    return record(pair, prompt, name="tune", kind="sample", n_tokens=_SAMPLE_TOKENS, depth=depth, cancelled=cancel)
 
 
 def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
-from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile, expand
+from app.engine.tuning.curve import MAX_ROWS, PROFILE_WIDTHS, CostProfile, expand
 from app.errors import Interrupted
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
@@ -102,6 +102,7 @@ def calibrate(
         switch_ns=statistics.median(bench.switches) if bench.switches else 0.0,
         cells={width: plain * share for width, share in cells.items()},
         draft_prompt_ns=plain * draft_prompt_share,
+        widest=min(MAX_ROWS, target.n_rollback + 1),
     )
 
 

@@ -67,6 +67,7 @@ class CostProfile:
         cells: Nanoseconds that each token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; without the
             widest where none was seen behind a context, and empty while nobody knows.
         draft_prompt_ns: Nanoseconds of one prompt token in the draft model.
+        widest: Rows of the widest batch that may be run: a draft must be as short as the target can take back.
     """
 
     rows: dict[int, float]
@@ -74,6 +75,7 @@ class CostProfile:
     switch_ns: float = 0.0
     cells: dict[int, float] = field(default_factory=dict)
     draft_prompt_ns: float = 0.0
+    widest: int = MAX_ROWS
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ class CostModel:
             switch_ns=old.switch_ns,
             cells={width: ns * scale for width, ns in cells.items()},
             draft_prompt_ns=old.draft_prompt_ns * scale,
+            widest=old.widest,
         )
 
     def observe_target(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
@@ -264,7 +267,9 @@ class CostModel:
         return _HOPE * ns if rows > _WIDE and self._hopes and n_past > 2 * self._wide_behind else ns
 
     def _rebuild(self) -> None:
-        self._table = expand(self.profile.rows, MAX_ROWS)
+        widest = self.profile.widest
+        # What cannot be run costs more than anything brings.
+        self._table = expand(self.profile.rows, MAX_ROWS)[: widest + 1] + [math.inf] * (MAX_ROWS - widest)
         self._padded_for = -1
 
 
