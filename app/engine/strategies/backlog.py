@@ -11,6 +11,8 @@ from app.engine.types import Round
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to go on for when a text must be read for it; one that is longer already goes on for
 as many again, as long things do."""
+_STAKE = 0.5
+"""What reading may take of the time that drafts are likely to save: no text on which they save nothing loses more."""
 _LITTLE = 2.0
 """Plain steps' worth of text that is read without asking what it brings: that much is lost in no answer."""
 _WAIT_SHARE = 0.1
@@ -72,7 +74,7 @@ class Backlog:
     def is_worth_reading(self) -> bool:
         """Whether drafts are likely to bring what reading the text costs."""
         ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
-        earned = max(_LITTLE, self._gain * ahead)
+        earned = max(_LITTLE, _STAKE * self._gain * ahead)
         return self.unread <= earned * self._tokens_a_step(self._n_past)
 
     @property
