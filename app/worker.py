@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, ComputeError, Interrupted, StoppedError, UsageError
+from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
 
@@ -167,10 +167,6 @@ class EngineWorker:
                         self._answer(number, asked)
                     case _Run(number, job):
                         self._emit_all(job.run(self._loaded, number, self._flag))
-            except ComputeError as error:
-                # It may compute nothing any more; what is asked for next loads it anew.
-                self._free()
-                self._emit(Failed(request, error))
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:
@@ -211,8 +207,21 @@ class EngineWorker:
         return self._pair
 
     def _emit_all(self, events: Iterator[Event]) -> None:
-        for event in events:
-            self._emit(event)
+        try:
+            for event in events:
+                self._emit(event)
+        finally:
+            # An answer survives a draft that failed, and a job may end with what failed it.
+            self._free_spent()
+
+    def _free_spent(self) -> None:
+        """Let go of what may compute nothing any more; what is asked for next loads it anew."""
+        pair = self._pair
+        if pair is None:
+            return
+        drafter = pair.drafter
+        if pair.target.is_spent or (drafter is not None and drafter.cache.is_spent):
+            self._free()
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None
