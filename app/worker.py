@@ -96,6 +96,8 @@ class EngineWorker:
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
         """Of the pair that was loaded last."""
+        self._told: tuple[Notice | Loaded, ...] = ()
+        """What there was to say of it."""
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
@@ -182,9 +184,16 @@ class EngineWorker:
         self._loader = None
         self._pair = loader(self._flag, self._load_progress)
         self._loader = loader
-        for notice in self._pair.notices:
-            self._emit(Notice(notice))
-        self._emit(Loaded(self._pair.info))
+        self._told = ()
+        self._tell_of(self._pair)
+
+    def _tell_of(self, pair: LoadedPair) -> None:
+        """Say what is not known of a pair."""
+        said: tuple[Notice | Loaded, ...] = (*map(Notice, pair.notices), Loaded(pair.info))
+        for event in said:
+            if event not in self._told:
+                self._emit(event)
+        self._told = said
 
     def _answer(self, number: int, request: AnswerRequest) -> None:
         # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
@@ -200,8 +209,9 @@ class EngineWorker:
     @property
     def _loaded(self) -> LoadedPair:
         if self._pair is None and self._loader is not None:
-            # Nobody asked for that, so nobody is told of it as of a load.
+            # Nobody asked for that, so it is worth a word only where it is not what it was: without its draft, perhaps.
             self._pair = self._loader(self._flag, self._load_progress)
+            self._tell_of(self._pair)
         if self._pair is None:
             raise UsageError("No model is loaded.")
         return self._pair

@@ -339,6 +339,22 @@ class TestFailedComputation:
         assert isinstance(harness.until(Finished, Failed)[-1], Finished)
         assert (first.closed, len(pairs)) == (True, 0)
 
+    def test_is_worth_a_word_where_the_pair_is_another_behind_it(self, harness: Harness) -> None:
+        def without_draft() -> FakePair:
+            return FakePair(FakeModel(mixing(1)), notices=["A notice.", "Running without a draft."])
+
+        first = FakePair(failing_at(2), FakeModel(mixing(1)), notices=["A notice."])
+        second, third = without_draft(), without_draft()
+        second.target.is_spent = True
+        self.one_after_another(harness, first, second, third)
+        told: list[list[Event]] = []
+        for _ in range(3):
+            harness.worker.answer(QUESTION)
+            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | Notice)])
+
+        assert told == [[], [Notice("Running without a draft."), Loaded(second.info)], []]
+        assert third.samplers
+
     def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:
         """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
         left = list(pairs)
