@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, ComputeError, Interrupted, StoppedError, UsageError
+from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
 
@@ -96,6 +96,8 @@ class EngineWorker:
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
         """Of the pair that was loaded last."""
+        self._told: tuple[Notice | Loaded, ...] = ()
+        """What there was to say of it."""
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
@@ -167,10 +169,6 @@ class EngineWorker:
                         self._answer(number, asked)
                     case _Run(number, job):
                         self._emit_all(job.run(self._loaded, number, self._flag))
-            except ComputeError as error:
-                # It may compute nothing any more; what is asked for next loads it anew.
-                self._free()
-                self._emit(Failed(request, error))
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:
@@ -186,9 +184,16 @@ class EngineWorker:
         self._loader = None
         self._pair = loader(self._flag, self._load_progress)
         self._loader = loader
-        for notice in self._pair.notices:
-            self._emit(Notice(notice))
-        self._emit(Loaded(self._pair.info))
+        self._told = ()
+        self._tell_of(self._pair)
+
+    def _tell_of(self, pair: LoadedPair) -> None:
+        """Say what is not known of a pair."""
+        said: tuple[Notice | Loaded, ...] = (*map(Notice, pair.notices), Loaded(pair.info))
+        for event in said:
+            if event not in self._told:
+                self._emit(event)
+        self._told = said
 
     def _answer(self, number: int, request: AnswerRequest) -> None:
         # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
@@ -204,15 +209,29 @@ class EngineWorker:
     @property
     def _loaded(self) -> LoadedPair:
         if self._pair is None and self._loader is not None:
-            # Nobody asked for that, so nobody is told of it as of a load.
+            # Nobody asked for that, so it is worth a word only where it is not what it was: without its draft, perhaps.
             self._pair = self._loader(self._flag, self._load_progress)
+            self._tell_of(self._pair)
         if self._pair is None:
             raise UsageError("No model is loaded.")
         return self._pair
 
     def _emit_all(self, events: Iterator[Event]) -> None:
-        for event in events:
-            self._emit(event)
+        try:
+            for event in events:
+                self._emit(event)
+        finally:
+            # An answer survives a draft that failed, and a job may end with what failed it.
+            self._free_spent()
+
+    def _free_spent(self) -> None:
+        """Let go of what may compute nothing any more; what is asked for next loads it anew."""
+        pair = self._pair
+        if pair is None:
+            return
+        drafter = pair.drafter
+        if pair.target.is_spent or (drafter is not None and drafter.cache.is_spent):
+            self._free()
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from app.engine.interfaces import Cancelled, Logits, TokenModel
-from app.errors import Interrupted
+from app.errors import ComputeError, Interrupted
 
 _SOON_NS = 2_000_000_000
 """A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
@@ -28,12 +28,16 @@ class TokenCache:
     Args:
         model: Evaluates.
         known: What it is given in the place of tokens, one for one; the tokens themselves by default.
+
+    Attributes:
+        is_spent: Whether a batch has failed while it was computed: the model may compute nothing more.
     """
 
     def __init__(self, model: TokenModel, known: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
         self._model = model
         self._known = known
         self._tokens: list[int] = []
+        self.is_spent = False
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -102,7 +106,8 @@ class TokenCache:
         """Evaluate one batch, with logits for its last `n_outputs` tokens."""
         try:
             self._model.decode(tokens if self._known is None else self._known(tokens), n_outputs)
-        except BaseException:
+        except BaseException as error:
+            self.is_spent = self.is_spent or isinstance(error, ComputeError)
             # A failed or cut batch may have left some of its tokens behind; the library is the one to know.
             self._tokens.extend(tokens)
             del self._tokens[self._model.n_past :]

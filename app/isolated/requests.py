@@ -76,6 +76,10 @@ class RequestQueue:
         """Of the pair that was loaded last."""
         self.has_pair = False
         """Whether the child has a pair, or will have."""
+        self._loaded: Loaded | None = None
+        """What the pair was that was loaded last."""
+        self._notices: set[Notice] = set()
+        """What was said while one was loaded that somebody waited for."""
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -152,9 +156,14 @@ class RequestQueue:
             now.partial.follow(event)
         match event:
             case Loaded() if now is not None:
+                before, self._loaded = self._loaded, event
+                if now.loader is None:
+                    # The child has loaded it anew by itself.
+                    return event
                 self.loader, self.has_pair = now.loader, True
                 done = self._finish()
-                return None if done.is_reload or done.is_settled else event
+                is_news = event != before if done.is_reload else not done.is_settled
+                return event if is_news else None
             case Failed(request=None) if now is not None:
                 self.has_pair = False
                 done = self._finish()
@@ -167,9 +176,11 @@ class RequestQueue:
             case Finished() | JobEnded() | Failed() if now is not None:
                 return None if self._finish().is_settled else event
             case Notice() if now is not None and now.is_reload:
-                return None
+                return event if event not in self._notices else None
             case _ if now is not None and now.is_settled:
                 return None
+            case Notice() if now is not None and now.loader is not None:
+                self._notices.add(event)
             case _:
                 self._activity = _activity(event) or self._activity
         return event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -16,6 +16,8 @@ from app.worker import CancelSwitch, Progress
 from tests.isolated.harness import question
 
 LOADED = Loaded(PairInfo(ModelInfo("a", "a.gguf", "Q4", 1, 1), None, 8, "CPU"))
+SHORTER = Loaded(replace(LOADED.pair, n_ctx=4))
+SLOW = Notice("It takes its time.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,38 @@ def test_one_comes_after_another(requests: RequestQueue, turns: list[int]) -> No
 
 def test_a_pair_that_was_lost_is_loaded_again_and_nobody_hears_of_it(requests: RequestQueue) -> None:
     requests.add(Load(PAIR))
+    requests.follow(SLOW)
     requests.follow(LOADED)
     requests.clear()
 
     assert numbers(requests.add(Answer(question()))) == [(2, True), (3, False)]
-    assert requests.follow(Notice("It takes its time.")) is None
+    assert requests.follow(SLOW) is None
     assert requests.follow(LOADED) is None
-    assert requests.follow(Notice("It takes its time.")) == Notice("It takes its time.")
+    assert requests.follow(SLOW) == SLOW
+
+
+def test_but_of_what_is_another_pair_then(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.clear()
+    requests.add(Answer(question()))
+
+    assert requests.follow(SLOW) == SLOW
+    assert requests.follow(SHORTER) == SHORTER
+    assert numbers([requests.current]) == [(3, False)]
+
+
+def test_a_pair_that_the_child_has_loaded_anew_is_no_end_of_the_answer(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.add(Answer(question()))
+
+    assert requests.follow(SHORTER) == SHORTER
+    assert requests.loader is PAIR
+    assert numbers([requests.current]) == [(2, False)]
+    requests.clear()
+    requests.add(Answer(question()))
+    assert requests.follow(SHORTER) is None
 
 
 def test_a_pair_that_cannot_be_loaded_again_fails_its_answer(requests: RequestQueue) -> None:

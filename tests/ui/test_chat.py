@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.types import FinishReason
+from app.engine.types import DraftingStatus, FinishReason
 from app.errors import AppError
 from app.events import LoadProgress, Measuring, Notice, PromptProgressed
 from app.ui.chat.session import Phase
@@ -175,6 +177,37 @@ async def test_an_answer_that_is_stopped_while_its_pair_is_measured_says_only_th
         await chat.shows("Another pair comes.")
         assert "stopped" in chat.text
         assert "what drafts cost here" not in chat.text
+
+
+async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_goes_on() -> None:
+    async with open_chat(size=(120, 30)) as chat:
+        await chat.send("go")
+        chat.engine.load_progress("target", 0.5)
+        await chat.until(lambda: "loading target 50%" in chat.status)
+        await chat.shows("+ 0.5B Q8_0")
+        chat.engine.loaded(replace(PAIR, draft=None, n_ctx=8192))
+        await chat.until(lambda: "0.5B" not in chat.rows[0])
+        assert chat.screen.session.phase is Phase.ANSWERING
+        chat.engine.says("word", drafting=DraftingStatus("off", "there is no draft model"))
+        await chat.shows("off: there is no draft model")
+        assert "no draft" in chat.text
+        assert "/ 8k" in chat.text
+        # A switch would be taken for the reason.
+        assert chat.engine.drafts
+        chat.engine.finishes()
+        await chat.ready()
+
+
+async def test_what_is_told_late_of_one_pair_is_set_right_by_the_next_one() -> None:
+    async with open_chat(loaded=False) as chat:
+        await chat.type("early")
+        await chat.pilot.press("enter")
+        chat.engine.loaded(replace(PAIR, n_ctx=8192))
+        await chat.until(lambda: chat.engine.requests)
+        chat.engine.loaded()
+        await chat.until(lambda: chat.screen.session.pair == PAIR)
+        assert chat.screen.session.phase is Phase.ANSWERING
+        assert len(chat.engine.requests) == 1
 
 
 async def test_esc_takes_a_waiting_prompt_back() -> None:

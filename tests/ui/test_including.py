@@ -13,7 +13,7 @@ from app.chat.store import Store
 from app.counting import CountJob
 from app.engine.types import FinishReason
 from app.errors import AppError
-from app.events import Failed, JobEnded
+from app.events import Failed, JobEnded, Notice
 from app.ui.messages.folded import FoldedText
 from app.ui.prompt.pastes import LONGEST, Pastes
 from app.ui.prompt.suggestions import CHOSEN
@@ -126,6 +126,23 @@ async def test_a_loaded_model_counts_what_is_included_to_the_token(folder: Path)
         await chat.type(" then")
         await chat.shows("notes.md 500 KB, about 150,000 tokens; the context holds 32k")
         assert len(chat.engine.jobs) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_pair_that_is_loaded_anew_only_to_count_leaves_the_numbers_of_the_answer(fails: bool) -> None:
+    async with open_chat(size=(100, 24)) as chat:
+        await chat.exchange("one", "first")
+        numbers = chat.status
+        assert "t/s" in numbers
+        await chat.type("sum up @notes.md ")
+        await chat.until(lambda: chat.engine.jobs)
+        chat.engine.load_progress("draft", 1.0)
+        number = chat.engine.job_number
+        chat.engine.emit(Failed(number, AppError("It is gone.")) if fails else JobEnded(number, 2345))
+        # What was said before it has been heard then, too.
+        chat.engine.emit(Notice("That was all."))
+        await chat.shows("That was all.")
+        assert chat.status == numbers
 
 
 async def test_while_an_answer_is_written_nothing_is_counted_and_a_failure_leaves_the_estimate(folder: Path) -> None:

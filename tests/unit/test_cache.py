@@ -8,6 +8,7 @@ import pytest
 
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.vocab import known_to
+from app.errors import ComputeError, DecodeError, Interrupted
 from tests.fakes import FakeModel, mixing
 
 
@@ -29,3 +30,21 @@ def test_a_model_reads_something_else_in_the_place_of_what_it_does_not_know() ->
     # What is kept is told apart by what was meant.
     assert list(cache.tokens) == [3, 10, 9, 12]
     assert cache.reuse((3, 10, 9, 11, 1)) == 3
+
+
+@pytest.mark.parametrize(
+    ("why", "spent"), [(ComputeError("It failed."), True), (DecodeError("It is full."), False), (Interrupted(), False)]
+)
+def test_only_what_failed_while_it_was_computed_leaves_a_model_that_may_compute_nothing_more(
+    why: Exception, spent: bool
+) -> None:
+    model = FakeModel(mixing(1))
+    model.fail_at, model.fail_with = 1, why
+    cache = TokenCache(model)
+
+    with pytest.raises(type(why)):
+        cache.evaluate((3,), 1)
+    assert cache.is_spent is spent
+    # That another batch came through means little.
+    cache.evaluate((3,), 1)
+    assert cache.is_spent is spent

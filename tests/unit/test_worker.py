@@ -10,9 +10,11 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import Begun, Message, Role
+from app.compare.job import CompareJob, Raced
+from app.compare.sides import Side
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, ComputeError, Interrupted, ModelFileError
-from app.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice, StepCompleted
+from app.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.request import AnswerRequest, LoadedPair
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
@@ -288,9 +290,7 @@ class TestFailedComputation:
         def load(cancel: CancelSwitch, progress: Progress) -> FakePair:
             if len(pairs) == 2:
                 raise ModelFileError("It is gone.", "Bring it back.")
-            target = FakeModel(mixing(1))
-            if not pairs:
-                target.fail_at, target.fail_with = 2, ComputeError("It failed.")
+            target = FakeModel(mixing(1)) if pairs else failing_at(2)
             pairs.append(FakePair(target, notices=["A notice."]))
             return pairs[-1]
 
@@ -310,6 +310,58 @@ class TestFailedComputation:
         assert (finished.request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
+    def test_of_the_draft_costs_one_answer_its_drafts_and_no_answer_itself(self, harness: Harness) -> None:
+        first = FakePair(FakeModel(mixing(1)), failing_at(3))
+        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1)), FakeModel(mixing(1))))
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        answers: list[Finished] = []
+        for _ in range(3):
+            harness.worker.answer(drafted)
+            finished = harness.until(Finished, Failed)[-1]
+            assert isinstance(finished, Finished)
+            answers.append(finished)
+
+        assert [answer.lost for answer in answers] == ["It failed.", "", ""]
+        assert len({answer.text for answer in answers}) == 1
+        assert (first.closed, len(pairs)) == (True, 0)
+
+    def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
+        first = FakePair(failing_at(40))
+        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))
+        sides = (Side("plain", None), Side("again", None))
+        harness.worker.run(CompareJob(replace(QUESTION, max_tokens=9), sides, rounds=50, explains=False))
+        ended = harness.until(JobEnded, Failed)[-1]
+        harness.worker.answer(QUESTION)
+
+        assert isinstance(ended, JobEnded)
+        assert isinstance(ended.result, Raced)
+        assert str(ended.result.broken) == "It failed."
+        assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert (first.closed, len(pairs)) == (True, 0)
+
+    def test_is_worth_a_word_where_the_pair_is_another_behind_it(self, harness: Harness) -> None:
+        def without_draft() -> FakePair:
+            return FakePair(FakeModel(mixing(1)), notices=["A notice.", "Running without a draft."])
+
+        first = FakePair(failing_at(2), FakeModel(mixing(1)), notices=["A notice."])
+        second, third = without_draft(), without_draft()
+        second.target.is_spent = True
+        self.one_after_another(harness, first, second, third)
+        told: list[list[Event]] = []
+        for _ in range(3):
+            harness.worker.answer(QUESTION)
+            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | Notice)])
+
+        assert told == [[], [Notice("Running without a draft."), Loaded(second.info)], []]
+        assert third.samplers
+
+    def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:
+        """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
+        left = list(pairs)
+        harness.worker.load(lambda cancel, progress: left.pop(0))
+        harness.until(Loaded)
+        return left
+
     def test_and_a_load_that_fails_then_is_the_answers_failure(self, harness: Harness) -> None:
         pairs = self.failing(harness)
         pairs.append(pairs[0])
@@ -327,6 +379,12 @@ class TestFailedComputation:
 
         assert isinstance(finished, Finished)
         assert (finished.text, len(pairs)) == ("i", 1)
+
+
+def failing_at(call: int) -> FakeModel:
+    model = FakeModel(mixing(1))
+    model.fail_at, model.fail_with = call, ComputeError("It failed.")
+    return model
 
 
 def failed_with(event: Event) -> str:

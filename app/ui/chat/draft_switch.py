@@ -39,6 +39,10 @@ class DraftSwitch:
 
     def show(self) -> None:
         """Say what answers are drafted by, and let the engine do so; also in the middle of one."""
+        self._engine.draft(self._session.is_drafting)
+        self.name_source()
+
+    def name_source(self) -> None:
+        """Say what answers are drafted by."""
         session = self._session
-        self._engine.draft(session.is_drafting)
         self._screen.status.source(session.source, drafting=session.is_drafting, n_max=session.n_max)

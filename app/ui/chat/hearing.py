@@ -78,7 +78,9 @@ class Hearing:
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
-        screen.status.follow(batch.latest)
+        # A pair may be loaded anew only to count, or for a comparison; nobody waits for that here, nor sees its end.
+        if self.is_waiting:
+            screen.status.follow(batch.latest)
         self._keeper.add(batch.segments)
         if isinstance(batch.latest, StepCompleted):
             screen.hint.repeating(batch.latest.repeating)
@@ -107,6 +109,8 @@ class Hearing:
             self._counting.hear(event)
             return
         match event:
+            case Loaded(pair) if not self._changes.is_loading:
+                self._on_loaded_anew(pair)
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
             case Loaded(pair):
@@ -123,10 +127,9 @@ class Hearing:
 
     def _on_loaded(self, pair: PairInfo) -> None:
         screen, session = self._screen, self._session
-        session.pair, session.phase = pair, Phase.READY
+        session.phase = Phase.READY
+        self._show_pair(pair)
         session.drafting = session.drafting and session.can_draft
-        screen.header.pair = pair
-        screen.panel.show_pair(pair)
         screen.show_ready()
         self._draft_switch.show()
         if session.waiting is None:
@@ -136,6 +139,18 @@ class Hearing:
         if screen.messages.answer is not None:
             screen.messages.answer.note("")
         self._asking.ask(prompt)
+
+    def _on_loaded_anew(self, pair: PairInfo) -> None:
+        """What was asked for, and goes on, needed the pair again, and it is not what it was."""
+        self._show_pair(pair)
+        self._screen.status.holds(pair.n_ctx)
+        # Nobody has switched anything, and the engine knows by itself what it can draft with.
+        self._draft_switch.name_source()
+
+    def _show_pair(self, pair: PairInfo) -> None:
+        self._session.pair = pair
+        self._screen.header.pair = pair
+        self._screen.panel.show_pair(pair)
 
     def _tidy(self) -> None:
         """Let go of what was deleted long ago, bit by bit while nothing is asked."""

@@ -45,7 +45,12 @@ class PairChanges:
         self._engine.load(choice.loader)
         return choice.settings.title
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether a pair that was asked for is being loaded."""
+        return self._n_loading > 0
+
     def is_overtaken(self) -> bool:
         """Count a loading that has ended; whether another one was asked for since."""
-        self._n_loading -= 1
+        self._n_loading = max(0, self._n_loading - 1)
         return self._n_loading > 0

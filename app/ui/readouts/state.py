@@ -133,6 +133,11 @@ class Readouts:
         self.used = 0 if is_empty else None
         self._do("ready")
 
+    def holds(self, n_ctx: int) -> None:
+        """The models that answer have a context of so many tokens now; the numbers stay."""
+        self.n_ctx = n_ctx
+        self._tell()
+
     def in_vain(self) -> None:
         """Nothing came of what was asked, or no more; the numbers stay those of the tokens that there were."""
         self._do("ready")
