@@ -56,8 +56,11 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
 
 
-def test_what_was_set_up_is_found_by_its_branch_without_the_hub(pair: LoopbackHub, home: Path) -> None:
-    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+@pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
+def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
+    pair: LoopbackHub, home: Path, size: int | None
+) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
     steps = _steps(home)
     *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
     pair.close()
