@@ -42,8 +42,9 @@ def fetch(request: DownloadRequest) -> Path:
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return _by_client(request)
-        store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
         with _turn(request):
+            # Now: what is deleted meanwhile takes the empty folder with it.
+            store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
             if not store.has_content(repo, file):
                 Transfer(request).run()
             else:
