@@ -77,7 +77,12 @@ class StatusLine:
     @property
     def can_ask(self) -> bool:
         """Whether somebody would see a question, and can reply."""
-        return self._stream.isatty() and sys.stdin.isatty()
+        return self._stream.isatty() and self.can_reply
+
+    @property
+    def can_reply(self) -> bool:
+        """Whether somebody sits at the keyboard, if perhaps without seeing what is said."""
+        return sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
         """Ask beside whatever else is said, for standard output may be a file.

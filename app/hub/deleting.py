@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from huggingface_hub.utils._shared_blobs import shared_blob_target, sweep_shared_blob
 
 from app.hub import store
+from app.hub.content_lock import locked_content, still_comes
 from app.hub.errors import translated
-from app.hub.folder import PARTIAL, unfinished
+from app.hub.folder import content_of, is_ours, unfinished
 
 
-def begun(repo: str, sha256: str | None) -> dict[Path, int]:
+def begun(repo: str, sha256: str | None, others: Collection[str] = ()) -> dict[Path, int]:
     """What downloads of ours that were stopped have left of a repository's files, in bytes; not what still comes.
 
     Args:
         repo: The repository.
-        sha256: Of the file that is meant; None for all of them.
+        sha256: Of the file that is meant; None for all of them but the others.
+        others: SHA-256 of files that somebody else means.
 
     Raises:
         CacheError: The disk refuses to tell what still comes.
@@ -24,20 +28,21 @@ def begun(repo: str, sha256: str | None) -> dict[Path, int]:
     left: dict[Path, int] = {}
     with translated(repo):
         for path, size in unfinished(repo).items():
-            content = path.name.removesuffix(PARTIAL)
-            # The client gives its own another name.
-            if content == sha256 if sha256 is not None else content.isalnum():
-                with store.locked_content(repo, content) as ours:
-                    left |= {path: size} if ours else {}
+            name = content_of(path).name
+            if is_ours(path) and (name == sha256 if sha256 is not None else name not in others):
+                left |= {path: size} if not still_comes(path) else {}
     return left
 
 
 def delete_begun(path: Path) -> int:
-    """Delete what has come of a file; returns the bytes freed."""
-    size = path.lstat().st_size
-    path.unlink()
-    _remove_empty(path.parent)
-    return size
+    """Delete what has come of a file, unless it comes again or has come whole by now; returns the bytes freed."""
+    with locked_content(content_of(path)) as ours, suppress(FileNotFoundError):
+        if ours:
+            size = path.lstat().st_size
+            path.unlink()
+            _remove_empty(path.parent)
+            return size
+    return 0
 
 
 def delete(path: Path) -> int:

@@ -19,7 +19,7 @@ from app.errors import HubError, Interrupted, WaitError
 from app.hub import store
 from app.hub.checksum import Checksum
 from app.hub.download_request import DownloadRequest
-from app.hub.errors import short, translated
+from app.hub.errors import raise_if_full, short, translated
 from app.hub.retry import Retries
 from app.hub.transfer import Transfer
 
@@ -42,8 +42,9 @@ def fetch(request: DownloadRequest) -> Path:
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return _by_client(request)
-        store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
         with _turn(request):
+            # Now: what is deleted meanwhile takes the empty folder with it.
+            store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
             if not store.has_content(repo, file):
                 Transfer(request).run()
             else:
@@ -52,8 +53,11 @@ def fetch(request: DownloadRequest) -> Path:
 
 
 def _by_client(request: DownloadRequest) -> Path:
-    """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself."""
-    came = 0
+    """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself.
+
+    What it gives up the client throws away: only bytes behind all that came before are new.
+    """
+    came = furthest = 0
 
     def count(n_bytes: int) -> None:
         nonlocal came
@@ -67,6 +71,9 @@ def _by_client(request: DownloadRequest) -> Path:
             path = _asked(request, count)
             break
         except WaitError as error:
+            if came > furthest:
+                retries.renew()
+                furthest = came
             request.watcher.found(-came)
             came = 0
             retries.wait(error)
@@ -86,6 +93,8 @@ def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
             return Path(hf_hub_download(request.repo, request.file.path, revision=request.commit, tqdm_class=bar))
     except RuntimeError as error:
         # The library that speaks that protocol says so whatever went wrong.
+        with translated(request.repo):
+            raise_if_full(error, store.folder())
         raise WaitError(f"The download of {request.file.path} broke: {short(error)}.") from error
     except ValueError as error:
         # Without that library.
@@ -113,5 +122,12 @@ def _counting_bar(count: Callable[[int], None]) -> Any:
         def update(self, n: float | None = 1) -> bool | None:
             count(int(n or 0))
             return None
+
+        def update_transfer(self, n: float | None = 1) -> None:
+            # What has arrived is counted once it is written; without this the client counts it in a second bar.
+            count(0)
+
+        def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
+            pass
 
     return Bar

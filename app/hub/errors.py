@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import httpx2
 from huggingface_hub import constants
@@ -31,6 +33,8 @@ LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_
 _LATER = "It may pass by itself; what is downloaded already is kept."
 _BAD_TOKEN = "Invalid credentials"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_OS_ERROR = re.compile(r"\(os error (\d{1,6})\)")
+"""How Rust ends the text of what the system refused."""
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _LONGEST_ADVICE_S = 3600.0
 """Whoever asks to wait for longer, or until a moment that a wrong clock puts there, is asked again as if nothing had
@@ -181,6 +185,24 @@ def _disk(error: OSError) -> HubError:
             f"{place} may not be written.", "Set HF_HUB_CACHE to a folder of your own, or mend its permissions."
         )
     return CacheError(f"{place} cannot be used: {error.strerror or error}.", "Check the disk, or set HF_HUB_CACHE.")
+
+
+def raise_if_full(error: Exception, place: Path) -> None:
+    """Raise what the system says of a full disk, where a library has made a text of it.
+
+    Args:
+        error: What the library raised.
+        place: The folder that it was to write into.
+
+    Raises:
+        OSError: The disk is full.
+    """
+    if found := _OS_ERROR.search(str(error)):
+        code = int(found[1])
+        # On Windows, where the codes are others, the last one decides.
+        told = OSError(code, "the disk is full", str(place), code)
+        if told.errno in _DISK_FULL:
+            raise told from error
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:

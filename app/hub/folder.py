@@ -41,5 +41,15 @@ def unfinished(repo: str = "*") -> dict[Path, int]:
     return found
 
 
+def is_ours(unfinished: Path) -> bool:
+    """Whether downloads go on behind what has come of a file: the hub's client names its own after each try anew."""
+    return unfinished.name.removesuffix(PARTIAL).isalnum()
+
+
+def content_of(unfinished: Path) -> Path:
+    """Where a file that has not come whole will lie; who brings it has the lock of that."""
+    return unfinished.with_name(unfinished.name.partition(".")[0])
+
+
 def _repo_folder(repo: str) -> str:
     return f"models--{repo.replace('/', '--')}"

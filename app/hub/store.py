@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from filelock import FileLock, Timeout
 from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
@@ -21,6 +20,7 @@ from huggingface_hub.file_download import are_symlinks_supported, repo_folder_na
 from app import atomic
 from app.errors import HubError
 from app.hub.choose import RemoteFile
+from app.hub.content_lock import locked_content
 from app.hub.errors import host, translated
 from app.hub.folder import PARTIAL
 from app.regular_file import status
@@ -90,25 +90,8 @@ def _content_name(file: RemoteFile) -> str:
 @contextmanager
 def locked(repo: str, file: RemoteFile) -> Iterator[bool]:
     """Hold the lock that every client of the cache takes before writing this content; False if another has it."""
-    with locked_content(repo, _content_name(file)) as ours:
+    with locked_content(blob(repo, file)) as ours:
         yield ours
-
-
-@contextmanager
-def locked_content(repo: str, content: str) -> Iterator[bool]:
-    """The same by the content's name."""
-    path = folder() / ".locks" / repo_folder_name(repo_id=repo, repo_type="model") / f"{content}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=0, mode=0o664)
-    try:
-        lock.acquire()
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
 
 
 def place(repo: str, commit: str, file: RemoteFile) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,7 +29,7 @@ class Removal:
         path: Where it lies.
         size: Bytes.
         ours: Whether this program downloaded or made it.
-        shared: Whether another pair uses it.
+        shared: Whether another pair uses it, or may have begun it.
     """
 
     repo: str
@@ -71,20 +71,32 @@ def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Pa
     return removals
 
 
-def plan_begun(pair: Pair) -> list[Removal]:
+def plan_begun(pair: Pair, others: Iterable[Pair]) -> list[Removal]:
     """What downloads of a pair's models that were stopped have left.
+
+    Args:
+        pair: What is forgotten.
+        others: The other pairs of which something may have begun to come.
 
     Raises:
         HubError: The disk refuses to tell.
     """
+    mine, theirs = _on_hub(pair), [source for other in others for source in _on_hub(other)]
+    named = {source.sha256 for source in (*mine, *theirs) if source.sha256 is not None}
+    # Nothing here tells which of two files of a repository, neither of which has a checksum, has begun to come.
+    unknown = [(one, other) for one in mine for other in theirs if one.sha256 is None and other.sha256 is None]
+    doubtful = {one.repo for one, other in unknown if one.repo == other.repo and one != other}
     begun = (
-        Removal(source.repo, "begun", path, size, ours=True, shared=False)
-        for source in pair.sources
-        if isinstance(source, HubModel)
-        for path, size in deleting.begun(source.repo, source.sha256).items()
+        Removal(source.repo, "begun", path, size, ours=True, shared=source.sha256 is None and source.repo in doubtful)
+        for source in mine
+        for path, size in deleting.begun(source.repo, source.sha256, named).items()
     )
     # Target and draft may be of one repository.
     return list(dict.fromkeys(begun))
+
+
+def _on_hub(pair: Pair) -> list[HubModel]:
+    return [source for source in pair.sources if isinstance(source, HubModel)]
 
 
 def _origin(source: ModelSource, repo: str) -> Origin:
@@ -101,7 +113,7 @@ def _files(path: Path, names: Sequence[str]) -> list[Path]:
 
 
 def remove_files(removals: Sequence[Removal]) -> int:
-    """Delete files; returns the bytes freed.
+    """Delete files, but for those that come again by now; returns the bytes freed.
 
     Raises:
         CacheError: The disk refused.

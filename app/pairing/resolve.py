@@ -112,7 +112,8 @@ def cached_file(source: HubModel) -> Path | None:
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
-    return store.cached(source.repo, source.revision, source.file, source.size)
+    # Its size is what people may round; only the hub's listing tells it.
+    return store.cached(source.repo, source.revision, source.file, None)
 
 
 def came_before(source: HubModel) -> int:

@@ -7,11 +7,13 @@ import os
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 from huggingface_hub import close_session, constants, hf_hub_download
+from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
 from app.errors import CacheError, HubError, Interrupted
 from app.hub import download, store, transfer
@@ -273,6 +275,49 @@ def test_the_largest_files_wait_for_the_hub_too(
     assert watched.fetch(commit, file).read_bytes() == CONTENT
     assert [reason for reason, _ in watched.waits] == ["The hub has trouble of its own (status 503)."]
     assert (watched.came, watched.here) == (len(CONTENT), 0)
+
+
+@pytest.mark.parametrize(("grows", "n_breaks"), [(True, 20), (False, 8)])
+def test_a_break_of_the_largest_files_counts_unless_more_came_than_ever(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, grows: bool, n_breaks: int
+) -> None:
+    commit, file = publish(hub)
+    breaks = 0
+
+    def broken(*_: object, tqdm_class: Any, **__: object) -> str:
+        nonlocal breaks
+        breaks += 1
+        bar = tqdm_class(disable=True)
+        bar.update(100 * breaks if grows else 100)
+        if breaks == 20:
+            raise HubError("That is enough.")
+        raise RuntimeError("Network error")
+
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+    monkeypatch.setattr(download, "hf_hub_download", broken)
+
+    with pytest.raises(HubError):
+        Watched(attempts=8).fetch(commit, file)
+    assert breaks == n_breaks
+
+
+def test_the_largest_files_are_counted_once() -> None:
+    counted: list[int] = []
+    bar = download._counting_bar(counted.append)
+    with XetDownloadProgressReporter(reconstruction_desc="", log_level=0, total=100, tqdm_class=bar) as progress:
+        for arrived, written in ((60, 0), (100, 40), (100, 100)):
+            progress.update_progress(
+                SimpleNamespace(
+                    total_transfer_bytes_completed=arrived,
+                    total_bytes_completed=written,
+                    total_transfer_bytes_completion_rate=1.0,
+                    total_bytes_completion_rate=1.0,
+                    total_bytes=100,
+                )
+            )
+
+    assert sum(counted) == 100
+    assert counted[0] == 0, "a stop is heard also while nothing is written"
 
 
 def test_without_what_speaks_their_protocol_the_largest_files_are_refused(

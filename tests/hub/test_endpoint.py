@@ -14,6 +14,7 @@ from app.cli.doctor.hub_section import hub_section
 from app.errors import HubError
 from app.hub import environment
 from app.hub.client import repository
+from app.hub.content_lock import locked_content
 from app.hub.environment import ADDRESS, USUAL, check_named, check_way, take_address
 from app.hub.errors import host
 from tests.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
@@ -167,6 +168,26 @@ def test_doctor_names_what_has_not_come_whole(tmp_path: Path) -> None:
     assert (begun.state, begun.text) == ("warning", "7 MB of 7 files that have not come whole")
     assert begun.hint[1:3] == ("  tandem pairs remove NAME", f"  {tmp_path}/hub/models--owner--m0/blobs/0.incomplete")
     assert len(begun.hint) == 7
+
+
+def test_doctor_says_of_no_file_that_a_set_up_goes_on_behind_it_where_none_does(tmp_path: Path) -> None:
+    blobs = tmp_path / "hub" / "models--owner--m" / "blobs"
+    blobs.mkdir(parents=True)
+    ours, theirs = blobs / "aaaa.incomplete", blobs / "bbbb.0123abcd.incomplete"
+    for path in (ours, theirs):
+        path.write_bytes(bytes(1_000_000))
+
+    with locked_content(blobs / "aaaa") as locked:
+        assert locked
+        _, begun = hub_section().lines
+    assert (begun.text, begun.hint[1:]) == ("1 MB of a file that has not come whole", (f"  {theirs}",))
+    assert "set-up" not in begun.hint[0]
+    with locked_content(blobs / "bbbb") as locked:
+        assert locked, "the client takes the same lock"
+        _, begun = hub_section().lines
+    assert begun.hint[-1] == f"  {ours}"
+    assert "set-up" in begun.hint[0]
+    assert len(hub_section().lines) == 3
 
 
 def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

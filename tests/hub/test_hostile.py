@@ -243,6 +243,22 @@ def test_what_the_other_protocol_raises_is_a_sentence(hub: LoopbackHub, monkeypa
         Watched().fetch(commit, file)
 
 
+def test_a_full_disk_in_the_other_protocol_is_not_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+
+    def full(*_: object, **__: object) -> str:
+        raise RuntimeError(
+            f"Task error: File reconstruction error: IO Error: No space left on device (os error {errno.ENOSPC})"
+        )
+
+    monkeypatch.setattr(download, "hf_hub_download", full)
+    watched = Watched()
+    with pytest.raises(CacheError, match=r"is full\.$"):
+        watched.fetch(commit, file)
+    assert not watched.pauses
+
+
 def test_a_cache_that_may_not_be_looked_at_is_a_sentence(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, file = publish(hub)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,75 @@ def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
     assert f"delete      2 MB  {part}  (what has come of a file whose download was stopped)" in said
     assert "mine was not set up yet. 2 MB freed." in said
     assert (part.exists(), theirs.exists(), other.exists()) == (False, True, known)
+
+
+def test_what_another_pair_has_begun_or_may_have_is_left_to_it(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {file.path: file for file in repository(TARGET, "main").files}
+    mine, theirs = files["big-Q4_K_M.gguf"], files["big-Q8_0.gguf"]
+    parts = [store.partial(TARGET, file) for file in (mine, theirs)]
+    (home / "config").mkdir()
+
+    def entries(pinned: str) -> None:
+        (home / "config" / "models.toml").write_text(
+            f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", quant = "Q4_K_M" }}\n'
+            f'[pairs.theirs]\ntarget = {{ repo = "{TARGET}", quant = "Q8_0"{pinned} }}\n',
+            encoding="utf-8",
+        )
+
+    def begin() -> None:
+        for part in parts:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.touch()
+
+    begin()
+    entries("")
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert capsys.readouterr().err.count("(it may be of another pair; delete the file itself if it is not)") == 2
+    assert [part.exists() for part in parts] == [True, True]
+
+    entries(f', sha256 = "{theirs.sha256}"')
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert [part.exists() for part in parts] == [False, True]
+
+    entries("")
+    assert main(["setup", "theirs", "--yes", "--no-trial"]) == 0
+    begin()
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert not parts[0].exists(), "what is here whole has not begun to come"
+
+
+def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "big-Q4_K_M.gguf" }}', encoding="utf-8"
+    )
+    file = next(file for file in repository(TARGET, "main").files if file.path == "big-Q4_K_M.gguf")
+    part = store.partial(TARGET, file)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(2_000_000))
+    with ExitStack() as download:
+
+        def sure(_: object) -> bool:
+            assert download.enter_context(store.locked(TARGET, file))
+            return True
+
+        monkeypatch.setattr("app.cli.pairs.removed._sure", sure)
+        assert main(["pairs", "remove", "mine"]) == 0
+
+    said = capsys.readouterr().err
+    assert (part.exists(), "freed" in said) == (True, False)
+    assert f"keep        2 MB  {part}  (it is being downloaded again)" in said
+
+    def come_whole(_: object) -> bool:
+        part.unlink()
+        return True
+
+    monkeypatch.setattr("app.cli.pairs.removed._sure", come_whole)
+    assert main(["pairs", "remove", "mine"]) == 0, "it has come whole meanwhile"
 
 
 @pytest.mark.parametrize("n_repos", [1, 2])

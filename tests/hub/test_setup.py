@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections import namedtuple
@@ -56,8 +57,11 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
 
 
-def test_what_was_set_up_is_found_by_its_branch_without_the_hub(pair: LoopbackHub, home: Path) -> None:
-    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+@pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
+def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
+    pair: LoopbackHub, home: Path, size: int | None
+) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
     steps = _steps(home)
     *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
     pair.close()
@@ -221,6 +225,27 @@ def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pyte
     said = capsys.readouterr().err
     assert "cannot be reached" in said
     assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
+
+
+class Keyboard(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stdin", "code"), [(Keyboard, 2), (io.StringIO, 0)])
+def test_who_types_but_would_not_see_the_question_downloads_nothing_unasked(
+    pair: LoopbackHub,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: type[io.StringIO],
+    code: int,
+) -> None:
+    monkeypatch.setattr("sys.stdin", stdin())
+
+    assert main(["setup", *BOTH, "--no-trial"]) == code
+
+    assert any(store.folder().rglob("*.gguf")) == (code == 0)
+    assert ("add --yes" in capsys.readouterr().err) == (code != 0)
 
 
 def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

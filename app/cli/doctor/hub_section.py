@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 from app.errors import HubError
 from app.hardware.checks import Line, Section
+from app.hub.content_lock import still_comes
 from app.hub.environment import check_way, hub_address, named_by
-from app.hub.folder import unfinished
+from app.hub.folder import is_ours, unfinished
 from app.sizes import gigabytes
 
 _SHOWN = 5
+_GO_ON = (
+    "The same set-up goes on behind it. What nobody wants any more can be deleted, by its pair or else by hand:",
+    "  tandem pairs remove NAME",
+)
 
 
 def hub_section() -> Section:
@@ -26,13 +34,27 @@ def _way() -> Line:
 
 
 def _unfinished() -> list[Line]:
-    left = unfinished()
+    left = _stopped(unfinished())
+    ours = {path: size for path, size in left.items() if is_ours(path)}
+    return _lines(ours, *_GO_ON) + _lines(
+        {path: size for path, size in left.items() if path not in ours}, "Nothing goes on behind it:"
+    )
+
+
+def _stopped(begun: dict[Path, int]) -> dict[Path, int]:
+    """Those that nobody is bringing at the moment, as far as can be seen."""
+    left = {}
+    for path, size in begun.items():
+        with suppress(OSError):
+            if still_comes(path):
+                continue
+        left[path] = size
+    return left
+
+
+def _lines(left: dict[Path, int], *what_to_do: str) -> list[Line]:
     if not left:
         return []
     files = f"{len(left)} files that have" if len(left) > 1 else "a file that has"
-    what_to_do = (
-        "The same set-up goes on behind it. What nobody wants any more can be deleted:",
-        "  tandem pairs remove NAME",
-        *(f"  {path}" for path in list(left)[:_SHOWN]),
-    )
-    return [Line("warning", "begun", f"{gigabytes(sum(left.values()))} of {files} not come whole", hint=what_to_do)]
+    hint = (*what_to_do, *(f"  {path}" for path in list(left)[:_SHOWN]))
+    return [Line("warning", "begun", f"{gigabytes(sum(left.values()))} of {files} not come whole", hint=hint)]

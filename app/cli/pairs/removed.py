@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from app.cli.known_pairs import named_pair, registry, used_demo
+from app.cli.known_pairs import catalog, named_pair, registry, used_demo
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.errors import UsageError
+from app.pairing.order import every_pair
 from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, remove_files
 from app.regular_file import is_file
 from app.sizes import gigabytes
@@ -26,7 +27,9 @@ def remove_pair(args: argparse.Namespace) -> int:
     status = StatusLine(sys.stderr)
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     pair = one.pair if one is not None else named_pair(args.pair)[0]
-    begun = plan_begun(pair) if not keep else []
+    known = every_pair(catalog().pairs, here)
+    coming = [other for name, other in known.items() if name != args.pair and here.usable(other) is None]
+    begun = plan_begun(pair, coming) if not keep else []
     if one is None and not keep:
         one = used_demo(pair)
     if one is None and not begun:
@@ -47,6 +50,9 @@ def remove_pair(args: argparse.Namespace) -> int:
         return 0
     # First: while a file is in use Windows deletes none, and the same command can be given again.
     freed = remove_files(doomed)
+    for removal in doomed:
+        if removal.origin == "begun" and is_file(removal.path):
+            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  (it is being downloaded again)")
     registry().remove(args.pair)
     registry().release([removal.path for removal in doomed])
     said = f"{args.pair} is forgotten." if one is not None else f"{args.pair} was not set up yet."
@@ -60,6 +66,8 @@ def remove_pair(args: argparse.Namespace) -> int:
 
 
 def _why(removal: Removal) -> str:
+    if removal.shared and removal.origin == "begun":
+        return "it may be of another pair; delete the file itself if it is not"
     if removal.shared:
         return "another pair uses it"
     if removal.origin == "package":

@@ -200,9 +200,11 @@ def _download_line(prepared: Prepared) -> str:
 
 
 def _agrees(status: StatusLine) -> bool:
-    if not status.can_ask:
+    if not status.can_reply:
         # Named on the command line of a script: that was the answer.
         return True
+    if not status.can_ask:
+        raise UsageError("The question whether to download would not be seen.", "Download without it: add --yes.")
     with ended_at_once():
         return status.ask("Download? [Y/n] ") in ("", "y", "yes")
 
