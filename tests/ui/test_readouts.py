@@ -220,12 +220,14 @@ def test_what_holds_an_answer_up_in_its_middle_leaves_its_own_numbers_its_own() 
     readouts.measured(replace(stats, first_token_ns=900_000_000), None, live=False)
     readouts.begin()
     readouts.follow(PromptProgressed(2, False, 4096, 4096))
+    reads = PromptProgressed(2, True, 1024, 4096)
+    held_up: tuple[Callable[[], None], ...] = (lambda: readouts.follow(reads), readouts.stopping)
     # The draft model reads once the first token is there, or later, where drafting is switched on in the middle.
     for token in (replace(stats, predicted_n=1, predicted_ns=0), stats):
         readouts.follow(StepCompleted(2, (), token, DraftingStatus("model", "it is right", "winning", 3.1)))
         before = shown(readouts).splitlines()
-        for doing in (lambda: readouts.follow(PromptProgressed(2, True, 1024, 4096)), readouts.stopping):
-            doing()
+        for happen in held_up:
+            happen()
             now = shown(readouts).splitlines()
             assert "the last answer" not in now
             assert "starts in   0.21 s" in now
