@@ -15,8 +15,9 @@ Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None is what a kind's own word stands for, such as "auto"."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_WRITTEN = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 LONGEST_TEXT = 32_000
 """Characters of a text; a conversation's document of settings holds 65,536."""
@@ -198,7 +199,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A few such texts. As one text they stand between bars, with \\n for a new line and \\| for a bar."""
+    """A few texts that are looked for, and so kept as they are.
+
+    As one text they stand between bars, with \\n for a new line, \\| for a bar, and \\u001b or the like for what could
+    steer the terminal in which they are changed.
+    """
 
     most: int = 16
 
@@ -210,19 +215,16 @@ class Texts:
         items = [raw] if isinstance(raw, str) else raw
         if not isinstance(items, list | tuple) or len(items) > self.most:
             raise ValueError(raw)
-        # A carriage return may end an answer, and is written as one can read it.
-        texts = ("\r".join(map(printable, _checked(_text(item)).split("\r"))) for item in items)
-        return tuple(filter(None, texts))
+        return tuple(filter(None, (_checked(_text(item)) for item in items)))
 
     def parse(self, text: str) -> Value:
         # A bar counts unless a backslash stands before it; a backslash before anything else keeps it.
         parts = re.findall(r"(?:[^\\|]|\\.|\\$)+", text, re.DOTALL)
-        return self.read([_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), part) for part in parts])
+        return self.read([_ESCAPED.sub(_meant, part) for part in parts])
 
     def show(self, value: Value) -> str:
         assert isinstance(value, tuple)
-        back = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
-        return "|".join("".join(back.get(character, character) for character in str(item)) for item in value)
+        return "|".join("".join(map(_legible, str(item))) for item in value)
 
     def write(self, value: Value) -> object:
         assert isinstance(value, tuple)
@@ -277,6 +279,19 @@ def share(text: str) -> float:
     if not math.isfinite(number) or number < 0:
         raise ValueError(text)
     return number
+
+
+def _meant(escaped: re.Match[str]) -> str:
+    """The character that was written with a backslash."""
+    code, letter = escaped.groups()
+    return chr(int(code, 16)) if code else _ESCAPES.get(letter, letter)
+
+
+def _legible(character: str) -> str:
+    """A character of one text among several as it is written."""
+    if character in _WRITTEN:
+        return _WRITTEN[character]
+    return character if printable(character) == character else f"\\u{ord(character):04x}"
 
 
 def _items(raw: object) -> Sequence[str]:

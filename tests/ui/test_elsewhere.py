@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from app.chat.message import Role
@@ -55,6 +56,25 @@ async def test_what_was_said_elsewhere_is_shown_before_a_prompt_is_put_below_it(
         store.close()
         assert [node.text for node in tree.path] == ["one", "first", "two", "second", "and then?", "third"]
         assert tree.path[-2].parent == there.id
+
+
+async def test_a_file_that_is_not_there_is_insisted_upon_once(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.type("see @nots.md")
+        await chat.pilot.press("enter")
+        await chat.shows("There is no file nots.md. Enter again sends")
+        say_there(file, "two", "second", parent=2)
+        await chat.pilot.press("enter")
+        await chat.shows("enter sends it below that")
+        await chat.until(lambda: chat.prompt == "see @nots.md")
+
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        assert asked(chat)[-1] == "see @nots.md"
 
 
 async def test_what_was_said_elsewhere_is_seen_by_who_comes_back_to_this_terminal(file: Path) -> None:

@@ -213,6 +213,53 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     assert "the last answer" not in shown(readouts)
 
 
+def test_what_holds_an_answer_up_in_its_middle_leaves_its_own_numbers_its_own() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
+    readouts.measured(replace(stats, first_token_ns=900_000_000), None, live=False)
+    readouts.begin()
+    readouts.follow(PromptProgressed(2, False, 4096, 4096))
+    reads = PromptProgressed(2, True, 1024, 4096)
+    held_up: tuple[Callable[[], None], ...] = (lambda: readouts.follow(reads), readouts.stopping)
+    # The draft model reads once the first token is there, or later, where drafting is switched on in the middle.
+    for token in (replace(stats, predicted_n=1, predicted_ns=0), stats):
+        readouts.follow(StepCompleted(2, (), token, DraftingStatus("model", "it is right", "winning", 3.1)))
+        before = shown(readouts).splitlines()
+        for happen in held_up:
+            happen()
+            now = shown(readouts).splitlines()
+            assert "the last answer" not in now
+            assert "starts in   0.21 s" in now
+            assert [line for line in before if line not in now] == [], "nothing goes while something is done"
+    assert any(line.startswith("now") for line in now)
+
+
+def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last_ones() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    readouts.measured(STATS, None, live=False)
+    readouts.begin()
+    readouts.in_vain()
+    assert "the last answer" in shown(readouts)
+
+    readouts.begin()
+    readouts.follow(StepCompleted(3, (), STATS))
+    readouts.in_vain()
+    assert "the last answer" not in shown(readouts)
+
+
+def test_drafting_that_is_switched_off_while_its_draft_reads_is_so_in_this_answer() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.begin()
+    readouts.follow(StepCompleted(2, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
+    readouts.follow(PromptProgressed(2, True, 1024, 4096))
+    readouts.source("draft off", drafting=False)
+    assert "off: you switched it off" in shown(readouts)
+    assert "numbers are the last" not in shown(readouts)
+
+
 def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)

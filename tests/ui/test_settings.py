@@ -14,6 +14,7 @@ from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
+from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
 from tests.ui.settings_driver import open_panel
 
@@ -301,6 +302,60 @@ async def test_a_text_that_is_left_waits_until_it_is_taken_or_taken_out(file: Pa
         await panel.press("ctrl+u", "escape", "enter")
         await panel.chat.until(lambda: panel.screen._field.is_open)
         await panel.chat.until(lambda: "Be brief!" in panel.chat.text and "More" not in panel.chat.text)
+
+
+async def test_a_text_that_is_left_waits_where_it_was_typed(file: Path, tmp_path: Path) -> None:
+    async with open_panel(file, store=lambda: Store.open(tmp_path / "conversations.db")) as panel:
+
+        async def waiting() -> str:
+            await panel.find("answer.system")
+            await panel.press("enter")
+            await panel.chat.until(lambda: panel.screen._field.is_open)
+            return panel.screen.query_one(TextInput).text
+
+        async def left(text: str) -> None:
+            await panel.press(*text, "escape")
+            await panel.chat.until(lambda: not panel.screen._field.is_open)
+
+        # Nothing was said yet: it goes with the conversation that begins here.
+        assert await waiting() == ""
+        await left("For all")
+        await panel.press("tab")
+        assert await waiting() == ""
+        await left("For one")
+        await panel.close()
+        await panel.chat.exchange("one", "first")
+        await panel.open()
+        assert await waiting() == "For all"
+        await panel.press("escape", "tab")
+        assert await waiting() == "For one"
+        await panel.press("escape")
+        await panel.close()
+
+        await panel.chat.screen.whereabouts.begin_anew()
+        await panel.open()
+        assert await waiting() == "For all"
+        await panel.press("escape", "tab")
+        assert await waiting() == ""
+        await panel.press("escape")
+        await panel.close()
+
+        await panel.chat.screen.open_conversation(1)
+        await panel.open()
+        await panel.press("tab")
+        assert await waiting() == "For one"
+        await panel.press("enter")
+        await panel.chat.until(lambda: panel.live.document == {"answer": {"system": "For one"}})
+
+
+async def test_whom_a_text_is_for_does_not_change_while_it_is_typed(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("answer.system")
+        await panel.press("enter", *"For all")
+        await panel.chat.pilot.click("#scope")
+        await panel.press("enter")
+        await panel.chat.until(lambda: "For all" in file.read_text())
+        assert panel.live.document == {}
 
 
 async def test_models_and_memory_are_for_all(file: Path) -> None:

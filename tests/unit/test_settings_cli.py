@@ -171,6 +171,20 @@ def test_what_a_pair_says_itself_is_shown_with_its_name(
     assert json.loads(capsys.readouterr().out)["pair"] == "demo"
 
 
+@pytest.mark.parametrize("stop", ["\x9b2J", "\u2028", "\u202e"])
+def test_what_ends_an_answer_is_kept_and_does_not_steer_the_terminal(
+    stop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = stop.replace(stop[0], f"\\u{ord(stop[0]):04x}")
+    assert main(["settings", "set", "stop", written]) == 0
+    assert main(["settings"]) == 0
+    assert main(["settings", "--json"]) == 0
+    *shown, as_json = capsys.readouterr().out.splitlines()
+    assert any(written in line for line in shown)
+    assert stop[0] not in as_json
+    assert json.loads(as_json)["settings"]["answer.stop"]["value"] == [stop]
+
+
 def test_settings_are_shown_also_where_the_pair_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

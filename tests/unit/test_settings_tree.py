@@ -23,11 +23,8 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.presets import BUILT_IN
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, nearest
 
-WORDS = (
-    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
-    .map(printable)
-    .filter(lambda text: text != "--")
-)
+ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")
 PARSER = build_parser()
 
 
@@ -48,7 +45,7 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
     if isinstance(kind, Name):
         return st.from_regex("[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)
     if isinstance(kind, Texts):
-        return st.lists(WORDS.filter(bool), max_size=16).map(tuple)
+        return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
     if isinstance(kind, Several):
         word = "CUDA0" if "device" in setting.name else 3.5
         return st.integers(1, kind.most).map(lambda n: (word,) * n) | st.none()
@@ -240,8 +237,29 @@ def test_texts_are_parted_at_bars_and_may_be_none() -> None:
     assert Texts().parse("") == ()
 
 
-def test_texts_are_without_what_steers_a_terminal() -> None:
+def test_nothing_of_a_value_steers_the_terminal_in_which_it_is_changed() -> None:
     steers = "a\x1b]0;owned\x07\u202eb"
     assert Text().read(f"{steers}\r\nc\td") == "a]0;ownedb\nc\td"
-    assert Texts().read([steers, "\x1b", "\r\n"]) == ("a]0;ownedb", "\r\n")
-    assert Texts().show(("\r\n",)) == r"\r\n"
+    assert Texts().show((steers, "\u2028", "\r\n\t")) == r"a\u001b]0;owned\u0007\u202eb|\u2028|\r\n\t"
+
+
+@given(stops=st.lists(ANYTHING, max_size=16))
+def test_what_ends_an_answer_is_legible(stops: list[str]) -> None:
+    shown = Texts().show(tuple(stops))
+    assert printable(shown) == shown
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize("stop", ["\u2028", "\x1b", "\x9b", "\u202e", "\r", "\x7f"])
+def test_what_ends_an_answer_is_that_and_nothing_else(stop: str) -> None:
+    assert Texts().read([stop]) == (stop,)
+    assert Texts().parse(f"\\u{ord(stop):04X}") == (stop,)
+    assert through_toml(BY_NAME["answer.stop"], (stop,)) == (stop,)
+
+
+def test_a_backslash_before_what_is_no_number_of_a_character_only_keeps_it() -> None:
+    assert Texts().parse(r"\u20|\\u2028|\use") == ("u20", r"\u2028", "use")
+    with pytest.raises(ValueError, match=r"\x00"):
+        Texts().parse(r"\u0000")
+    with pytest.raises(ValueError, match="surrogates"):
+        Texts().parse(r"\ud800")

@@ -41,7 +41,8 @@ def settings(args: argparse.Namespace) -> int:
         live = LiveSettings(file)
         if pair is not None:
             live.ride(of_entry(pair), of_file(pair, files))
-        print(json.dumps(_as_json(live, pair), ensure_ascii=False) if "json" in args else "\n".join(_lines(live, pair)))
+        # In ASCII, for what ends an answer may be what steers a terminal.
+        print(json.dumps(_as_json(live, pair)) if "json" in args else "\n".join(_lines(live, pair)))
         for sentence in (*note, *_sentences(live)):
             print(for_reading(f"tandem: {sentence}", sys.stderr, HANG), file=sys.stderr)
     return 0

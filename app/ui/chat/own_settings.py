@@ -12,6 +12,7 @@ from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.session import Phase
 from app.ui.keeping.keeper import Keeper
+from app.ui.settings.unfinished import Unfinished
 
 
 class OwnSettings:
@@ -31,6 +32,8 @@ class OwnSettings:
         self._keeper = keeper
         self._live = live
         self._draft_switch = draft_switch
+        self.unfinished = Unfinished()
+        """What was typed into one of them and not taken yet."""
 
     @property
     def can_change(self) -> bool:
@@ -67,8 +70,14 @@ class OwnSettings:
             raise AppError(session.why_plain)
         return self._draft_switch.turn(mode != "off")
 
-    async def enter(self, settings: Mapping[str, object]) -> None:
-        """Go on with a conversation's own settings; what in them does not count is said."""
+    async def enter(self, settings: Mapping[str, object], left: int | None) -> None:
+        """Go on with a conversation's own settings; what in them does not count is said.
+
+        Args:
+            settings: Those of the one that goes on now.
+            left: The conversation before; None where nothing was said in it.
+        """
+        self.unfinished.go(left, self._keeper.conversation)
         if self._live is not None:
             for problem in self._live.enter(settings):
                 await self._screen.messages.notice(f"This conversation's settings: {problem.text}")

@@ -62,6 +62,7 @@ class Sending:
                 await self._run_line(text)
                 return
             self._refuse()
+            insisted = self._doubted == text
             message = await self.message(text)
         except AppError as error:
             screen.prompt.restore(text)
@@ -69,6 +70,8 @@ class Sending:
         else:
             if await self._elsewhere.look():
                 screen.prompt.restore(text)
+                # Its second enter was for that, and is not asked for once more.
+                self._doubted = text if insisted else None
                 sends = key("prompt.send", "enter")
                 screen.hint.say(f"Another Tandem went on with this conversation; {sends} sends it below that.")
             else:

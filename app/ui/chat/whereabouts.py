@@ -60,14 +60,16 @@ class Whereabouts:
         await self._leave()
 
     async def _leave(self) -> None:
-        await self._go_to(self._keeper.leave(await self._put_down()))
+        left = self._keeper.conversation
+        await self._go_to(self._keeper.leave(await self._put_down()), left)
 
     async def open(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
-        if conversation is not None and conversation != self._keeper.conversation:
+        left = self._keeper.conversation
+        if conversation is not None and conversation != left:
             if opened := self._keeper.open(conversation, await self._put_down()):
                 self._screen.hint.forget()
-                await self._go_to(opened)
+                await self._go_to(opened, left)
         elif self._keeper.is_deleted:
             # The keys stay where the one that brings it back is.
             await self._leave()
@@ -99,7 +101,7 @@ class Whereabouts:
         await self._asking.take_back()
         return unsent
 
-    async def _go_to(self, opened: Opened) -> None:
+    async def _go_to(self, opened: Opened, left: int | None) -> None:
         screen, session = self._screen, self._screen.session
         self._asking.cancel()
         session.restart(opened.said, opened.asked, answered=opened.answered)
@@ -107,7 +109,7 @@ class Whereabouts:
         screen.prompt.put(opened.draft)
         await screen.messages.show(opened.path)
         screen.messages.mark(self._keeper.tree)
-        await self._own_settings.enter(opened.settings)
+        await self._own_settings.enter(opened.settings, left)
         screen.hint.unseen(False)
         await self._pair_loading.load_next()
         screen.hint.repeating(0)

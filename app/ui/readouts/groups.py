@@ -44,12 +44,11 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
     numbers = shown.numbers
     if numbers is not None:
         reason = reason_lines(numbers, width)
-        # While the next one is begun nothing of it is measured yet.
-        whose = [Content.styled(_LAST, "$quiet")] if shown.doing else []
+        whose = [Content.styled(_LAST, "$quiet")] if shown.unmeasured else []
         yield [*whose, *_speeds(numbers, shown, width), *reason, *[Content("")] * (reason_rows - len(reason))]
         yield list(_drafts(numbers, shown, width))
     yield list(_context(shown, width))
-    if numbers is not None and not shown.doing:
+    if numbers is not None and not shown.unmeasured:
         yield list(_prompt(numbers))
     if pair is not None:
         yield list(_memory(pair))

@@ -95,7 +95,7 @@ class ReadoutPanel(LinesView):
     def _reason_room(self, width: int) -> int:
         """Rows of the longest reason that this answer had."""
         numbers = self._readouts.numbers
-        if self._readouts.doing or numbers is None:
+        if self._readouts.unmeasured or numbers is None:
             self._reason_rows = 0
         else:
             self._reason_rows = max(self._reason_rows, len(reason_lines(numbers, width)))

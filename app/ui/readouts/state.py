@@ -37,7 +37,8 @@ class Readouts:
         n_max: Most tokens of a draft where that is fixed, else 0.
         n_ctx: Context in tokens; 0 without a model.
         used: Tokens of it that are taken; None where something was said of which nobody has counted them.
-        live: Whether an answer is being written.
+        live: Whether an answer is being written; also while its draft reads the prompt, or a stop is on its way.
+        unmeasured: Whether an answer was asked for that has no counters yet; these are the last one's.
         recent: Its last rounds.
 
     Args:
@@ -57,6 +58,7 @@ class Readouts:
         self.n_ctx = 0
         self.used: int | None = 0
         self.live = False
+        self.unmeasured = False
         self.recent = Recent()
         self._steady = Steady()
         self._drafted = False
@@ -117,7 +119,7 @@ class Readouts:
         """The models are being loaded."""
         if progress is None:
             self._forget()
-            self._do("loading")
+            self._rest("loading")
         else:
             self._do(f"loading {progress.what} {percent(progress.share)}", progress.share)
 
@@ -131,7 +133,7 @@ class Readouts:
         self.n_ctx = n_ctx
         self._forget()
         self.used = 0 if is_empty else None
-        self._do("ready")
+        self._rest("ready")
 
     def holds(self, n_ctx: int) -> None:
         """The models that answer have a context of so many tokens now; the numbers stay."""
@@ -140,12 +142,12 @@ class Readouts:
 
     def in_vain(self) -> None:
         """Nothing came of what was asked, or no more; the numbers stay those of the tokens that there were."""
-        self._do("ready")
+        self._rest("ready")
 
     def unloaded(self) -> None:
         """There are no models."""
         self.n_ctx = 0
-        self._do("no model loaded")
+        self._rest("no model loaded")
 
     def source(self, name: str, *, drafting: bool, n_max: int = 0) -> None:
         """Where the next answer's drafts come from, and how long they may be if that is fixed."""
@@ -160,7 +162,8 @@ class Readouts:
         self.recent.begin()
         self._steady.begin()
         self._drafted = self._switched_off = False
-        self._do("reading prompt")
+        self.unmeasured = True
+        self._rest("reading prompt")
 
     def measuring(self, progress: Measuring) -> None:
         """Automatic drafting learns what the pair costs, before an answer."""
@@ -172,7 +175,7 @@ class Readouts:
         return not progress.again or self._clock() - self._began >= _UNSAID_S
 
     def reading(self, progress: PromptProgressed) -> None:
-        """The prompt is being evaluated."""
+        """The prompt is being evaluated: by the target before the answer, by its draft when that has begun."""
         reader = ", draft" if progress.drafting else ""
         share = progress.done / progress.total if progress.total else None
         self._do(f"reading prompt {progress.done:>{len(f'{progress.total:,}')},} / {progress.total:,}{reader}", share)
@@ -192,6 +195,7 @@ class Readouts:
         self.recent.observe(stats)
         steady = self._steady.take(drafting, stats.predicted_ns) if live else drafting
         self.stats, self.drafting, self.live, self._measured_with = stats, steady, live, self._source
+        self.unmeasured = False
         self._drafted = self._drafted or drafting is not None or stats.draft_n > 0
         if drafting is None or self._switched_off:
             self._switched_off = self._drafted and not self.is_drafting
@@ -213,11 +217,16 @@ class Readouts:
     def _forget(self) -> None:
         """The last answer is another pair's, or no longer the last."""
         self.stats, self.drafting, self.used = None, None, 0
-        self._drafted = self._switched_off = False
+        self._drafted = self._switched_off = self.unmeasured = False
         self.recent.begin()
 
+    def _rest(self, doing: str) -> None:
+        """No answer is being written."""
+        self.live = False
+        self._do(doing)
+
     def _do(self, doing: str, share: float | None = None) -> None:
-        self.doing, self.share, self.live = doing, share, False
+        self.doing, self.share = doing, share
         self._tell()
 
     def _tell(self) -> None:

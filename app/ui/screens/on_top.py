@@ -28,7 +28,6 @@ class OnTop:
     def __init__(self, app: App[None], chat: ChatScreen) -> None:
         self._app = app
         self._chat = chat
-        self._unfinished: dict[str, str] = {}
 
     # Over the chat alone: what is on top of it already leads back there
 
@@ -63,7 +62,7 @@ class OnTop:
             from app.ui.screens.settings import SettingsScreen
 
             session, themes = self._chat.session, sorted(self._app.available_themes)
-            measured, typed = session.effects.lines(), self._unfinished
+            measured, typed = session.effects.lines(), self._chat.own_settings.unfinished
             screen = SettingsScreen(live, measured, themes, on_change, pair=session.pair, unfinished=typed)
             self._app.push_screen(screen, take)
 

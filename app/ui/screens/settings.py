@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 from textual import events, on
@@ -29,6 +29,7 @@ from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
 from app.ui.settings.rows import not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
+from app.ui.settings.unfinished import Unfinished
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
 from app.ui.widgets.header import HeaderLine
@@ -46,7 +47,7 @@ class SettingsScreen(Overlay[bool]):
         themes: The names of the themes there are.
         on_change: Called after every change.
         pair: What is loaded, or None.
-        unfinished: The texts that were left before they were taken, by setting; None for none.
+        unfinished: The texts that were left before they were taken; None for none.
     """
 
     BINDING_GROUP_TITLE = "Settings"
@@ -88,7 +89,7 @@ class SettingsScreen(Overlay[bool]):
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
         pair: PairInfo | None = None,
-        unfinished: MutableMapping[str, str] | None = None,
+        unfinished: Unfinished | None = None,
     ) -> None:
         super().__init__()
         self._live = live
@@ -97,7 +98,7 @@ class SettingsScreen(Overlay[bool]):
         self._on_change = on_change
         self._changing = Changing(live, pair)
         self.settings = SettingList(self._all())
-        self._field = Field(self.settings, self._changing, {} if unfinished is None else unfinished)
+        self._field = Field(self.settings, self._changing, unfinished or Unfinished())
         self._waited = self._changing.to_load
         self._asked = ""
         """What a second press of the same key confirms."""
@@ -154,8 +155,9 @@ class SettingsScreen(Overlay[bool]):
         self.refresh_bindings()
 
     @on(events.Click, "#scope")
-    def _on_scope_clicked(self) -> None:
-        self.action_scope()
+    async def _on_scope_clicked(self) -> None:
+        # As its key: what is being typed has begun as somebody's.
+        await self.run_action("scope")
 
     @on(Input.Changed, "ValueInput")
     def _on_typed(self, event: Input.Changed) -> None:

@@ -10,6 +10,7 @@ from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
 from app.ui.settings.rows import PRESET
+from app.ui.settings.unfinished import Unfinished
 
 
 class Field:
@@ -18,10 +19,10 @@ class Field:
     Args:
         settings: The list that shows it.
         changing: Judges and takes what is typed.
-        unfinished: The texts that were left before they were taken, by setting; they are gone on with.
+        unfinished: The texts that were left before they were taken; they are gone on with.
     """
 
-    def __init__(self, settings: SettingList, changing: Changing, unfinished: MutableMapping[str, str]) -> None:
+    def __init__(self, settings: SettingList, changing: Changing, unfinished: Unfinished) -> None:
         self._settings = settings
         self._changing = changing
         self._unfinished = unfinished
@@ -43,7 +44,7 @@ class Field:
         kind = shown.setting.kind
         self._setting, self._names_preset = shown.setting.name, False
         self._before = kind.show(shown.value)
-        unfinished = self._unfinished.get(self._setting, "")
+        unfinished = self._waiting.get(self._setting, "")
         await self._settings.edit(unfinished or self._before, several_lines=isinstance(kind, Text))
         return "This was typed and not kept yet; without a word it is forgotten." if unfinished else ""
 
@@ -65,7 +66,7 @@ class Field:
         if wrong or shown is None:
             self._settings.wrong(wrong)
             return None
-        self._unfinished.pop(self._setting, None)
+        self._waiting.pop(self._setting, None)
         await self._settings.settle()
         return self._changing.save_preset(text) if self._names_preset else self._changing.set(shown.setting, value)
 
@@ -73,11 +74,15 @@ class Field:
         """Take it away; a text waits to be gone on with. Returns what is to be said of that, "" for nothing."""
         text = editor.text if isinstance(editor := self._settings.editor, TextInput) else ""
         await self._settings.settle()
-        self._unfinished.pop(self._setting, None)
+        self._waiting.pop(self._setting, None)
         if not text.strip() or text == self._before:
             return ""
-        self._unfinished[self._setting] = text
+        self._waiting[self._setting] = text
         return "What is typed waits here, and does not count yet."
+
+    @property
+    def _waiting(self) -> MutableMapping[str, str]:
+        return self._unfinished.of(self._changing.scope)
 
     def _judge(self, text: str) -> tuple[Value, str]:
         """What is typed as a value, and why it cannot be taken; "" if it can."""
