@@ -72,9 +72,9 @@ def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> st
         if other.brings and other.is_typical and weights_kind(other.quant) == kind:
             return f"Measured here with {name}, whose target is {kind} too: {other.brings}."
     if kind in _BY_LOOKUP:
-        return f"With {kind} weights on two processor cores look-up gave {_BY_LOOKUP[kind]}; a draft model lost."
+        return f"With {kind} weights on two cores look-up gave {_BY_LOOKUP[kind]}; a draft model lost."
     if kind in _BY_MODEL:
-        return f"With {kind} weights on two processor cores a draft model gained {_BY_MODEL[kind]}."
+        return f"With {kind} weights on two cores a draft model gained {_BY_MODEL[kind]}."
     return ""
 
 
