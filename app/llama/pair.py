@@ -91,7 +91,7 @@ class NativePair:
                     "know: it may be a base model, which does not chat."
                 )
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
-            if draft is None and context_params.n_snapshots and self._context.n_rollback < self._context.n_ctx:
+            if draft is None and 0 < self._context.n_rollback < self._context.n_ctx:
                 self._context.close()
                 self._open_target(replace(context_params, n_snapshots=0), cancel)
             self.info = PairInfo(

@@ -194,11 +194,15 @@ CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
 """An answer that looks like a prompt with a file."""
 
 
-async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
+def keep_code(file: Path) -> None:
     store = Store.open(file)
     prompt = store.add(store.create(), Role.USER, "write it", parent=None)
     store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
     store.close()
+
+
+async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
+    keep_code(file)
     async with kept_chat(file, again=True) as chat:
         await press(chat, "ctrl+up", "e")
         await chat.until(lambda: chat.prompt == CODE)
@@ -210,10 +214,7 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
 
 
 async def test_an_answer_whose_change_is_left_comes_back_with_every_line(file: Path) -> None:
-    store = Store.open(file)
-    prompt = store.add(store.create(), Role.USER, "write it", parent=None)
-    store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
-    store.close()
+    keep_code(file)
     async with kept_chat(file, again=True) as chat:
         await press(chat, "ctrl+up", "e")
         await chat.until(lambda: chat.prompt == CODE)

@@ -94,7 +94,7 @@ class Backlog:
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields how many of its tokens are done after each chunk."""
         if self._drafter is not None:
-            unread, self.unread = self._drafter.unread(sequence), 0
+            unread, self.unread = self.unread, 0
             started = self._clock()
             yield from self._drafter.begin(sequence, cancelled)
             self._has_read(unread, len(sequence), self._clock() - started)
