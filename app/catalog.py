@@ -110,7 +110,7 @@ class Catalog:
         for index, file in enumerate(files):
             if index == 0:
                 self._take(file)
-            elif file.is_symlink() or file.exists():
+            elif not regular_file.is_gone(file, follow_links=False):
                 try:
                     self._take(file)
                 except CatalogError as error:

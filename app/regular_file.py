@@ -33,6 +33,22 @@ def exists(path: Path) -> bool:
     return _seen(path.exists)
 
 
+def is_gone(path: Path, *, follow_links: bool = True) -> bool:
+    """Whether there is surely nothing: what one may not look at may well be there, and opening it says why not.
+
+    Args:
+        path: Of a file or a folder.
+        follow_links: Whether a link that leads nowhere is nothing.
+    """
+    try:
+        path.stat(follow_symlinks=follow_links)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
 def _seen(look: Callable[[], bool]) -> bool:
     try:
         return look()

@@ -122,17 +122,6 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
     return Database(db, None), False
 
 
-def is_gone(file: Path) -> bool:
-    """Whether there is surely no such file: what one may not look at just now is there again later."""
-    try:
-        file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        pass
-    return False
-
-
 def move_into_memory(database: Database) -> None:
     """Go on with a copy of everything in memory, or of what can be read, and let go of the file."""
     with sentences(database.file):

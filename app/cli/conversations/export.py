@@ -20,6 +20,7 @@ from app.cli.result_file import check_replaceable
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
+from app.regular_file import is_gone
 
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
@@ -49,7 +50,7 @@ def export(args: argparse.Namespace) -> int:
 def _listed(form: str) -> tuple[str, str]:
     """What a list of all is, in words, and its text; an empty one where there is no file yet."""
     known: Sequence[Summary] = ()
-    if conversations_file().exists():
+    if not is_gone(conversations_file()):
         with closing(_open(None)) as store:
             known = store.summaries()
     return f"the list of {_number(known)}", _list_as_json(known) if form == "json" else _list(known)
@@ -77,7 +78,7 @@ def open_store(file: Path) -> Store:
 def _open(which: str | None) -> Store:
     """The store, or what can be read of it where nothing can be written."""
     file = conversations_file()
-    if not file.exists():
+    if is_gone(file):
         raise _nothing(which)
     try:
         return open_store(file)

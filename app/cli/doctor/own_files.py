@@ -8,7 +8,7 @@ from app.errors import AppError
 from app.hardware.checks import Line, Section
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import Registry, SetUp
-from app.regular_file import is_file
+from app.regular_file import is_file, is_gone
 
 
 def own_files() -> Section:
@@ -18,7 +18,7 @@ def own_files() -> Section:
 
 def _catalogue() -> list[Line]:
     file = config_dir() / "models.toml"
-    if not file.exists():
+    if is_gone(file, follow_links=False):
         return [Line("ok", "models.toml", "none of your own")]
     try:
         found = Catalog([file])
