@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
+from app.cli.argument_parser import Commands
 from app.cli.help_page import page
 
 
@@ -18,7 +19,7 @@ def actions_of(
         command: Its name.
         examples: What to show of each action in its help, behind the command's name.
     """
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", action=Commands)
 
     def action(name: str, help_: str) -> argparse.ArgumentParser:
         example = f"example:\n  tandem {command} {examples[name]}\n"

@@ -37,15 +37,29 @@ class SentenceParser(argparse.ArgumentParser):
     """Raises UsageError for what it cannot read, in the words of the command that it was said to."""
 
     _args: Sequence[str] = ()
+    _below: SentenceParser | None = None
+    """That of the command that was chosen."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read arguments; the parser of a command refuses what is left over itself, as only it knows what there is."""
         self._args = sys.argv[1:] if args is None else args
+        self._below = None
         read, more = super().parse_known_args(args, namespace)
         if more:
             flags = [text for text in more if text.startswith("-") and text.partition("=")[0] not in self._flags]
             self._refuse(next(iter(flags), more[0]))
         return read, []
+
+    def choose(self, below: SentenceParser, namespace: argparse.Namespace) -> None:
+        """Take note of the command that was chosen, and refuse what was given before it and none of it reads."""
+        self._below = below
+        given = [action for action in self._actions if action.option_strings and action.dest in namespace]
+        while below is not None:
+            for action in given:
+                if not set(action.option_strings) & set(below._flags):
+                    typed = (text.partition("=")[0] for text in self._args)
+                    below._refuse(next(text for text in typed if text in action.option_strings))
+            below = below._below
 
     def format_help(self) -> str:
         """All there is to say, and what scripts find in the objects that are printed."""
@@ -133,6 +147,22 @@ class SentenceParser(argparse.ArgumentParser):
         whole = " ".join([self.prog, *options[1:], *rest])
         brief = " ".join([self.prog, "[OPTIONS]", *rest])
         return f"Usage: {whole if len(whole) <= _LONGEST_USAGE else brief}\n{self.prog} --help tells more."
+
+
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """The parsers of commands. What is given before a command counts for it: it is refused, or read, as behind it."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        """Let the command read what is its own."""
+        before = argparse.Namespace(**vars(namespace))
+        super().__call__(parser, namespace, values, option_string)
+        parser.choose(self.choices[values[0]], before)
+        for dest, first in vars(before).items():
+            # What is repeatable is that across the command, too.
+            if isinstance(first, list) and (then := getattr(namespace, dest)) is not first:
+                setattr(namespace, dest, [*first, *then])
 
 
 def _nearest_flag(given: str, flags: Sequence[str]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from app.engine.text import printable
 from app.errors import UsageError
 from app.settings.kinds import Choice, Number, Switch, Texts, Value
 from app.settings.layers import Layer
-from app.settings.tree import NUMBERS, SETTINGS, TABLES, Setting
+from app.settings.tree import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
 
 _SHORTCUTS = {
     "draft": (
@@ -64,11 +64,22 @@ def read_flags(args: argparse.Namespace) -> Layer:
         mode = layer["draft.mode"] = "off"
     if mode in ("off", "auto") and any(name in layer for name in NUMBERS):
         raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
+    if (named := spelled(OF_AUTOMATIC, given)) and (mode == "off" or _means_fixed(layer)):
+        raise UsageError(f"{named} means automatic drafting, not {mode or 'fixed'}.", "Leave one or the other out.")
     if given.get("no_lookup"):
         if layer.get("draft.source", "model") != "model":
             raise UsageError(f"--no-lookup and --draft-source {layer['draft.source']} exclude each other.")
         layer["draft.source"] = "model"
     return layer
+
+
+def spelled(names: Sequence[str], given: Container[str]) -> str:
+    """The flag of the first of these settings that was given by one; "" if none was."""
+    return next((_spelling(BY_NAME[name]) for name in names if BY_NAME[name].dest in given), "")
+
+
+def _means_fixed(layer: Layer) -> bool:
+    return layer.get("draft.mode") == "fixed" or any(name in layer for name in NUMBERS)
 
 
 def _reader(setting: Setting) -> Callable[[str], Value]:

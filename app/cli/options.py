@@ -9,7 +9,7 @@ from typing import cast
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.cli.flags import read_flags
+from app.cli.flags import read_flags, spelled
 from app.cli.known_pairs import left_out
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
@@ -26,7 +26,7 @@ from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
-from app.settings.tree import MODES
+from app.settings.tree import MODES, OF_AUTOMATIC
 
 _LOOKS = ("appearance", "keys")
 
@@ -90,7 +90,18 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
     settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
+    _refuse_idle(settings, args)
     return replace(options_of(settings, pair, files, model), process=read_process(args))
+
+
+def _refuse_idle(settings: Resolved, args: argparse.Namespace) -> None:
+    """Raise UsageError for a flag of automatic drafting where another mode is set: it would do nothing."""
+    named = spelled(OF_AUTOMATIC, vars(args))
+    mode, origin = settings["draft.mode"], settings.origin("draft.mode")
+    if named and mode != "auto":
+        raise UsageError(
+            f"{named} means automatic drafting, and draft.mode is {mode} ({origin.value}).", "Add --drafting auto."
+        )
 
 
 def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:

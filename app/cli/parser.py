@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from app import __version__
-from app.cli.argument_parser import SentenceParser, file_path
+from app.cli.argument_parser import Commands, SentenceParser, file_path
 from app.cli.bench.flags import BENCH_EPILOG, add_bench_arguments
 from app.cli.compare.flags import COMPARE_EPILOG, add_compare_arguments
 from app.cli.conversations.flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_pair_flags(parser)
     add_process_flags(parser)
     add_setting_flags(parser, ANSWERS)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", action=Commands)
     run = commands.add_parser("run", help="answer one prompt on standard output", **page(_RUN_EPILOG))
     run.description = "Answer one prompt on standard output; numbers go to standard error."
     run.set_defaults(command="run")

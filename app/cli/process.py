@@ -40,12 +40,6 @@ def add_rpc_flag(parser: argparse._ActionsContainer, more: str = "") -> None:
     )
 
 
-def refuse_process(process: Process) -> None:
-    """Raise UsageError if a command that runs in this process alone was asked for another one."""
-    if process.isolate:
-        raise UsageError("--isolate and --rpc are for the chat and for tandem run.", "Leave them out here.")
-
-
 def read_process(args: argparse.Namespace) -> Process:
     """What the flags say.
 

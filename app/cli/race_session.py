@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.chat.message import Message
+from app.cli.flags import spelled
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
@@ -27,6 +28,7 @@ from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.paths import memory_dir
 from app.request import AnswerRequest, LoadedPair
+from app.settings.tree import NUMBERS
 
 SEED = 1
 """Of every draw, unless another one is asked for: the same command must measure the same answers."""
@@ -87,11 +89,13 @@ def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | No
     """The fixed parameters that take part, if any.
 
     Raises:
-        UsageError: They cannot be read or are out of range, or drafting is off.
+        UsageError: They cannot be read, are out of range or given twice, or drafting is off.
     """
     if options.drafting is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
     if "fixed" in args:
+        if named := spelled(NUMBERS, vars(args)):
+            raise UsageError(f"--fixed and {named} exclude each other.", "Give all numbers in one of them.")
         return parse_fixed(args.fixed)
     return options.drafting if isinstance(options.drafting, DraftParams) else None
 

@@ -251,6 +251,8 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """The parameters of fixed drafting: to give one means fixed drafting, unless a mode is given beside it."""
+OF_AUTOMATIC = ("draft.source", "draft.lookup_min_match")
+"""The parameters of automatic drafting alone."""
 _OTHERS = {"temperature": "sampling.temp", "drafting.mode": "draft.mode", "context": "model.ctx"}
 """What else a setting may be looked for under."""
 

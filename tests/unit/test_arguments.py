@@ -63,6 +63,21 @@ EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] 
         (["compare", "hi", "--fixed", "foo"], ['--fixed is "foo"; it must be one or more of n_max, ']),
         (["bench", "--kinds", ""], ['There are no prompts of kind "".', "Kinds are: code, "]),
         (["run", "--target", ".", "hi"], [". is a folder, not a model.", "Name the .gguf file inside it."]),
+        (
+            ["pairs", "remove", "demo", "--keep-files", "--all-files"],
+            ["--keep-files and --all-files exclude each other."],
+        ),
+        (
+            ["compare", "hi", "--fixed", "n_max=7", "--draft-n-max", "3"],
+            ["--fixed and --draft-n-max exclude each other.", "Give all numbers in one of them."],
+        ),
+        (["--temp", "0", "tune"], ["tandem tune has no option --temp."]),
+        (["--ctx=4096", "setup", "demo"], ["tandem setup has no option --ctx.", "Usage: tandem setup"]),
+        (["--ctx", "auto", "pairs", "check", "x"], ["tandem pairs has no option --ctx."]),
+        (["--isolate", "compare", "hi"], ["tandem compare has no option --isolate."]),
+        (["--rpc", "h:1", "bench"], ["tandem bench has no option --rpc."]),
+        (["--pair", "demo", "settings", "set", "temp", "1"], ["tandem settings set has no option --pair."]),
+        (["settings", "--json", "unset", "temp"], ["tandem settings unset has no option --json."]),
         (["export", "--all", "--output", "."], [". cannot be written: it is a folder."]),
     ],
     ids=" ".join,
@@ -73,6 +88,13 @@ def test_it_is_a_sentence_and_a_way_on(given: list[str], said: list[str], capsys
     told = capsys.readouterr().err
     assert all(sentence in told for sentence in said), told
     assert len(told.splitlines()) <= 3
+
+
+def test_what_is_repeatable_may_stand_on_both_sides_of_the_command() -> None:
+    read = build_parser().parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
+    assert (read.command, read.stop, read.temp) == ("run", ["A", "B"], 1.0)
+    assert build_parser().parse_args(["--stop", "A", "run", "hi"]).stop == ["A"]
+    assert build_parser().parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).rpc == ["a:1", "b:2"]
 
 
 def test_the_process_own_arguments_are_read(

@@ -393,3 +393,11 @@ def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.Ca
     assert main(["settings", "set", "presets.fast.draft.mode", "auto"]) == 0
     assert main(["settings", "set", "presets.fast.draft.n_max", "4"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_a_flag_of_automatic_drafting_is_not_ignored_where_another_mode_is_written_down(file: Path) -> None:
+    file.write_text('[draft]\nmode = "fixed"\n')
+    with pytest.raises(UsageError, match=r"^--draft-source means .*, and draft.mode is fixed \(settings.toml"):
+        options(PLAIN + "--draft-source lookup")
+    assert options(PLAIN + "--draft-source lookup --drafting auto").drafting == AutoDraft(model=False)
+    assert options(PLAIN + "--no-lookup").drafting is None

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from app.cli.bench.flags import REPEAT, SAMPLES
 from app.cli.options import Options, read_options
-from app.cli.process import refuse_process
 from app.cli.race_session import answer_request, at_least_one, fixed_params
 from app.cli.result_file import LineFile, check_writable
 from app.compare.server import Server
@@ -70,7 +69,6 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         UsageError: They contradict each other, or a file cannot be read or written.
     """
     options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
-    refuse_process(options.process)
     fixed = fixed_params(args, options)
     _refuse_idle(args)
     quick, checking = "quick" in args, "check_lossless" in args

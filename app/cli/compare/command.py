@@ -13,7 +13,6 @@ from app.chat.message import Message, Role
 from app.cli.compare.flags import REPEAT
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
-from app.cli.process import refuse_process
 from app.cli.prose import for_reading
 from app.cli.race_session import (
     Session,
@@ -46,7 +45,6 @@ _SHOWN = 60
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; returns the exit code."""
     options = read_options(args, modes=("auto", "fixed"))
-    refuse_process(options.process)
     request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
     repeat = at_least_one(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)

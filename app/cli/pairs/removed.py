@@ -22,10 +22,12 @@ _NOTES: dict[Origin, str] = {
 
 def remove_pair(args: argparse.Namespace) -> int:
     """Forget a pair; its files are named, and asked for, before they go."""
+    keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
+    if keep and everything:
+        raise UsageError("--keep-files and --all-files exclude each other.")
     here = registry().read()
     one = here.pairs.get(args.pair)
     status = StatusLine(sys.stderr)
-    keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     pair = one.pair if one is not None else named_pair(args.pair)[0]
     known = every_pair(catalog().pairs, here)
     coming = [other for name, other in known.items() if name != args.pair and here.usable(other) is None]

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
-from app.cli.process import refuse_process
 from app.cli.prose import for_reading
 from app.cli.race_session import Session, with_pair
 from app.cli.result_file import append, check_writable
@@ -41,7 +40,6 @@ T = TypeVar("T")
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair; see the module."""
     options = read_options(args, modes=("auto",), use_recommended=False)
-    refuse_process(options.process)
     drafting = options.drafting
     if not isinstance(drafting, AutoDraft):
         raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
