@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,11 @@ LOOKING = "Looking at this machine"
 _CLEAR_LINE = "\r\x1b[K"
 _ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+def json_for(stream: TextIO, value: object) -> str:
+    """A value as one line of JSON; in ASCII for a terminal, which what a model or a file says in it could steer."""
+    return json.dumps(value, ensure_ascii=stream.isatty())
 
 
 def obeys_codes() -> bool:

@@ -71,6 +71,11 @@ class LineFile:
         if file is not None:
             check_writable(file)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether lines go anywhere."""
+        return self._file is not None
+
     def add(self, *lines: str) -> None:
         """Write some lines."""
         if self._file is None or self._error is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import queue
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, AnswerPrinter, StatusLine
+from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.streams import has_unread_input, read_input, read_whole
 from app.engine.text import Segment
@@ -141,7 +140,7 @@ class _Listener:
         self._status.clear()
         assert self._pair is not None
         if self._as_one_object:
-            print(json.dumps(as_json(event, self._pair, self._notices), ensure_ascii=False))
+            print(json_for(sys.stdout, as_json(event, self._pair, self._notices)))
         else:
             self._printer.end()
         self._status.say(summary(event, self._pair))

@@ -103,6 +103,24 @@ def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(quickly: Qui
     assert f"on this answer of {len(followed.text)} tokens:" in done.stdout
 
 
+def test_what_was_measured_is_told_though_the_answer_cannot_be_followed(quickly: Quickly) -> None:
+    done = quickly("--ctx", "256", "--heat-map", "Write a story about a fox. " * 60)
+
+    assert done.returncode == 1
+    assert "A drafted token costs" in done.stdout
+    assert "single token" not in done.stdout
+    assert "256" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_takes_nothing_from_the_heat_map(quickly: Quickly) -> None:
+    done = quickly("--json", "--heat-map", "Name a colour.", "--save-trace", "/dev/full")
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["heat_map"]["speedups"]
+    assert "/dev/full cannot be written: No space left on device." in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

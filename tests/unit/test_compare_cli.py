@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import hashlib
 import json
 import re
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -26,10 +27,14 @@ from app.cli.compare.flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
+from app.compare.benchmark import Raced
 from app.compare.kinds import KINDS
 from app.compare.measure import Spread
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
-from app.errors import AppError, DecodeError, UsageError
+from app.compare.race import Run
+from app.compare.suite import Prompt
+from app.engine.stats import GenerationStats
+from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
+from app.errors import AppError, ContextOverflowError, DecodeError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
 from tests.fakes import FakeModel, FakeSampler, mixing, script
@@ -422,6 +427,28 @@ def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pyt
     assert json.loads(save.read_text())["statement"] in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_prompt_that_does_not_fit_takes_nothing_from_the_checks_before_it(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+) -> None:
+    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
+    prompts.write_text(f"abc\n{'a' * 600}\n")
+    arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *form)
+    with pytest.raises(ContextOverflowError):
+        tandem(*arguments)
+    shown, kept = capsys.readouterr(), json.loads(save.read_text())
+    assert [check["prompt"] for check in kept["greedy"]] == ["yours, 1"] * 2
+    assert (kept["sampled"], kept["lossless"], kept["stopped"]) == ([], True, True)
+    assert shown.out == (save.read_text() if form else shown.out)
+    assert kept["statement"] in shown.out
+    assert shown.err.splitlines() == ["Broken off after 1 of 2 prompts."]
+
+    prompts.write_text("a" * 600)
+    with pytest.raises(ContextOverflowError):
+        tandem(*arguments)
+    assert capsys.readouterr() == ("", ""), "there is nothing to tell"
+
+
 def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no device that is always full")
@@ -432,18 +459,46 @@ def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Pat
     assert "automatic: " in said.getvalue()
 
 
-def test_what_is_done_is_saved_though_nobody_reads_on(
-    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("refusal", [BrokenPipeError(), OSError(errno.ENOSPC, "No space left on device")])
+def test_all_of_it_is_measured_and_saved_though_nobody_reads_on(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: OSError, form: tuple[str, ...]
 ) -> None:
-    def gone(text: str) -> None:
-        raise BrokenPipeError
+    tries: list[str] = []
 
-    prompts, save = tmp_path / "p.txt", tmp_path / "runs.jsonl"
+    def gone(text: str) -> None:
+        tries.append(text)
+        raise refusal
+
+    prompts, save, card = tmp_path / "p.txt", tmp_path / "runs.jsonl", tmp_path / "card"
     prompts.write_text("abc\nbcd\n")
     monkeypatch.setattr(bench, "out", gone)
-    with pytest.raises(BrokenPipeError):
-        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json", "--save", str(save))
-    assert [json.loads(line)["contender"] for line in save.read_text().splitlines()] == ["plain", "automatic"]
+    monkeypatch.setattr(bench, "let_go_of_output", lambda: None)
+    arguments = ("bench", "--prompts", str(prompts), "--repeat", "1", *form)
+    with nullcontext() if isinstance(refusal, BrokenPipeError) else pytest.raises(OSError, match="No space left"):
+        assert tandem(*arguments, "--save", str(save), "--card", str(card)) == 0
+    *runs, result = [json.loads(line) for line in save.read_text().splitlines()]
+    assert [run["contender"] for run in runs] == ["plain", "automatic"] * 2
+    assert result["type"] == "result"
+    assert card.with_suffix(".svg").exists()
+    assert len(tries) == 1, "what is gone is not tried again"
+
+    # Where nothing is kept, nobody would ever know.
+    with pytest.raises(type(refusal)):
+        tandem(*arguments)
+    assert len(tries) == 2
+
+
+def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> None:
+    def run(name: str, text: str) -> Run:
+        return Run(name, (), (), text, FinishReason.LENGTH, GenerationStats(predicted_n=3, predicted_ns=1))
+
+    def raced(ours: str, theirs: str) -> Raced:
+        round_ = {one.contender: one for one in (run("plain", ours), run("automatic", ours), run("server", theirs))}
+        return Raced(Prompt("yours", "1", "abc"), (round_,), None)
+
+    said = bench._sentences([raced("Blue. ", "Blue."), raced("Blue", "Red")], ["plain", "automatic", "server"])
+    assert said[-1] == "The server's text is plain decoding's on 1 of 2 prompts."
 
 
 def test_a_later_run_that_is_slower_says_so_and_what_changed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import queue
 
 import pytest
@@ -54,6 +55,19 @@ def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *sa
     ):
         events.put(event)
     assert _Listener(Options.__new__(Options), "", as_one_object=False).listen(events) == 0
+
+
+@pytest.mark.parametrize("out", [Terminal(), io.StringIO()])
+def test_no_answer_steers_the_terminal_as_json(monkeypatch: pytest.MonkeyPatch, out: io.StringIO) -> None:
+    said = "\x1b[2J\x9b2J\x7f\u202eä"
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events.put(Loaded(PairInfo(ModelInfo(said, "fake.gguf", "F32", 1000, 64), None, 1024, "CPU")))
+    events.put(Finished(1, FinishReason.STOP, said, said, STATS, AnswerPlan("off", "none", None, None)))
+    assert _Listener(Options.__new__(Options), "", as_one_object=True).listen(events) == 0
+    assert json.loads(out.getvalue())["text"] == said
+    assert (out.getvalue().rstrip().isascii() and out.getvalue().rstrip().isprintable()) == out.isatty()
 
 
 @pytest.mark.parametrize("progress", [DRAFT_READS, Measuring(1, 0.5)])

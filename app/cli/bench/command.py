@@ -15,6 +15,7 @@ from app.cli.bench.task import BenchTask, read_task
 from app.cli.measured_on import measured_on
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
+from app.cli.streams import is_refusal, is_unread, let_go_of_output
 from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows, with_most_rounds
 from app.compare.card import Card
 from app.compare.history import Facts
@@ -64,6 +65,9 @@ class _Benchmark:
         self._facts = facts
         self._n_done = 0
         self._left_s: float | None = None
+        self._can_print = True
+        self._refused: OSError | None = None
+        """Why it cannot, where that is to be told: of a reader who has read enough it is not."""
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
@@ -94,6 +98,8 @@ class _Benchmark:
         self._tell(raced, [contender.name for contender in contenders], early)
         if broken is not None:
             raise broken
+        if self._refused is not None:
+            raise self._refused
         return INTERRUPTED if stopped else 0
 
     def _keep(self, raced: Raced) -> None:
@@ -108,7 +114,20 @@ class _Benchmark:
         self._task.save.add(*lines)
         if self._task.as_json:
             self._status.clear()
-            out("\n".join(lines))
+            self._out("\n".join(lines))
+
+    def _out(self, text: str) -> None:
+        """Print, as long as that can be done: a reader who has gone, or a full disk, takes nothing from the files."""
+        if not self._can_print:
+            return
+        try:
+            out(text)
+        except OSError as error:
+            if not self._task.is_kept or not (is_unread(error) or is_refusal(error)):
+                raise
+            self._can_print = False
+            self._refused = None if is_unread(error) else error
+            let_go_of_output()
 
     def _show(self, at: Progress) -> None:
         self._left_s = at.left_s
@@ -132,11 +151,12 @@ class _Benchmark:
         task.save.add(last)
         try:
             if task.as_json:
-                out(last)
+                self._out(last)
             else:
-                out("\n".join([printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]))
+                lines = [printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]
+                self._out("\n".join(lines))
                 told = "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks]))
-                out("\n" + for_reading(told, sys.stdout))
+                self._out("\n" + for_reading(told, sys.stdout))
         finally:
             # Nobody may be there any more to whom it is told.
             if task.card is not None:
@@ -170,6 +190,7 @@ def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
             lines.append(f"  {undrafted(why)}")
     if SERVER in names:
         lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
-        same = sum(one.rounds[0][PLAIN].text == one.rounds[0][SERVER].text for one in raced)
+        # At the end of a text that was cut, ours keeps the space to go on from.
+        same = sum(one.rounds[0][PLAIN].text.strip() == one.rounds[0][SERVER].text.strip() for one in raced)
         lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
     return lines

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 
 from app.cli.bench.task import BenchTask
+from app.cli.output import json_for
 from app.cli.prose import for_reading
 from app.cli.race_session import Session, out
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
 from app.compare.sides import Side, check_sides, sides_of
 from app.engine.types import Drafting
-from app.errors import INTERRUPTED, Interrupted
+from app.errors import INTERRUPTED, AppError, Interrupted
 
 
 def check_lossless(session: Session, task: BenchTask) -> int:
-    """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted."""
+    """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted.
+
+    Raises:
+        AppError: The target failed, or a prompt does not fit; what was found before is told and saved.
+    """
     cancel, status = session.cancel, session.status
     checks = Checks()
-    with suppress(Interrupted):
-        for doing in check(
-            session.pair, checks, task.prompts, task.request, _draftings(session, task), task.samples, cancel
-        ):
-            status.show(doing)
-    status.clear()
-    whole = json.dumps({**checks_json(checks), "stopped": cancel()}, ensure_ascii=False)
-    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
-    task.save.add(whole)
+    broken: AppError | None = None
+    draftings = _draftings(session, task)
     try:
-        out(whole if task.as_json else for_reading(told, sys.stdout))
+        for doing in check(session.pair, checks, task.prompts, task.request, draftings, task.samples, cancel):
+            status.show(doing)
+    except Interrupted:
+        pass
+    except AppError as error:
+        broken = error
+    status.clear()
+    if broken is not None and not checks.greedy:
+        raise broken
+    whole = {**checks_json(checks), "stopped": cancel() or broken is not None}
+    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
+    task.save.add(json.dumps(whole, ensure_ascii=False))
+    try:
+        out(json_for(sys.stdout, whole) if task.as_json else for_reading(told, sys.stdout))
     finally:
         task.save.close()
+    if broken is not None:
+        done = len({found.prompt for found in checks.greedy})
+        status.say(f"Broken off after {done} of {len(task.prompts)} prompts.")
+        raise broken
     if cancel():
         status.say("Stopped early.")
         return INTERRUPTED

@@ -61,6 +61,11 @@ class BenchTask:
     check_lossless: bool
     samples: int
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything is written besides what is printed."""
+        return self.save.is_file or self.card is not None
+
 
 def read_task(args: argparse.Namespace) -> BenchTask:
     """What the flags ask for.

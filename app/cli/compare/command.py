@@ -13,6 +13,7 @@ from app.chat.message import Message, Role
 from app.cli.compare.flags import REPEAT
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
+from app.cli.output import json_for
 from app.cli.prose import for_reading
 from app.cli.race_session import (
     Session,
@@ -99,7 +100,7 @@ class _Comparer:
         lines = [*comparison_lines(comparison), *([""] if remarks else []), *map(printable, remarks)]
         text = "\n".join([*self._title(len(rounds)), "", *lines])
         try:
-            out(json.dumps(whole, ensure_ascii=False) if "json" in args else for_reading(text, sys.stdout))
+            out(json_for(sys.stdout, whole) if "json" in args else for_reading(text, sys.stdout))
         finally:
             # A reader who has gone takes nothing from the file.
             if "save" in args:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from app.catalog import Pair
 from app.chat.titles import fit, in_brief, width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
-from app.cli.output import LOOKING, StatusLine, clear_status
+from app.cli.output import LOOKING, StatusLine, clear_status, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.prose import columns_of, for_reading
 from app.cli.seen_pairs import seen_here
@@ -63,7 +62,7 @@ def list_pairs(args: argparse.Namespace) -> int:
         shown.append(size_text(pair, files))
     status.clear()
     if hasattr(args, "json"):
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json_for(sys.stdout, rows))
         return 0
     names = [printable(str(row["name"])) for row in rows]
     room = min(_WIDEST_NAME, max(map(width, names)))
@@ -115,7 +114,7 @@ def show_pair(args: argparse.Namespace) -> int:
     }
     clear_status()
     if hasattr(args, "json"):
-        print(json.dumps(facts, ensure_ascii=False))
+        print(json_for(sys.stdout, facts))
         return 0
     for key, value in facts.items():
         if value:

@@ -115,21 +115,25 @@ def _tune(
     # Measured with care: no answer has to wait for another look soon.
     pair.memory.n_looks = _SPARED_LOOKS
     pair.remember()
-    heat = None
-    if drafters.model and not getattr(args, "quick", False):
-        trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
-        if "save_trace" in args:
-            append(args.save_trace, json.dumps(trace.as_json(), separators=(",", ":")))
-        heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
-    status.clear()
-    if getattr(args, "json", False):
-        print(json.dumps(_as_json(pair, heat, times)))
-    else:
-        whole = hasattr(args, "heat_map")
-        report = _report(pair, drafters, heat, times, whole=whole, learned_behind=learned_behind)
-        print(for_reading("\n".join(report), sys.stdout))
-    if pair.unkept is not None:
-        status.say(_lost(pair.unkept))
+    trace: Trace | None = None
+    heat: HeatMap | None = None
+    try:
+        if drafters.model and not getattr(args, "quick", False):
+            trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
+            heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
+            if "save_trace" in args:
+                append(args.save_trace, json.dumps(trace.as_json(), separators=(",", ":")))
+    finally:
+        # What was measured in minutes does not go with an answer that could not be followed, or a full disk.
+        status.clear()
+        if getattr(args, "json", False):
+            print(json.dumps(_as_json(pair, heat, times)))
+        else:
+            whole = trace is not None and hasattr(args, "heat_map")
+            report = _report(pair, drafters, heat, times, whole=whole, learned_behind=learned_behind)
+            print(for_reading("\n".join(report), sys.stdout))
+        if pair.unkept is not None:
+            status.say(_lost(pair.unkept))
     return 0
 
 
