@@ -37,6 +37,8 @@ _POLL_S = 0.1
 _MOST_BYTES = 16 << 20
 _SHOWN = 200
 _CHAT = "v1/chat/completions"
+_IN_PATHS = "/%:@!$&'()*+,;=~"
+"""What stands in the path of an address as it is, besides letters and digits."""
 
 
 class Server:
@@ -55,11 +57,14 @@ class Server:
         try:
             parts = urllib.parse.urlsplit(url)
             host, _ = parts.hostname, parts.port
+            # As it would be looked up: a name with a dot too many has a part of nothing.
+            (host or "").encode("idna")
         except ValueError:
             host = None
         if host is None or parts.scheme not in ("http", "https") or any(c.isspace() or c < " " for c in url):
             raise UsageError(f"{printable(url)} is no address of a server.", "For example: http://127.0.0.1:8080")
-        base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+        path = urllib.parse.quote(parts.path.rstrip("/"), safe=_IN_PATHS)
+        base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
         self.url = base.removesuffix("/v1")
         self._timeout_s = timeout_s
         if not (key.isascii() and key.isprintable()) or " " in key:
@@ -146,6 +151,8 @@ class Server:
                 raise self._too_slow(timeout_s) from error
             reason = getattr(error.reason, "strerror", None) or error.reason
             raise AppError(f"{self.url} cannot be reached: {reason}.", "Is the server running?") from error
+        except UnicodeError as error:
+            raise _RefusedError(f"{self.url}/{path} sends us on to what is no address.", _HINT) from error
         except (OSError, http.client.HTTPException) as error:
             raise AppError(f"{self.url} broke off its answer: {error!r}.", "Look at the server's log.") from error
         try:

@@ -31,6 +31,7 @@ from app.compare.benchmark import Raced
 from app.compare.kinds import KINDS
 from app.compare.measure import Spread
 from app.compare.race import Run
+from app.compare.server import Server
 from app.compare.suite import Prompt
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
@@ -535,6 +536,19 @@ def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"END", "\n\n"'
     assert tandem("compare", "hello", "--json") == 0
     assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
+
+
+def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(bench.StatusLine, "show", lambda self, text: shown.append(text))
+
+    def busy(_: Server) -> dict[str, str]:
+        assert shown == ["Asking http://127.0.0.1:9 for a token"]
+        raise AppError("It is busy.")
+
+    monkeypatch.setattr(Server, "introduce", busy)
+    with pytest.raises(AppError, match="busy"):
+        tandem("bench", "--against", "http://127.0.0.1:9")
 
 
 def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:

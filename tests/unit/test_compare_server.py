@@ -52,6 +52,7 @@ def play() -> Iterator[Play]:
 
             def do_GET(self) -> None:
                 keys.append(self.headers["Authorization"])
+                paths.append(self.path)
                 if hold:
                     release.wait(20)
                 self.send_response(status)
@@ -72,7 +73,8 @@ def play() -> Iterator[Play]:
 
     asked: list[dict[str, Any]] = []
     keys: list[str | None] = []
-    start.asked, start.keys = asked, keys  # type: ignore[attr-defined]
+    paths: list[str] = []
+    start.asked, start.keys, start.paths = asked, keys, paths  # type: ignore[attr-defined]
     yield start
     release.set()
     for server in started:
@@ -180,6 +182,17 @@ def test_it_says_what_it_is(play: Play) -> None:
     assert Server(play({"error": "x"}, 404)).describe() == {}
 
 
+def test_a_path_of_any_letters_is_asked_for(play: Play) -> None:
+    run = ask(play(ANSWER) + "/größe/a%20b/v1")
+    assert run.text == "Blue."
+    assert play.paths == ["/gr%C3%B6%C3%9Fe/a%20b/v1/chat/completions"]  # type: ignore[attr-defined]
+
+
+def test_a_server_that_sends_on_to_nowhere_is_a_sentence(play: Play) -> None:
+    with pytest.raises(AppError, match="sends us on to what is no address"):
+        ask(play({}, 302, to="http://127.0.0..1/"))
+
+
 def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
     assert Server(play({**ANSWER, "build_info": "b1"})).introduce() == {"build_info": "b1"}
     assert play.asked[-1]["max_tokens"] == 1  # type: ignore[attr-defined]
@@ -191,7 +204,17 @@ def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "localhost:8080", "file:///etc/passwd", "ftp://x/", "http://", "http://[::1", "http://a b/", "http://a:x"],
+    [
+        "",
+        "localhost:8080",
+        "file:///etc/passwd",
+        "ftp://x/",
+        "http://",
+        "http://[::1",
+        "http://a b/",
+        "http://a:x",
+        "http://127.0.0..1:8080",
+    ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="no address"):

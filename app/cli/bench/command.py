@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from app.cli.bench.card import write_card
 from app.cli.bench.lossless import check_lossless
 from app.cli.bench.task import BenchTask, read_task
 from app.cli.measured_on import measured_on
+from app.cli.output import StatusLine
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
 from app.cli.streams import is_refusal, is_unread, let_go_of_output
@@ -22,7 +24,7 @@ from app.compare.history import Facts
 from app.compare.measure import factor, measure, verdict
 from app.compare.race import RaceBroken
 from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
-from app.compare.server import contender
+from app.compare.server import Server, contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
 from app.engine.text import printable
@@ -36,7 +38,7 @@ def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
     task = read_task(args)
     # A server that cannot take part must not be found out after the models were loaded.
-    told = task.server.introduce() if task.server is not None else {}
+    told = _introduced(task.server) if task.server is not None else {}
 
     def job(session: Session) -> int:
         if task.check_lossless:
@@ -47,6 +49,16 @@ def bench(args: argparse.Namespace) -> int:
         return _Benchmark(session, task, facts).run()
 
     return with_pair(task.options, job)
+
+
+def _introduced(server: Server) -> dict[str, Any]:
+    """What the server says about itself; it may load its model first, and whoever waits sees for what."""
+    status = StatusLine(sys.stderr)
+    status.show(f"Asking {server.url} for a token")
+    try:
+        return server.introduce()
+    finally:
+        status.clear()
 
 
 class _Benchmark:
