@@ -15,6 +15,7 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
+from app.cli.report import pace
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
 from app.compare.race import WARM_UP, Contender, RaceEvent, RaceProgress, in_process
@@ -133,7 +134,7 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
         case PromptProgressed(done=done, total=total):
             return f"{event.contender}, {turn}: reading the prompt {done:,} of {total:,}"
         case StepCompleted(stats=stats):
-            return f"{event.contender}, {turn}: {stats.predicted_n} tokens, {stats.predicted_per_second:.1f} t/s"
+            return f"{event.contender}, {turn}: {pace(stats)}"
     return None
 
 

@@ -18,7 +18,7 @@ _NOTICED_NS = 50_000_000
 def summary(event: Finished, pair: PairInfo) -> str:
     """One line: tokens, time, speed, and what drafting did. Only what was measured is said."""
     stats = event.stats
-    line = f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}{_times(stats)}"
+    line = _tokens(stats) + _times(stats)
     parts = []
     status = event.drafting
     gained = f" {gain(status.speedup, status.verdict)}" if status is not None and status.speedup is not None else ""
@@ -49,6 +49,16 @@ def summary(event: Finished, pair: PairInfo) -> str:
     return line
 
 
+def pace(stats: GenerationStats) -> str:
+    """How many tokens, and how fast, where more than the first one tells that."""
+    speed = stats.predicted_per_second
+    return _tokens(stats) + (f", {speed:.1f} t/s" if speed is not None else "")
+
+
+def _tokens(stats: GenerationStats) -> str:
+    return f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
+
+
 def _times(stats: GenerationStats) -> str:
     """What the answer took, in parts that add up to what whoever asked has waited for after loading."""
     if not stats.predicted_n:
@@ -58,9 +68,9 @@ def _times(stats: GenerationStats) -> str:
     parts = [before, *(["measuring the pair included"] if stats.measuring_ns else [])]
     if stats.draft_prompt_ns >= _NOTICED_NS:
         parts.append(f"{_seconds(stats.draft_prompt_ns)} for the draft to read the prompt")
-    if stats.predicted_n == 1:
+    if (speed := stats.predicted_per_second) is None:
         return f" after {', '.join(parts)}"
-    parts.append(f"then {_seconds(stats.predicted_ns)} at {stats.predicted_per_second:.1f} t/s")
+    parts.append(f"then {_seconds(stats.predicted_ns)} at {speed:.1f} t/s")
     return f": {', '.join(parts)}"
 
 

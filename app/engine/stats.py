@@ -11,8 +11,8 @@ FEWEST_READ = 16
 """Prompt tokens of which a rate tells how fast prompts are read; fewer take about as long as one."""
 
 
-def _rate(count: int, nanoseconds: int) -> float:
-    return count * 1e9 / nanoseconds if nanoseconds > 0 else 0.0
+def _rate(count: int, nanoseconds: int) -> float | None:
+    return count * 1e9 / nanoseconds if count > 0 and nanoseconds > 0 else None
 
 
 @dataclass(slots=True)
@@ -21,7 +21,8 @@ class GenerationStats:
 
     Prompt time is both models' prompt processing, up to the first token's logits for the target and up to the
     first draft for the draft model; generation time is everything after the first token, apart from the draft's
-    prompt processing. llama-server counts the same way, so rates under the same names can be compared.
+    prompt processing. llama-server counts the same way, so rates under the same names can be compared. A rate is None
+    where there was nothing to measure it by, such as that of an answer of one token, which the prompt gave.
     """
 
     cache_n: int = 0
@@ -71,7 +72,7 @@ class GenerationStats:
         return replace(self, accepted_by_position=list(self.accepted_by_position))
 
     @property
-    def prompt_per_second(self) -> float:
+    def prompt_per_second(self) -> float | None:
         """Prompt tokens that the target evaluated over both models' prompt time, as llama-server counts it."""
         return _rate(self.prompt_n, self.prompt_ns + self.draft_prompt_ns)
 
@@ -89,12 +90,12 @@ class GenerationStats:
         return self.predicted_ns + self.draft_prompt_ns
 
     @property
-    def tokens_per_second(self) -> float:
+    def tokens_per_second(self) -> float | None:
         """Tokens per second after the first one, by that time; what drafting gains is told by it."""
         return _rate(self.predicted_n - 1, self.answer_ns)
 
     @property
-    def predicted_per_second(self) -> float:
+    def predicted_per_second(self) -> float | None:
         """Tokens per second after the first one, which the prompt gave, as llama-server counts it."""
         return _rate(self.predicted_n - 1, self.predicted_ns)
 

@@ -74,7 +74,9 @@ def main() -> None:
     def our_speed(prompt: str, params: DraftParams | None) -> float:
         stats = ours.run(prompt, params, args.tokens).stats
         overheads.append(stats.overhead_ns / stats.predicted_ns)
-        return stats.predicted_per_second
+        speed = stats.predicted_per_second
+        assert speed is not None, "there is no second token to tell a speed by"
+        return speed
 
     with ExitStack() as stack:
         contenders: dict[str, Callable[[str], float]] = {

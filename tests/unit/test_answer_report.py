@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from app.cli.json_keys import TIMINGS
-from app.cli.report import as_json, summary
+from app.cli.report import as_json, pace, summary
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Finished
+from app.ui.keeping.kept import numbers
 from tests.ui.fakes import PAIR
 
 TIMES = "101 tokens: 0.21 s to the first, then 2.0 s at 50.0 t/s"
@@ -152,3 +153,15 @@ def test_scripts_find_both_speeds_and_what_tells_them_apart() -> None:
     assert tuple(timings) == TIMINGS
     assert (timings["prompt_ms"], timings["draft_prompt_ms"]) == (1500.0, 500.0)
     assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (50.0, 40.0)
+
+
+def test_the_speed_of_a_single_token_was_not_measured() -> None:
+    stats = replace(STATS, predicted_n=1, predicted_ns=0)
+    timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
+
+    assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (None, None)
+    assert pace(stats) == "1 token"
+    assert pace(STATS) == "101 tokens, 50.0 t/s"
+    kept = numbers(ended(stats, STATUS))
+    assert "predicted_per_second" not in kept
+    assert "tokens_per_second" not in kept

@@ -246,4 +246,5 @@ class TestStats:
 
         assert bench.last.stats.acceptance_rate is None
         assert bench.last.stats.mean_accepted_length is None
-        assert bench.last.stats.predicted_per_second == 0.0
+        assert bench.last.stats.predicted_per_second is None
+        assert bench.last.stats.tokens_per_second is None

@@ -180,6 +180,8 @@ def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: 
     assert stats.draft_prompt_ns > 10_000_000
     assert status is not None
     assert status.verdict == "losing"
+    assert stats.tokens_per_second is not None
+    assert stats.predicted_per_second is not None
     assert stats.tokens_per_second < 0.1 * stats.predicted_per_second
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.chat.message import Message, Role
+from app.cli.report import pace
 from app.engine.types import AutoDraft, SamplingParams
 from app.errors import PairError
 from app.events import Finished, Notice
@@ -54,6 +55,5 @@ def _ask(pair: LoadedPair, cancelled: Callable[[], bool]) -> str:
         if isinstance(event, Finished):
             if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
                 raise PairError("The pair loads but says nothing.", "Choose another quantisation or another model.")
-            line = f"{event.stats.predicted_n} tokens, {event.stats.predicted_per_second:.1f} t/s"
-            return ". ".join(part.rstrip(".") for part in (line, *notices))
+            return ". ".join(part.rstrip(".") for part in (pace(event.stats), *notices))
     raise AssertionError

@@ -100,8 +100,8 @@ def numbers(event: Finished) -> dict[str, Any]:
         "prompt_n": stats.prompt_n,
         "cache_n": stats.cache_n,
         "predicted_n": stats.predicted_n,
-        "predicted_per_second": round(stats.predicted_per_second, 2),
-        "tokens_per_second": round(stats.tokens_per_second, 2),
+        "predicted_per_second": _rounded(stats.predicted_per_second, 2),
+        "tokens_per_second": _rounded(stats.tokens_per_second, 2),
         "first_token_ms": round(stats.first_token_ns / 1e6, 1),
         "measuring_ms": round(stats.measuring_ns / 1e6, 1) or None,
         "predicted_ms": round(stats.predicted_ns / 1e6, 1),
@@ -111,10 +111,14 @@ def numbers(event: Finished) -> dict[str, Any]:
         "mean_accepted_length": stats.mean_accepted_length,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
         "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
-        "reading_per_second": round(stats.reading_per_second, 1) if stats.reading_per_second is not None else None,
+        "reading_per_second": _rounded(stats.reading_per_second, 1),
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
         "speedup": drafting.speedup if drafting is not None else None,
         "verdict": (drafting.verdict or None) if drafting is not None else None,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _rounded(rate: float | None, digits: int) -> float | None:
+    return round(rate, digits) if rate is not None else None

@@ -59,7 +59,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
     drafted = stats.draft_n
     return Numbers(
         tokens=stats.predicted_n,
-        speed=stats.tokens_per_second or None,
+        speed=stats.tokens_per_second,
         speedup=drafting.speedup if drafting is not None else None,
         verdict=drafting.verdict if drafting is not None else "",
         reason=drafting.sentence if drafting is not None else "",
