@@ -60,7 +60,7 @@ class PairInfo:
         device: Where the layers are, as a short phrase.
         memory: Of each device that is used; () where it was not counted.
         n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
-        can_draft: Whether a rejected draft can be undone in the target.
+        most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
     """
 
     target: ModelInfo
@@ -69,11 +69,16 @@ class PairInfo:
     device: str
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
-    can_draft: bool = True
+    most_drafted: int | None = None
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether a rejected draft can be undone in the target."""
+        return self.most_drafted != 0
 
     def sources(self, drafting: Drafting) -> tuple[str, ...]:
         """Who may draft, "model" and "look-up": the sources that are wanted, as far as they are there."""
-        if drafting is None or not self.can_draft:
+        if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
         return ("model",) * (model and self.draft is not None) + ("look-up",) * lookup
@@ -84,8 +89,18 @@ class PairInfo:
             return ""
         if not self.can_draft:
             return "rejected drafts could not be taken back here"
+        if isinstance(drafting, DraftParams) and self._wants_more(drafting):
+            return (
+                f"no draft is as long as n_min {drafting.n_min}, for at most {self.most_drafted} tokens could be taken "
+                "back here"
+            )
         without_lookup = ", and look-up was left out" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"
+
+    def _wants_more(self, drafting: Drafting) -> bool:
+        """Whether no draft of fixed drafting can be long enough to be submitted."""
+        most = self.most_drafted
+        return isinstance(drafting, DraftParams) and most is not None and drafting.n_min > most
 
 
 @dataclass(frozen=True, slots=True)

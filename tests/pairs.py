@@ -33,6 +33,7 @@ class FakePair:
         notices: Sequence[str] = (),
         *,
         can_draft: bool = True,
+        most_drafted: int | None = None,
     ) -> None:
         self.notices = list(notices)
         self.target = TokenCache(target)
@@ -41,8 +42,9 @@ class FakePair:
         self.index = LookupIndex()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
+        most = most_drafted if can_draft else 0
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
-        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", can_draft=can_draft)
+        self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", most_drafted=most)
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False

@@ -102,7 +102,7 @@ class NativePair:
                 # Without the draft that was asked for it is less, and nobody counted how much.
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
-                can_draft=self.can_draft,
+                most_drafted=self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)

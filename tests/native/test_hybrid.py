@@ -232,6 +232,7 @@ def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Calla
     told = [notice for notice in pair.notices if "running state" in notice]
     can = facts_of(hybrid).keeps_snapshots
     assert pair.can_draft is can
+    assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
     assert (pair.drafter is not None) is can
     assert bool(told) is not can
     for _ in pair.calibrate(lambda: False):

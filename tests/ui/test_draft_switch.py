@@ -59,7 +59,7 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
 
 async def test_where_a_draft_cannot_be_taken_back_nothing_says_that_it_drafts() -> None:
     async with open_chat(ChatSettings("One model", drafting=AutoDraft()), loaded=False) as chat:
-        chat.engine.loaded(replace(PAIR, draft=None, can_draft=False))
+        chat.engine.loaded(replace(PAIR, draft=None, most_drafted=0))
         await chat.shows("no draft")
         await chat.exchange("plain", "x")
         assert not chat.engine.drafts

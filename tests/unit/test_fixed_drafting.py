@@ -131,3 +131,13 @@ def test_a_pair_that_nobody_measured_says_that_the_gain_is_not_known() -> None:
     line = summary(finished, riders.info)
     assert "; draft model, accepted 100%" in line
     assert f", {NEVER_MEASURED} (tandem tune)" in line
+
+
+def test_the_draft_model_is_not_asked_for_what_would_be_dropped() -> None:
+    drafter = Ready()
+    asked: list[int] = []
+    drafter.draft = lambda tokens, limit, judge: asked.append(limit) or DRAFTED  # type: ignore[method-assign, func-returns-value]
+    strategy = FixedDrafting(drafter, DraftParams(8, 3, 0.0))
+
+    assert [len(strategy.propose([1, 2, 3], room)) for room in (2, 3)] == [0, 3]
+    assert asked == [3]

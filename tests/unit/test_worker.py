@@ -464,3 +464,21 @@ class TestAutomatic:
         assert (finished.plan.mode, finished.stats.draft_n, pair.memory) == ("off", 0, None)
         assert finished.drafting == DraftingStatus("off", why)
         assert finished.why_undrafted == why
+
+    def test_drafts_of_n_min_tokens_are_not_made_where_so_many_cannot_be_taken_back(self, harness: Harness) -> None:
+        draft = FakeModel(mixing(1))
+        pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
+        too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)
+
+        finished = self.run(harness, pair, too_many)[-1]
+
+        assert isinstance(finished, Finished)
+        assert finished.drafting is not None
+        assert finished.drafting.reason == (
+            "no draft is as long as n_min 8, for at most 7 tokens could be taken back here"
+        )
+        assert not draft.batches
+        as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
+        assert pair.info.why_plain(as_many.drafting) == ""
+        assert pair.info.sources(as_many.drafting) == ("model",)
+        assert pair.info.sources(AutoDraft()) == ("model", "look-up")

@@ -61,7 +61,8 @@ class FixedDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
-        self._drafting = limit > 0 and not self._has_failed
+        # At the end of the context none may be long enough; the draft model is not asked for what would be dropped.
+        self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
         if not self._drafting:
             return NO_DRAFT
         draft = self._drafter.draft(sequence, limit, self._judge)
