@@ -176,7 +176,7 @@ class EngineWorker:
             except Exception as error:
                 log.exception("unexpected failure in the engine")
                 reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
-                self._emit(Failed(request, AppError(reason, "Please report it; the conversation is kept.")))
+                self._emit(Failed(request, AppError(reason, "Please report it.")))
         self._free()
 
     def _load(self, loader: Loader) -> None:

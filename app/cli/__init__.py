@@ -8,7 +8,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a comman
     wanted, loading, loader, opener, engine, isolated_engine   from that to models that answer
     known_pairs, seen_pairs, measured_pairs, pair_lines   the pairs of this machine
     race_session, measured_on, report, result_file        what is measured, shown and written
-    output, prose, streams, interrupt, shell              the terminal
+    output, prose, streams, interrupt                     the terminal
 """
 
 from __future__ import annotations

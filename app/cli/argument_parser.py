@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.cli.shell import quoted
 from app.errors import UsageError
 from app.settings.tree import nearest
+from app.shell import quoted
 
 _LONGEST_USAGE = 160
 _CHOICE = re.compile(r"argument (\S+): invalid choice: (?:'(.*?)'|\"(.*?)\") \(", re.DOTALL)
@@ -20,7 +20,8 @@ _ENDED = re.compile(r"argument (\S+): expected .*argument")
 _NUMBER = re.compile(r"argument (\S+): invalid (?:int|float) value: '(.*)'")
 _VALUED = re.compile(r"argument (\S+): ignored explicit argument")
 _EMPTY = "is empty"
-_NO_FILE = re.compile(rf"argument (\S+): {_EMPTY}")
+_DASH = 'is "-"'
+_NO_FILE = re.compile(rf"argument (\S+): ({_EMPTY}|{_DASH})")
 _MISSING = re.compile(r"the following arguments are required: (.*)")
 _KINDS = {"COMMAND": "command", "ACTION": "action"}
 """What is chosen where there are parsers below this one."""
@@ -31,6 +32,13 @@ def file_path(text: str) -> Path:
     if not text.strip():
         raise argparse.ArgumentTypeError(_EMPTY)
     return Path(text)
+
+
+def written_file(text: str) -> Path:
+    """As `file_path`, of a file to be written. Whoever gives - means standard output, which has something else."""
+    if text == "-":
+        raise argparse.ArgumentTypeError(_DASH)
+    return file_path(text)
 
 
 class SentenceParser(argparse.ArgumentParser):
@@ -123,7 +131,7 @@ class SentenceParser(argparse.ArgumentParser):
         if found := _NUMBER.match(message):
             return f'{found[1]} is "{found[2]}"; it must be a number.'
         if found := _NO_FILE.match(message):
-            return f"{found[1]} is empty; it must name a file."
+            return f"{found[1]} {found[2]}; it must name a file."
         if found := _MISSING.match(message):
             return f"{self.prog} needs {found[1]}."
         return f"{message[:1].upper()}{message[1:]}."

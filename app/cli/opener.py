@@ -11,7 +11,7 @@ from app.catalog import Pair
 from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
-from app.cli.pair_choice import choose_pair
+from app.cli.pair_choice import as_flags, choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.parser import build_parser
 from app.cli.process import Process
@@ -21,6 +21,7 @@ from app.registry import SetUp
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
+from app.shell import command
 from app.sizes import gigabytes
 from app.source import HubModel
 from app.ui.key_names import key
@@ -135,9 +136,8 @@ class Opener:
         if taken is None:
             return Way(offer.what, gain, offer.cost)
         if not _is_here(taken):
-            named = f"--target {taken.pair.target}" + (f" --draft {taken.pair.draft}" if taken.pair.draft else "")
-            command = f"tandem setup {taken.pair.name if '--pair' in offer.flags else named}"
-            return Way(offer.what, gain, offer.cost, command=command)
+            words = [taken.pair.name] if "--pair" in offer.flags else as_flags(taken.pair)
+            return Way(offer.what, gain, offer.cost, command=command(["tandem", "setup", *words]))
         return Way(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
 
 

@@ -21,7 +21,7 @@ from app.worker import Job, Loader
 _CLOSE_S = 5.0
 _CANCEL_TIMEOUT_S = 1.0
 """A stop that a child has not heard after this is carried out here; a call that waits for a device does not hear it."""
-_AGAIN = "Send it again: the models are loaded anew before the answer."
+_AGAIN = "Ask again: the models are loaded anew before the answer."
 _OTHERWISE = "If it ends so again, take another pair, or the processor alone (--device cpu)."
 
 WaysOut = Callable[[Loader, Ending], str]
@@ -240,9 +240,9 @@ class IsolatedEngine:
             self._emit(Notice(f"The engine process ended {ending.how}; the next answer loads the models anew."))
             return
         activity = self._requests.activity
-        how = f"The engine process ended while {activity}, {ending.how}; the conversation is kept."
+        how = f"The engine process ended while {activity}, {ending.how}."
         if self._kill_reason:
-            how = f"{self._kill_reason} while {activity}; the engine process was ended, the conversation is kept."
+            how = f"{self._kill_reason} while {activity}; the engine process was ended."
         self._lose(EngineLostError(how, self._hint(current, ending)))
 
     def _hint(self, current: PendingRequest, ending: Ending) -> str:

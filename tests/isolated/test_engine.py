@@ -117,9 +117,7 @@ class TestDeath:
 
         assert lost.request is None
         assert isinstance(lost.error, EngineLostError)
-        assert lost.error.message == (
-            "The engine process ended while loading the target model, by signal KILL; the conversation is kept."
-        )
+        assert lost.error.message == ("The engine process ended while loading the target model, by signal KILL.")
 
     def test_by_itself_while_loading_and_another_pair_loads(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(dies_at="loading"))
@@ -130,7 +128,7 @@ class TestDeath:
 
         assert first.error.message == (
             "The engine process ended while loading the target model, by signal ABRT: ggml-x.cpp:12: "
-            "GGML_ASSERT(it == that) failed; the conversation is kept."
+            "GGML_ASSERT(it == that) failed."
         )
         assert (first.request, second.request) == (None, waiting)
         assert finished(harness.until(Finished, Failed)[-1]).request == number
@@ -142,7 +140,7 @@ class TestDeath:
 
         assert lost.error.message == (
             "The engine process ended while loading the target model, with code 70: TypeError: a object cannot go to "
-            "another process; the conversation is kept."
+            "another process."
         )
         assert isinstance(harness.until(Loaded, Failed)[-1], Loaded)
 
@@ -179,7 +177,7 @@ class TestDeath:
 
         assert [type(event) for event in shown if not isinstance(event, PromptProgressed)] == [StepCompleted] * 3
         assert "while writing the answer, by signal ABRT" in failed(last).error.message
-        assert failed(last).error.hint == "Send it again: the models are loaded anew before the answer."
+        assert failed(last).error.hint == "Ask again: the models are loaded anew before the answer."
         assert failed(last).request == number
         # Nobody asked for a pair: that it is loaded shows, and nothing more is told of it.
         assert not any(isinstance(event, Loaded | Notice) for event in heard)

@@ -239,10 +239,9 @@ class TestWatchdog:
 
         assert (lost.request, type(lost.error)) == (number, EngineLostError)
         assert lost.error.message == (
-            "a:5 has not answered for 31 seconds while writing the answer; the engine process was ended, the "
-            "conversation is kept."
+            "a:5 has not answered for 31 seconds while writing the answer; the engine process was ended."
         )
-        assert lost.error.hint == "Send it again: the models are loaded anew before the answer."
+        assert lost.error.hint == "Ask again: the models are loaded anew before the answer."
         assert finished(unresponsive.until(Finished, Failed)[-1]).request == again
 
     def test_loading_is_given_up(self, unresponsive: Harness, watchdog: FakeWatchdog) -> None:

@@ -401,3 +401,14 @@ def test_a_title_that_somebody_gave_is_exported_as_it_is(file: Path, capsys: pyt
 
     assert run() == 0
     assert "\n# Bridges\n" in capsys.readouterr().out
+
+
+def test_a_dash_is_standard_output(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("--list") == 0
+    listed = capsys.readouterr()
+    assert run("--list", "--output", "-") == 0
+    assert capsys.readouterr() == listed
+    assert not (tmp_path / "-").exists()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.catalog import Pair
 from app.cli.chat import _unwritten
-from app.cli.shell import command, quoted
-from app.errors import RescuedError, StoreError
+from app.cli.doctor.own_files import _gone
+from app.cli.pair_choice import FILES
+from app.cli.wanted import _file
+from app.errors import PairError, RescuedError, StoreError
+from app.registry import ModelOnDisk, SetUp
+from app.shell import command, quoted
+from app.source import HubModel
 
 
 @pytest.mark.parametrize(
@@ -36,3 +43,18 @@ def test_what_a_disk_refused_to_the_end_is_brought_in_by_a_command_that_can_be_c
     assert quoted(str(file)) in told
     assert quoted(str(file)) != str(file)
     assert _unwritten(StoreError("The disk is full.", "Free some space.")) == "The disk is full. Free some space."
+
+
+def test_a_pair_of_two_words_is_one_word_of_a_command(tmp_path: Path) -> None:
+    source = HubModel("owner/big-GGUF", file="a big.gguf")
+    pair = Pair("my pair", "Mine", source, None)
+    mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1, repo="owner/big-GGUF"))
+    name = quoted("my pair")
+    assert name != "my pair"
+
+    assert mine.gone.hint == f"Bring it back: tandem setup {name}"
+    assert _gone(pair.name, mine).hint[1:] == (f"  tandem setup {name}", f"  tandem pairs remove {name}")
+    for named, words in ((pair, name), (replace(pair, name=FILES), f"--target {quoted(str(source))}")):
+        with pytest.raises(PairError) as missing:
+            _file(source, named)
+        assert missing.value.hint == f"Bring it with: tandem setup {words}"

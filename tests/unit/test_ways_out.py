@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from app.chat.attached import Attachment, compose
-from app.errors import AppError, ContextOverflowError
+from app.errors import AppError, ContextOverflowError, EngineLostError
 from app.events import ModelInfo, PairInfo
 from app.pairing.propose import Fit
-from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.chat.bare_screen import BareChatScreen
+from app.ui.chat.ways_out import Situation, in_chat, with_keys
 from app.ui.pairs.roomier import roomier
 from app.ui.pairs.setups import Card
 
@@ -69,6 +70,12 @@ def test_another_pair_is_offered_where_this_one_has_no_context_that_would_do() -
     said = hint("prompt", 9000, Situation(FULL, roomier=replace(ROOMY, slow=True)))
     assert said.endswith("The pair roomy can have one, but is slow here: f4, ctx 11264, then f6.")
     assert "roomy" not in hint("prompt", 5000, Situation(PAIR, roomier=ROOMY))
+
+
+def test_an_engine_that_ended_takes_no_conversation_with_it() -> None:
+    error = in_chat(EngineLostError("It ended.", "Ask again."), BareChatScreen.__new__(BareChatScreen))
+    assert isinstance(error, EngineLostError)
+    assert error.sentences == "It ended. The conversation is kept. Ask again."
 
 
 def test_any_other_failure_is_told_as_it_is() -> None:

@@ -22,6 +22,7 @@ from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
 from app.regular_file import is_gone
 
+_STDOUT = Path("-")
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
@@ -30,6 +31,8 @@ def export(args: argparse.Namespace) -> int:
     given = vars(args)
     which: str | None = given.get("conversation")
     output: Path | None = given.get("output")
+    if output == _STDOUT:
+        output = None
     listing, everything = given.get("list", False), given.get("all", False)
     if (which is not None) + listing + everything > 1:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")

@@ -30,7 +30,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         help="markdown is the active branch and prompts beside it that have no answer, json is everything (default: by "
         "the name of the file, else markdown)",
     )
-    parser.add_argument("--output", type=file_path, metavar="FILE", help="write to a file instead of standard output")
+    parser.add_argument("--output", type=file_path, metavar="FILE", help="write to a file; - is standard output")
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
     parser.add_argument("--all", action="store_true", help="every conversation")
     parser.add_argument("--list", action="store_true", help="show what there is; with --format json, for scripts")

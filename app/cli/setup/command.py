@@ -15,7 +15,6 @@ from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
 from app.cli.setup.trial import trial
-from app.cli.shell import command, quoted
 from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
@@ -29,6 +28,7 @@ from app.pairing.texts import free_name, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
 from app.paths import memory_dir
 from app.registry import SetUp
+from app.shell import command, quoted
 from app.sizes import gigabytes
 from app.source import parse_source
 

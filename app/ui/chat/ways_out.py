@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.chat.attached import split
 from app.context_limit import enough_for, roomy
-from app.errors import AppError, ContextOverflowError
+from app.errors import AppError, ContextOverflowError, EngineLostError
 from app.events import PairInfo
 from app.overflow import or_longer
 from app.ui.chat.bare_screen import BareChatScreen
@@ -33,6 +33,9 @@ class Situation:
 
 def in_chat(error: AppError, screen: BareChatScreen, asked: str = "") -> AppError:
     """The failure of a prompt as the chat tells it."""
+    if isinstance(error, EngineLostError):
+        # An engine does not know who asks; a command keeps nothing.
+        return EngineLostError(error.message, f"The conversation is kept. {error.hint}".rstrip())
     if not isinstance(error, ContextOverflowError):
         return error
     session = screen.session
