@@ -62,12 +62,13 @@ class SentenceParser(argparse.ArgumentParser):
         """Take note of the command that was chosen, and refuse what was given before it and none of it reads."""
         self._below = below
         given = [action for action in self._actions if action.option_strings and action.dest in namespace]
-        while below is not None:
+        reader: SentenceParser | None = below
+        while reader is not None:
             for action in given:
-                if not set(action.option_strings) & set(below._flags):
+                if not set(action.option_strings) & set(reader._flags):
                     typed = (text.partition("=")[0] for text in self._args)
-                    below._refuse(next(text for text in typed if text in action.option_strings))
-            below = below._below
+                    reader._refuse(next(text for text in typed if text in action.option_strings))
+            reader = reader._below
 
     def format_help(self) -> str:
         """All there is to say, and what scripts find in the objects that are printed."""
