@@ -15,7 +15,7 @@ from app.cli.flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
 from app.cli.opener import Opener
 from app.cli.options import open_settings
-from app.cli.pair_choice import choose_pair
+from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
 from app.engine.text import printable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _CLOSE_S = 1.0
 """Freeing the models takes a moment; a native call that does not return would take for ever."""
-_CHOOSING = ("pair", "target", "draft")
 
 
 def chat(args: argparse.Namespace) -> int:
@@ -103,7 +102,7 @@ def _unwritten(error: AppError) -> str:
 
 def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     """The pair to open, and whether the user chooses one first; the pair then only stands for it until then."""
-    if any(flag in args for flag in _CHOOSING):
+    if is_chosen(vars(args)):
         return *choose_pair(vars(args)), False
     try:
         return *choose_pair({}), registry().read().default is None

@@ -17,6 +17,9 @@ from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.request import AnswerRequest
+from app.settings.tree import BY_NAME
+
+_STOPS = BY_NAME["answer.stop"].kind
 
 
 def measured_on(
@@ -58,7 +61,8 @@ def measured_on(
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": _automatic(drafting),
         "sampling": _sampling(request.sampling),
-        "stops at": ", ".join(json.dumps(stop, ensure_ascii=False) for stop in request.stops),
+        # As the settings show them: what is printed drops what a terminal would obey.
+        "stops at": ", ".join(f'"{_STOPS.show((stop,))}"' for stop in request.stops),
         "server": ", ".join(map(str, (told or {}).values())),
     }
     return Facts(

@@ -11,7 +11,7 @@ from app.catalog import Pair
 from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
-from app.cli.pair_choice import as_flags, choose_pair
+from app.cli.pair_choice import as_flags, choose_pair, is_chosen
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.parser import build_parser
 from app.cli.process import Process
@@ -31,8 +31,6 @@ from app.ui.settings.chat_settings import ChatSettings, applied
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
-
-_MODELS = ("pair", "target", "draft")
 
 
 class Opener:
@@ -109,7 +107,7 @@ class Opener:
     def _meant(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
         given: dict[str, Any] = vars(build_parser().parse_args(list(flags)))
         layer = read_flags(argparse.Namespace(**given))
-        if any(name in given for name in _MODELS):
+        if is_chosen(given):
             return layer, *choose_pair(given)
         return layer, self._pair, self._files
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from app.catalog import Pair
@@ -15,6 +16,11 @@ DEFAULT_PAIR = "demo"
 """What is taken before any pair was set up."""
 FILES = "files"
 """Name of a pair that is given by its files."""
+
+
+def is_chosen(given: Container[str]) -> bool:
+    """Whether flags say which models are meant, by the name of a pair or by their files."""
+    return any(name in given for name in ("pair", "target", "draft"))
 
 
 def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:

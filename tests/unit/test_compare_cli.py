@@ -26,6 +26,7 @@ from app.cli.compare import command as compare
 from app.cli.compare.flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
+from app.cli.output import StatusLine
 from app.cli.race_session import parse_fixed
 from app.compare.benchmark import Raced
 from app.compare.kinds import KINDS
@@ -532,15 +533,15 @@ def test_a_later_run_that_is_slower_says_so_and_what_changed(
 
 
 def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tandem("compare", "hello", "--json", "--stop", "END", "--stop", "\n\n") == 0
-    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"END", "\n\n"'
+    assert tandem("compare", "hello", "--json", "--stop", "Schluß\u202e", "--stop", "\n\n") == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schluß\u202e", "\n\n"'
     assert tandem("compare", "hello", "--json") == 0
     assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
 
 
 def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(bench.StatusLine, "show", lambda self, text: shown.append(text))
+    monkeypatch.setattr(StatusLine, "show", lambda self, text: shown.append(text))
 
     def busy(_: Server) -> dict[str, str]:
         assert shown == ["Asking http://127.0.0.1:9 for a token"]

@@ -85,10 +85,11 @@ def refuse_wrong_usage(args: argparse.Namespace) -> None:
     """
     from app.cli.flags import read_flags
     from app.cli.known_pairs import named_pair
+    from app.cli.pair_choice import is_chosen
     from app.cli.process import read_process
 
     if "named" in args:
-        if any(flag in args for flag in ("pair", "target", "draft")):
+        if is_chosen(vars(args)):
             raise UsageError("Name one pair: by its name, by --pair, or by its files.")
         args.pair = args.named
     read_flags(args)

@@ -10,7 +10,7 @@ from app.cli.known_pairs import catalog, registry
 from app.cli.loading import kept_here, unless_damaged
 from app.cli.measured_pairs import of_memory
 from app.cli.options import Options, read_options
-from app.cli.pair_choice import DEFAULT_PAIR
+from app.cli.pair_choice import DEFAULT_PAIR, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.remote import reach
 from app.cli.wanted import wanted_params, with_threads
@@ -28,8 +28,6 @@ from app.hardware.slow.situation import Situation
 if TYPE_CHECKING:
     from app.hardware.checks import Facts
     from app.llama.pair_params import PairParams
-
-_CHOOSING = ("pair", "target", "draft")
 
 
 def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
@@ -67,7 +65,7 @@ def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situ
 
 def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
     """The name of the pair, why it is this one, and whether anybody chose it."""
-    if any(flag in args for flag in _CHOOSING):
+    if is_chosen(vars(args)):
         return getattr(args, "pair", "files"), "as named", True
     try:
         here = registry().read()
