@@ -8,7 +8,7 @@ from pathlib import Path
 from app import file_name
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.regular_file import is_folder
+from app.regular_file import exists, is_folder, is_gone
 
 
 def check_writable(file: Path) -> None:
@@ -37,7 +37,7 @@ def check_replaceable(file: Path) -> None:
 
 def _check_place(file: Path) -> None:
     folder = file.parent
-    if not is_folder(folder):
+    if is_gone(folder) or (exists(folder) and not is_folder(folder)):
         raise UsageError(f"{file} cannot be written: there is no folder {folder}.", "Make it, or choose another file.")
     if is_folder(file):
         raise UsageError(f"{file} cannot be written: it is a folder.", "Choose another file.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import regular_file
 from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
@@ -13,7 +14,6 @@ from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.pairing.facts import ModelFacts, model_facts
-from app.regular_file import exists, is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.split_model import part_names, part_of
 
@@ -135,14 +135,18 @@ def _cached(source: HubModel) -> Resolved | None:
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
-    if is_folder(path):
-        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.")
-    if not exists(path):
-        raise ModelFileError(f"There is no file {path}.", "Check the path.")
-    if not is_file(path):
-        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.")
+    try:
+        regular_file.status(path)
+    except IsADirectoryError:
+        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.") from None
+    except regular_file.PipeOrDeviceError:
+        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise ModelFileError(f"There is no file {path}.", "Check the path.") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.", "Check the path.") from error
     parts = part_names(path.name)
-    missing = [part for part in parts if not is_file(path.parent / part)]
+    missing = [part for part in parts if not regular_file.is_file(path.parent / part)]
     if missing:
         raise ModelFileError(
             f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."

@@ -15,10 +15,13 @@ from app import regular_file
 from app.catalog import Catalog, shipped_file
 from app.cli import main
 from app.cli.doctor.own_files import own_files
-from app.errors import ModelLoadError, SettingsError
+from app.cli.result_file import check_writable
+from app.errors import ModelFileError, ModelLoadError, SettingsError, UsageError
 from app.llama import demo
+from app.pairing.resolve import resolve
 from app.paths import config_dir
 from app.settings.file import SettingsFile
+from app.source import LocalModel
 
 
 @pytest.fixture
@@ -77,6 +80,16 @@ def test_conversations_are_not_said_to_be_none(closed: Path, what: str, capsys: 
 def test_the_demo_has_no_draft(closed: Path, demo_target: Path) -> None:
     with pytest.raises(ModelLoadError, match="cannot be written: Permission denied"):
         demo.draft_file(closed / "tandem")
+
+
+def test_a_folder_inside_is_not_said_to_be_missing(closed: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
+        check_writable(closed / "deeper" / "result.json")
+
+
+def test_nor_is_a_model(closed: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
+        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed)
 
 
 def test_settings_cannot_be_moved(closed: Path) -> None:
