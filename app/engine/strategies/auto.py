@@ -183,7 +183,7 @@ class AutomaticDrafting:
         It must read what it has missed before it can be tried. That is no loss of the round, which is judged without
         it; but where a draft model reads slowly it would be one of the answer, over and over.
         """
-        return self._model_wanted(n_past) and (self.memory.trial.on or self._backlog.is_within_budget(n_past))
+        return self._model_wanted(n_past) and (self.memory.trial.on or self._backlog.may_be_read_again(n_past))
 
     # What became of it
 
