@@ -170,7 +170,7 @@ class Ledger:
     blocked: bool = False
 
     def begin(self) -> None:
-        """Start an answer: what another text brought is not there to be lost on this one, and what it lost is little."""
+        """Start an answer: nothing that another brought is there to be lost on this one, and little if that lost."""
         self.balance, self.blocked = min(self.START, max(0.0, self.balance) + self.REFILL), False
 
     @property
