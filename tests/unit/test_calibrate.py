@@ -242,6 +242,15 @@ def test_the_draft_models_reading_speed_is_measured() -> None:
     assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0
 
 
+def test_a_draft_model_that_reads_fast_is_timed_with_longer_prompts() -> None:
+    draft = TimedModel({n: 50 + n // 32 for n in range(1, 513)})
+    draft.n_batch = 512
+    profile, _ = measure(TimedModel({}), draft, budget_ns=1_000_000)
+
+    assert profile.draft_prompt_ns == pytest.approx((50 + 16) / 512)
+    assert max(len(batch) for batch in draft.batches) == 512
+
+
 def test_the_first_long_batch_of_a_draft_model_pays_for_its_kernels() -> None:
     class Warming(TimedModel):
         n_long = 0

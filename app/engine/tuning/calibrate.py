@@ -31,6 +31,9 @@ _COMFORT = 0.25
 _DEAR = 0.05
 """Share of the budget from which on a single row is timed once for all. That the machine may meanwhile have become
 another costs less than the wait for more of them."""
+_SOON = 0.02
+"""Share of the budget that a piece of a prompt may take the draft model to be tried twice as long: a card that reads
+sixty-four tokens as soon as one says nothing by that of thousands."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -149,7 +152,8 @@ class _Bench:
         if self._cancelled():
             raise Interrupted
         before = self._clock()
-        cache.evaluate(self._text[:width], n_outputs)
+        text = self._text
+        cache.evaluate([text[i % len(text)] for i in range(width)] if width > len(text) else text[:width], n_outputs)
         if n_outputs:
             cache.logits(0)
         return float(self._clock() - before)
@@ -229,6 +233,10 @@ class _Bench:
         if prompt < _COMFORT * self._budget_ns:
             # The first one may also have made what its kernels need.
             prompt = min(prompt, self.time(draft, width, 1))
+        longest = min(draft.n_batch, draft.n_ctx)
+        while 2 * prompt < _SOON * self._budget_ns and 2 * width <= longest:
+            width *= 2
+            prompt = self.time(draft, width, 1)
         draft.rollback(0)
         return statistics.median(shares), prompt / width / self.one()
 
