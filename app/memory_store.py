@@ -15,7 +15,7 @@ from app import json_file
 from app.engine.tuning.acceptance import SUPPORT_PRIOR, AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
-from app.engine.tuning.guard import Trial
+from app.engine.tuning.guard import Ledger, Trial
 from app.engine.tuning.memory import Memory
 
 FORMAT = 1
@@ -40,6 +40,8 @@ def save(path: Path, memory: Memory) -> OSError | None:
         "widest": profile.widest,
         "gain": None if memory.gain is None else max(0.0, memory.gain),
         "hope": memory.hope,
+        "may_catch_up": max(0.0, memory.may_catch_up),
+        "balance": max(0.0, memory.ledger.balance),
         "model": memory.model.counts,
         "lookup": memory.lookup.counts,
         "trial": {"on": memory.trial.on},
@@ -80,6 +82,8 @@ def _memory(raw: dict[str, Any]) -> Memory:
         trial=Trial(on=bool(raw["trial"]["on"])),
         gain=None if raw["gain"] is None else min(1.0, _number(raw["gain"])),
         hope=min(1.0, _number(raw.get("hope", 0))),
+        may_catch_up=min(Memory.MOST_SAVED, _number(raw.get("may_catch_up", 0))),
+        ledger=Ledger(balance=min(Ledger.CAP, _number(raw.get("balance", Ledger.START)))),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
         n_looks=min(_MOST_LOOKS, int(_number(raw.get("n_looks", 0)))),
         least_ns=_number(raw.get("least_ns", 0)),

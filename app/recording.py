@@ -60,4 +60,5 @@ def record(
             raise Interrupted
         views.append(view)
         yield 0.5 + 0.5 * len(views) / len(text)
-    return Trace(name, kind, tuple(tokens), tuple(text), tuple(m for m, _ in views), tuple(q for _, q in views))
+    matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
+    return Trace(name, kind, tuple(tokens), tuple(text), matches, confidences, pair.is_end(text[-1]))

@@ -29,6 +29,7 @@ def load_traces(file: Path) -> list[Trace]:
                 text=tuple(raw["text"]),
                 matches=tuple(raw["matches"]),
                 confidences=tuple(map(tuple, raw["confidences"])),
+                has_end=raw["has_end"],
             )
         )
     return loaded

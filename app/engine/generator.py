@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from app.engine.cache import TokenCache
 from app.engine.inspection import inspect_round
-from app.engine.interfaces import Cancelled, Clock, Sampler, Strategy
+from app.engine.interfaces import Cancelled, Clock, IsEnd, Sampler, Strategy
 from app.engine.stats import GenerationStats
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.types import (
@@ -36,7 +36,7 @@ class Request:
 
     Attributes:
         prompt: Token ids, at least one.
-        is_end: Whether an id ends the answer; such a token is emitted, counted, and never drafted past.
+        is_end: Such a token ends the answer; it is emitted and counted, and nothing behind it.
         max_tokens: Most tokens to generate; None for as many as the context holds.
         observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
         cancelled: Read between decodes.
@@ -45,7 +45,7 @@ class Request:
     """
 
     prompt: Sequence[int]
-    is_end: Callable[[int], bool]
+    is_end: IsEnd
     max_tokens: int | None
     observe: Observe
     cancelled: Cancelled
@@ -133,7 +133,8 @@ class Generator:
         if request.max_tokens is not None:
             expected = min(expected, request.max_tokens - self.stats.predicted_n)
         try:
-            for done in strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns):
+            begun = strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns, request.is_end)
+            for done in begun:
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except Interrupted:

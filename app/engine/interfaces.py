@@ -22,6 +22,14 @@ Cancelled = Callable[[], bool]
 Clock = Callable[[], int]
 """A monotonic clock in nanoseconds."""
 
+IsEnd = Callable[[int], bool]
+"""Whether an id ends an answer."""
+
+
+def never_ends(token: int) -> bool:
+    """For a text that only its length ends."""
+    return False
+
 
 class TokenModel(Protocol):
     """A language model with one sequence in its KV cache."""
@@ -139,7 +147,12 @@ class Strategy(Protocol):
         """Nanoseconds spent inside native calls so far."""
 
     def begin(
-        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+        self,
+        sequence: Sequence[int],
+        expected_tokens: int,
+        cancelled: Cancelled,
+        plain_ns: int = 0,
+        is_end: IsEnd = never_ends,
     ) -> Iterator[int]:
         """Get ready for a sequence whose last token was just chosen.
 
@@ -149,6 +162,7 @@ class Strategy(Protocol):
             cancelled: Ends it early.
             plain_ns: How long plain decoding has taken for this answer already, where drafting was off until now: it
                 belongs to what drafting makes of the answer as a whole.
+            is_end: Behind such a token nothing comes, so no draft is worth checking further than in front of it.
 
         Yields:
             How many of its tokens a draft model has read, after each chunk.

@@ -60,6 +60,7 @@ class Model:
         # Not weak: a context that nobody holds any more must still be freed first.
         self._contexts: set[Any] = set()
         self._pieces: dict[int, bytes] = {}
+        self._ends: dict[int, bool] = {}
         params = params or ModelParams()
         self.on_processor = label(params) == CPU_LABEL
         loaded = load(file.path, params, on_progress)
@@ -179,7 +180,12 @@ class Model:
 
     def is_end(self, token: int) -> bool:
         """Whether a token ends a generation."""
-        return bool(native.llama_vocab_is_eog(self._vocab, token))
+        vocab = self._vocab
+        ends = self._ends.get(token)
+        if ends is None:
+            # Every token of every draft is asked about.
+            ends = self._ends[token] = bool(native.llama_vocab_is_eog(vocab, token))
+        return ends
 
     @cached_property
     def control_tokens(self) -> dict[str, int]:

@@ -74,9 +74,9 @@ def test_every_width_is_measured_without_the_change_of_width() -> None:
 
 
 def test_a_small_budget_leaves_the_ends_of_likely_steps() -> None:
-    profile, _ = measure(TimedModel({4: 15, 16: 25}), budget_ns=1)
+    profile, _ = measure(TimedModel({4: 15, 8: 25}), budget_ns=1)
 
-    assert profile.rows == {1: 10, 2: 20, 4: 15, 8: 80, 16: 25}
+    assert profile.rows == {1: 10, 2: 20, 4: 15, 8: 25}
 
 
 def test_weights_that_are_read_from_the_disk_first_do_not_use_up_the_time() -> None:
@@ -121,9 +121,46 @@ def test_what_takes_long_is_looked_at_less_often() -> None:
     measure(quick, budget_ns=10_000)
     measure(slow, budget_ns=100)
 
-    assert sorted({len(batch) for batch in slow.batches}) == [1, 2, 4, 8, 16]
-    assert sum(len(batch) == 16 for batch in slow.batches) == 1
-    assert sum(len(batch) == 16 for batch in quick.batches) == 4
+    assert sorted({len(batch) for batch in slow.batches}) == [1, 2, 4, 8]
+    assert sum(len(batch) == 8 for batch in slow.batches) == 1
+    assert sum(len(batch) == 8 for batch in quick.batches) == 4
+
+
+SLOW = {1: 2000, 2: 2200, 4: 2600, 8: 3600, 16: 5600, 32: 9600, 64: 18_000}
+"""A target of two seconds a token, in milliseconds; its draft model takes 20."""
+
+
+def test_a_slow_target_runs_every_batch_once() -> None:
+    target, draft = TimedModel(SLOW), TimedModel({1: 20, 64: 84})
+    profile, _ = measure(target, draft, budget_ns=4000)
+
+    # Two rows tell that the weights are in memory.
+    assert [len(batch) for batch in target.batches] == [1, 1, 2, 4, 8]
+    assert profile.rows == {width: SLOW[width] for width in (1, 2, 4, 8)}
+    assert (profile.draft_ns, profile.draft_prompt_ns) == pytest.approx((20, 84 / 64))
+
+
+def test_a_draft_model_that_reads_slowly_reads_once() -> None:
+    draft = TimedModel({1: 100, 64: 3200})
+    measure(TimedModel(SLOW), draft, budget_ns=4000)
+
+    assert sum(len(batch) == 64 for batch in draft.batches) == 1
+
+
+@pytest.mark.parametrize("row_ns", [50, 400])
+def test_what_does_not_fit_into_the_time_that_is_left_is_not_begun(row_ns: int) -> None:
+    costs = {n: row_ns + 10 * n for n in range(1, 65)}
+    target = TimedModel(costs)
+    profile, _ = measure(target, budget_ns=4000)
+
+    assert {1, 2, 4, 8, 16} <= profile.rows.keys()
+    assert TimedModel.now - sum(costs[len(batch)] for batch in target.batches[:2]) <= 4000
+
+
+def test_two_rows_tell_that_a_single_one_was_held_up() -> None:
+    profile, _ = measure(TimedModel(SLOW, disturbed=[1, 2]), budget_ns=4000)
+
+    assert profile.rows == {width: SLOW[width] for width in (1, 2, 4, 8)}
 
 
 @pytest.mark.parametrize("budget_ns", [40_000, 33_000])
@@ -146,6 +183,19 @@ def test_a_stop_leaves_no_half_curve() -> None:
 
     with pytest.raises(Interrupted):
         finish(work)
+
+
+@pytest.mark.parametrize("n_batches", range(0, 120, 7))
+def test_a_stop_waits_for_one_batch_and_no_more(n_batches: int) -> None:
+    target, draft = TimedModel({}, per_cell=1.0), TimedModel({})
+    caches = TokenCache(target), TokenCache(draft)
+
+    def stopped() -> bool:
+        return len(target.batches) + len(draft.batches) >= n_batches
+
+    with pytest.raises(Interrupted):
+        finish(calibrate(*caches, range(1, 65), lambda: TimedModel.now, budget_ns=10**12, cancelled=stopped))
+    assert len(target.batches) + len(draft.batches) == n_batches
 
 
 def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:
@@ -190,6 +240,15 @@ def test_of_several_passes_none_but_the_first_comes_before_the_context() -> None
 
 def test_the_draft_models_reading_speed_is_measured() -> None:
     assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0
+
+
+def test_a_draft_model_that_reads_fast_is_timed_with_longer_prompts() -> None:
+    draft = TimedModel({n: 50 + n // 32 for n in range(1, 513)})
+    draft.n_batch = 512
+    profile, _ = measure(TimedModel({}), draft, budget_ns=1_000_000)
+
+    assert profile.draft_prompt_ns == pytest.approx((50 + 16) / 512)
+    assert max(len(batch) for batch in draft.batches) == 512
 
 
 def test_the_first_long_batch_of_a_draft_model_pays_for_its_kernels() -> None:

@@ -193,12 +193,19 @@ class TestLedger:
                     spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + Ledger.RESERVE + worst + 1e-9
                 )
 
-    def test_it_starts_every_answer_with_the_same(self) -> None:
+    def test_an_answer_may_lose_little_where_the_one_before_lost_all(self) -> None:
         ledger = Ledger()
         ledger.observe(1, 50.0, 1.0, drafted=True)
         ledger.begin()
 
         assert ledger.allows_model
+        assert ledger.balance == pytest.approx(Ledger.REFILL)
+
+    def test_what_one_answer_won_is_not_the_next_ones_to_lose(self) -> None:
+        ledger = Ledger()
+        ledger.observe(20, 1.0, 1.0, drafted=True)
+        ledger.begin()
+
         assert ledger.balance == pytest.approx(Ledger.START)
 
 

@@ -57,12 +57,14 @@ def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     memory = learned()
     memory.hope, memory.idle_answers, memory.n_looks = 0.1, 5, 2
+    memory.may_catch_up, memory.ledger.balance = 30.0, 0.5
     memory.costs.profile.widest = 8
     memory_store.save(file, memory)
     back = memory_store.load(file)
 
     assert back is not None
     assert (back.gain, back.hope, back.idle_answers, back.n_looks) == (None, 0.1, 5, 2)
+    assert (back.may_catch_up, back.ledger.balance) == (30.0, 0.5)
     assert back.costs.profile.widest == 8
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, Judge, Verdict
+from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict
 from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft
 
@@ -25,7 +25,7 @@ class ModelDrafter:
         is_end: Whether an id ends an answer; nothing is drafted after it.
     """
 
-    def __init__(self, cache: TokenCache, n_vocab: int, is_end: Callable[[int], bool]) -> None:
+    def __init__(self, cache: TokenCache, n_vocab: int, is_end: IsEnd) -> None:
         self.cache = cache
         self._n_vocab = n_vocab
         self._is_end = is_end

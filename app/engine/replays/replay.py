@@ -122,7 +122,7 @@ class PlayedDraft:
             if verdict is Verdict.DROP:
                 break
             drafted.append(trace.text[place + depth] if depth < matches else _WRONG)
-            if verdict is Verdict.LAST:
+            if verdict is Verdict.LAST or trace.is_end(drafted[-1]):
                 break
         self._n_before = len(tokens)
         # The last one drafted was not evaluated.
@@ -157,12 +157,14 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
     strategy = make(PlayedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
-    for _ in strategy.begin(sequence, len(trace.text), lambda: False):
+    for _ in strategy.begin(sequence, len(trace.text), lambda: False, is_end=trace.is_end):
         pass
     rounds = []
     while len(sequence) < end:
         started = now
-        draft = strategy.propose(sequence, min(end - len(sequence) - 1, MAX_ROWS - 1))
+        # Of an answer that ends by itself nobody knows how much is left.
+        room = MAX_ROWS - 1 if trace.has_end else min(end - len(sequence) - 1, MAX_ROWS - 1)
+        draft = strategy.propose(sequence, room)
         drafted_in = now - started
         advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1])
         ahead = trace.text[len(sequence) - len(trace.prompt) :]

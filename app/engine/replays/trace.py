@@ -28,6 +28,7 @@ class Trace:
         text: Token ids of the answer.
         matches: Per place of the answer: how many greedy draft tokens in a row equal the answer from there.
         confidences: Per place: the draft's probability of each of its tokens, matching or not.
+        has_end: Whether its last token is one that ends an answer, so that nobody knew before how long it would be.
     """
 
     name: str
@@ -36,6 +37,11 @@ class Trace:
     text: tuple[int, ...]
     matches: tuple[int, ...]
     confidences: tuple[tuple[float, ...], ...]
+    has_end: bool = False
+
+    def is_end(self, token: int) -> bool:
+        """Whether a token ends the answer, as far as it tells."""
+        return self.has_end and token == self.text[-1]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +52,7 @@ class Trace:
             "text": self.text,
             "matches": self.matches,
             "confidences": [[round(q, _DIGITS) for q in row] for row in self.confidences],
+            "has_end": self.has_end,
         }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.interfaces import Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
 from app.engine.strategies.attempt import Attempt
 from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.holding import Holding
@@ -59,6 +59,7 @@ class AutomaticDrafting:
         self._pace = Pace()
         self._stalls = Stalls()
         self._clock = clock
+        self._is_end: IsEnd = never_ends
         self._holding = Holding()
         self._all_foretold = False
         self._attempt = Attempt()
@@ -78,13 +79,19 @@ class AutomaticDrafting:
     # The answer begins
 
     def begin(
-        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+        self,
+        sequence: Sequence[int],
+        expected_tokens: int,
+        cancelled: Cancelled,
+        plain_ns: int = 0,
+        is_end: IsEnd = never_ends,
     ) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._pace.went_before(plain_ns)
         started = self._clock()
         self.memory.begin_answer(idle=bool(self._impossible))
-        self._lookup.follow(sequence)
+        self._is_end = is_end
+        self._lookup.follow(sequence, is_end)
         self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
         try:
             if not self._backlog.is_put_off and self._may_try(len(sequence)):
@@ -109,10 +116,11 @@ class AutomaticDrafting:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), attempt.last_rows)
         looked, curiosity = self._lookup.alone(), self.memory.curiosity
-        value, n = rule.best_submission(looked.products, wealth=self.memory.ledger.wealth)
+        value, n = rule.best_submission(looked.gains, wealth=self.memory.ledger.wealth)
         # While the model is on it drafts at least one token: its confidence tells what kind of place this is.
         unsure = n == 0 or looked.products[0] < _SURE
-        wanted = self._may_try(n_past) and (unsure or rule.best_ahead((), self._holding.survival, limit) > value)
+        ahead = unsure or rule.best_ahead((), self._holding.survival, limit) > value
+        wanted = self._may_try(n_past) and ahead and not looked.foretells_end(_SURE)
         if wanted and self._backlog.unread:
             attempt.proposal = looked
             if n == 0 and self._backlog.is_due:
@@ -121,13 +129,13 @@ class AutomaticDrafting:
                 attempt.catch_up_ns = self._clock() - started
         elif wanted:
             self._draft_with_model(sequence, limit, rule)
-            value, n = rule.best_submission(attempt.proposal.products)
+            value, n = rule.best_submission(attempt.proposal.gains)
             attempt.expected = value - rule.rate * attempt.n_drafted * self.memory.costs.draft_ns(n_past)
             attempt.expected -= 1.0 - rule.rate * self.memory.costs.target_ns(1, n_past)
         else:
             attempt.proposal = looked
             if n == 0 and curiosity.wants_try():
-                sure = [product for product in looked.products if product >= curiosity.SURE]
+                sure = [product for product in looked.gains if product >= curiosity.SURE]
                 _, n = rule.best_submission(sure, hope=curiosity.HOPE)
                 curiosity.trying = n > 0
         return attempt.proposal.first(n)
@@ -152,6 +160,7 @@ class AutomaticDrafting:
 
         draft = self._drafter.draft(sequence, reach, judge)
         proposal.tokens = list(draft.tokens)
+        proposal.ends = len(draft) > 0 and self._is_end(draft.tokens[-1])
         attempt.n_drafted = len(draft)
         self.memory.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         self._lookup.extend(proposal, limit)
@@ -183,7 +192,7 @@ class AutomaticDrafting:
         It must read what it has missed before it can be tried. That is no loss of the round, which is judged without
         it; but where a draft model reads slowly it would be one of the answer, over and over.
         """
-        return self._model_wanted(n_past) and (self.memory.trial.on or self._backlog.is_within_budget(n_past))
+        return self._model_wanted(n_past) and (self.memory.trial.on or self._backlog.may_be_read_again(n_past))
 
     # What became of it
 

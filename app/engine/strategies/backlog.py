@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting
 from app.engine.tuning.memory import Memory
 from app.engine.types import Round
@@ -13,6 +14,8 @@ _USUAL_ANSWER = 256
 as many again, as long things do."""
 _STAKE = 0.5
 """What reading may take of the time that drafts are likely to save: no text on which they save nothing loses more."""
+_SAME_TEXT = 0.75
+"""Of a prompt: as much in common with the one before, and it goes on with the same conversation or document."""
 _LITTLE = 2.0
 """Plain steps' worth of text that is read without asking what it brings: that much is lost in no answer."""
 _WAIT_SHARE = 0.1
@@ -23,9 +26,8 @@ _CHUNK_STEPS = 4.0
 _SMALLEST_CHUNK = 32
 _CATCH_UP_SHARE = 0.02
 _CATCH_UP_START = 2.0
-_MOST_SAVED = 64.0
-"""Of the time of all answers, and in plain steps at the start of each and at most, that a draft model which is off may
-take to read what it has missed, only to be tried again."""
+"""Of the time of all answers, and in plain steps at the start of each, that a draft model which is off may take to
+read what it has missed, only to be tried again; `Memory.MOST_SAVED` at most."""
 
 
 class Backlog:
@@ -49,8 +51,8 @@ class Backlog:
         self._plain_tokens = 0
         self._n_tokens = 0
         self._most_tokens = self._n_past = 0
-        self._gain = 0.0
         self._behind = 0
+        self._was_used = False
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, *, patient: bool) -> None:
         """Look at a prompt.
@@ -63,19 +65,31 @@ class Backlog:
         if self._drafter is None:
             return
         memory = self._memory
-        memory.may_catch_up = min(max(memory.may_catch_up, _CATCH_UP_START), _MOST_SAVED)
-        self._most_tokens, self._n_past, self._gain = expected_tokens, len(sequence) - 1, memory.likely_gain
+        memory.may_catch_up = min(max(memory.may_catch_up, _CATCH_UP_START), memory.MOST_SAVED)
+        self._most_tokens, self._n_past = expected_tokens, len(sequence) - 1
         self.unread = self._drafter.unread(sequence)
+        if common_prefix(memory.prompt_before, sequence) < _SAME_TEXT * len(sequence):
+            memory.n_without = 0
+        memory.prompt_before = sequence[:-1]
         if not self.is_worth_reading:
             memory.leave_out()
         self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(self._n_past) if patient else 0.0
 
     @property
     def is_worth_reading(self) -> bool:
-        """Whether drafts are likely to bring what reading the text costs."""
+        """Whether drafts are likely to bring what reading the text costs, or that is next to nothing."""
+        return self._steps_unread <= max(_LITTLE, self._likely_steps)
+
+    @property
+    def _steps_unread(self) -> float:
+        return self.unread / self._tokens_a_step(self._n_past)
+
+    @property
+    def _likely_steps(self) -> float:
+        """Plain steps that reading may take, by what drafts are likely to save."""
         ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
-        earned = max(_LITTLE, _STAKE * self._gain * ahead)
-        return self.unread <= earned * self._tokens_a_step(self._n_past)
+        # What was answered without is likely to be answered again; a document is asked about for many answers.
+        return _STAKE * self._memory.likely_gain * max(ahead, self._memory.n_without)
 
     @property
     def is_put_off(self) -> bool:
@@ -87,14 +101,18 @@ class Backlog:
         """Whether there were enough plain tokens in a row for reading to go on."""
         return self._plain_tokens >= self._wait
 
-    def is_within_budget(self, n_past: int) -> bool:
+    def may_be_read_again(self, n_past: int) -> bool:
         """Whether a draft model that is off may read what it has missed, only to be tried again."""
-        return max(self.unread, self._behind) / self._tokens_a_step(n_past) <= self._memory.may_catch_up
+        missed = max(self.unread, self._behind) / self._tokens_a_step(n_past)
+        # What is likely of texts is not so of the very text that it was turned off in.
+        likely = 0.0 if self._was_used else self._likely_steps
+        return missed <= max(self._memory.may_catch_up, likely)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields how many of its tokens are done after each chunk."""
         if self._drafter is not None:
             unread, self.unread = self.unread, 0
+            self._memory.n_without = 0
             started = self._clock()
             yield from self._drafter.begin(sequence, cancelled)
             self._has_read(unread, len(sequence), self._clock() - started)
@@ -109,6 +127,7 @@ class Backlog:
             self._drafter.read(sequence, piece)
             self._has_read(min(piece, unread), n_past, self._clock() - started)
             self.unread = max(0, unread - piece)
+            self._memory.n_without *= self.unread > 0
             self._behind = 0
 
     def catch_up(self, sequence: Sequence[int]) -> None:
@@ -134,14 +153,25 @@ class Backlog:
         n = len(round_.tokens)
         self._n_tokens += n
         self._n_past = round_.n_past + n
-        self._memory.may_catch_up = min(_MOST_SAVED, self._memory.may_catch_up + _CATCH_UP_SHARE * n)
+        memory = self._memory
+        memory.may_catch_up = min(memory.MOST_SAVED, memory.may_catch_up + _CATCH_UP_SHARE * n)
         if used_model:
+            self._was_used = True
             return
+        if self.unread:
+            self._go_on_without(n)
         self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
         self._behind += n
         if self._behind > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_a_step(self._n_past)) and not self.unread:
             self.unread, self._behind = self._behind, 0
             self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(round_.n_past)
+
+    def _go_on_without(self, n_tokens: int) -> None:
+        """Count an answer's tokens that come without the draft model; a long answer counts as often as short ones."""
+        memory, before = self._memory, self._n_tokens - n_tokens
+        memory.n_without += n_tokens
+        if before // _USUAL_ANSWER < self._n_tokens // _USUAL_ANSWER and not self.is_worth_reading:
+            memory.leave_out()
 
     def _tokens_a_step(self, n_past: int) -> float:
         """Prompt tokens that the draft model reads in the time of a plain step."""

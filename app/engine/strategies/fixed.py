@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.interfaces import Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
 from app.engine.strategies.pace import Pace
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
@@ -20,6 +20,8 @@ NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
+
+    As llama.cpp does it, an end token that was drafted is submitted like any other.
 
     Args:
         drafter: The draft model.
@@ -49,7 +51,12 @@ class FixedDrafting:
         return self._drafter.native_ns
 
     def begin(
-        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+        self,
+        sequence: Sequence[int],
+        expected_tokens: int,
+        cancelled: Cancelled,
+        plain_ns: int = 0,
+        is_end: IsEnd = never_ends,
     ) -> Iterator[int]:
         self._pace.went_before(plain_ns)
         if self.params.n_max > 0:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from app.engine.tuning.stalls import Took
 
-_RATE_FORGETTING = 0.97
+_RATE_FORGETTING = 0.985
+"""A token. By rounds, of which a copied text has few, what was fast would be a standard long after it ended."""
 _RATE_PRIOR = 10.0
 _ENOUGH = 8
 """Rounds after which an answer's speed can be told from noise."""
@@ -56,8 +57,9 @@ class Pace:
             plain_ns: What one token of plain decoding takes here.
             drafted: Whether anything was drafted; a round without is plain decoding, whatever was expected of one.
         """
-        self._tokens = _RATE_FORGETTING * self._tokens + n_tokens
-        self._steps = _RATE_FORGETTING * self._steps + took.counted_ns / plain_ns
+        kept = _RATE_FORGETTING**n_tokens
+        self._tokens = kept * self._tokens + n_tokens
+        self._steps = kept * self._steps + took.counted_ns / plain_ns
         self._spent_ns += took.counted_ns + took.stalled_ns + took.reading_ns
         self._plain_ns += (n_tokens * plain_ns if drafted else took.counted_ns) + took.stalled_ns
         self.n_rounds += 1

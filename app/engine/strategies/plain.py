@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, IsEnd, never_ends
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
 
 
@@ -21,7 +21,12 @@ class PlainDecoding:
         self.status = DraftingStatus("off", why) if why else None
 
     def begin(
-        self, sequence: Sequence[int], expected_tokens: int, cancelled: Cancelled, plain_ns: int = 0
+        self,
+        sequence: Sequence[int],
+        expected_tokens: int,
+        cancelled: Cancelled,
+        plain_ns: int = 0,
+        is_end: IsEnd = never_ends,
     ) -> Iterator[int]:
         return iter(())
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.engine.drafters.lookup import NOTHING, Continuation, LookupIndex
+from app.engine.interfaces import IsEnd, never_ends
 from app.engine.tuning.acceptance import AcceptanceTable
 from app.engine.types import MAX_DRAFT, Draft, Round
 
@@ -16,11 +17,29 @@ per-token odds overrate long ones until one has held."""
 
 @dataclass(slots=True)
 class Proposal:
-    """One round's draft while it is made: survival products, and who proposed each token with what confidence."""
+    """One round's draft while it is made: survival products, and who proposed each token with what confidence.
+
+    Attributes:
+        ends: Whether the last of its tokens ends the answer, so that nothing comes behind it.
+    """
 
     products: list[float] = field(default_factory=list)
     features: list[tuple[bool, float]] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    ends: bool = False
+
+    @property
+    def gains(self) -> list[float]:
+        """The tokens that each one is expected to bring.
+
+        The end brings none, for the row before it lets the target say the same and its own would be thrown away; it
+        can only fill a batch up to a width that costs less.
+        """
+        return [*self.products[:-1], 0.0] if self.ends else self.products
+
+    def foretells_end(self, sure: float) -> bool:
+        """Whether the very next token ends the answer, with at least such a probability."""
+        return self.ends and len(self.tokens) == 1 and self.survival >= sure
 
     @property
     def survival(self) -> float:
@@ -48,6 +67,7 @@ class LookupSource:
     def __init__(self, index: LookupIndex | None, table: AcceptanceTable) -> None:
         self._index = index
         self._table = table
+        self._is_end: IsEnd = never_ends
         self._heard = NOTHING
         self._reach = _FIRST_REACH
 
@@ -60,8 +80,9 @@ class LookupSource:
         """Tokens that the present place shares with the one that is continued."""
         return self._heard.match_length
 
-    def follow(self, sequence: Sequence[int]) -> None:
-        """Index a text."""
+    def follow(self, sequence: Sequence[int], is_end: IsEnd) -> None:
+        """Index a text, which such a token will end; those in it ended other turns."""
+        self._is_end = is_end
         if self._index is not None:
             self._index.follow(sequence)
 
@@ -77,13 +98,16 @@ class LookupSource:
 
     def extend(self, proposal: Proposal, limit: int) -> None:
         """Let it go on behind a draft, for nothing."""
-        if self._index is not None and len(proposal.tokens) < limit:
+        if self._index is not None and len(proposal.tokens) < limit and not proposal.ends:
             self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
     def _extend(self, proposal: Proposal, found: Continuation) -> None:
         for token, support in zip(found.tokens[: self._reach], found.support, strict=False):
             probability = self._table.probability(support, len(proposal.tokens))
             proposal.add(token, probability, by_model=False, confidence=support)
+            if self._is_end(token):
+                proposal.ends = True
+                return
 
     def learn(self, round_: Round) -> None:
         """Take a round's tokens as labels of what was heard, and as text to look up later."""

@@ -244,10 +244,14 @@ class CostModel:
             self.profile.draft_ns += gain * (clipped - self.profile.draft_ns)
 
     def observe_reading(self, n_tokens: int, ns: float) -> None:
-        """Learn from prompt tokens that the draft model read at once."""
+        """Learn from prompt tokens that the draft model read at once.
+
+        The first takes what a drafted one takes, for all weights are read for it; where that is most of it, a short
+        prompt says little of a long one.
+        """
         if n_tokens < _FEWEST_READ:
             return
-        per_token = ns / n_tokens / self.scale
+        per_token = max(0.0, ns / self.scale - self.profile.draft_ns) / n_tokens
         known = self.profile.draft_prompt_ns or per_token
         clipped = min(per_token, _READING_CLIP * known)
         # It was measured with one batch of about so many tokens, and long ones have told more.

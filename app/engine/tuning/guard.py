@@ -156,6 +156,8 @@ class Ledger:
 
     CAP = 10.0
     START = 5.0
+    REFILL = 2.0
+    """What an answer adds at least to what the one before has left of `START`."""
     INTEREST = 0.01
     PROBE = 1.0
     RESERVE = 2.0
@@ -168,8 +170,8 @@ class Ledger:
     blocked: bool = False
 
     def begin(self) -> None:
-        """Start an answer: what another text brought is not there to be lost on this one."""
-        self.balance, self.blocked = self.START, False
+        """Start an answer: nothing that another brought is there to be lost on this one, and little if that lost."""
+        self.balance, self.blocked = min(self.START, max(0.0, self.balance) + self.REFILL), False
 
     @property
     def allows_any(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -27,6 +28,8 @@ class Memory:
         gain: Share of plain decoding's time that rounds with the draft model have saved; None before the first.
         hope: What they are taken to save at least, because they were left out for long; 0 right after they were not.
         may_catch_up: Plain steps that a draft model which is off may take to read what it has missed.
+        prompt_before: What the answer before was asked with.
+        n_without: Tokens that were answered over it without the draft model, which would have had to read it.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
         least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
         measured_ns: What a plain step took while the costs were measured, nanoseconds; what it takes now, unless told.
@@ -43,6 +46,8 @@ class Memory:
     gain: float | None = None
     hope: float = 0.0
     may_catch_up: float = 0.0
+    prompt_before: Sequence[int] = ()
+    n_without: int = 0
     idle_answers: int = 0
     n_looks: int = 0
     least_ns: float = 0.0
@@ -58,6 +63,8 @@ class Memory:
     _HOPING: ClassVar[float] = 0.015
     """How far an answer that left the draft model out, only because of what it is thought to save, lets that drift to
     what it could: what is never tried is never corrected."""
+    MOST_SAVED: ClassVar[float] = 64.0
+    """Of `may_catch_up`."""
     HELD_UP: ClassVar[float] = 2.0
     """A plain step that took so many times what it takes now was held up; ratios of such times are none."""
     MOST_ANEW: ClassVar[int] = 2
