@@ -66,7 +66,7 @@ class FakeModel:
         self.fail_at = 0
         self.fail_with: Exception = DecodeError("The fake failed.")
         self.can_truncate = True
-        self.n_snapshots = self._revocable = 0
+        self.n_snapshots = self._revocable = self._kept = 0
         self._rows: list[Logits] = []
 
     @property
@@ -105,11 +105,25 @@ class FakeModel:
         done = self.can_truncate or len(self.cells) - n_past <= self._revocable
         if done and n_past < len(self.cells):
             self._revocable = 0
-            del self.cells[n_past:]
+            self._shrink(n_past)
         return done
 
     def clear(self) -> None:
-        self.cells.clear()
+        self._shrink(0)
+
+    def keep_state(self) -> None:
+        self._kept = 0 if self.can_truncate else len(self.cells)
+
+    def restore_state(self, n_past: int) -> bool:
+        done = 0 < self._kept <= n_past
+        if done:
+            self._revocable = 0
+            self._shrink(self._kept)
+        return done
+
+    def _shrink(self, n_past: int) -> None:
+        del self.cells[n_past:]
+        self._kept = self._kept if self._kept <= n_past else 0
 
 
 class FakeSampler:

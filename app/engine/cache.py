@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from app.engine.interfaces import Cancelled, Logits, TokenModel
 from app.errors import ComputeError, Interrupted
 
+_PARTING = 16
+"""Tokens at the end of a prompt that the next one may not share: templates open an answer that is to come, and its
+thinking, with a few that do not stand before one that was given."""
 _SOON_NS = 2_000_000_000
 """A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
 
@@ -78,6 +81,17 @@ class TokenCache:
         """
         return self.rollback(common_prefix(self._tokens, prompt[:-1]))
 
+    def read(self, prompt: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Evaluate what is missing of a prompt; see `process`.
+
+        A model that cannot be cut keeps its state shortly before the end. Else the answer's thinking, which the next
+        prompt leaves out, would cost it all that it has read.
+        """
+        if self.n_rollback < self.n_ctx and len(prompt) > 2 * _PARTING:
+            yield from self.process(prompt[len(self) : len(prompt) - _PARTING], cancelled)
+            self._model.keep_state()
+        yield from self.process(prompt[len(self) :], cancelled)
+
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate any number of tokens in chunks, with logits for the last one only.
 
@@ -117,15 +131,14 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Forget everything after the first `length` tokens.
 
-        A model whose state cannot be cut there (a recurrent one) forgets everything instead.
+        A model whose state cannot be cut there (a recurrent one) forgets more: all behind the state that it kept, or
+        everything.
 
         Returns:
             Tokens that are left.
         """
         if length < len(self._tokens):
-            if self._model.truncate(length):
-                del self._tokens[length:]
-            else:
+            if not (self._model.truncate(length) or self._model.restore_state(length)):
                 self._model.clear()
-                self._tokens.clear()
+            del self._tokens[self._model.n_past :]
         return len(self._tokens)

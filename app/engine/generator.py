@@ -114,7 +114,7 @@ class Generator:
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
         yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
-        for done in self._target.process(sequence[stats.cache_n :], request.cancelled):
+        for done in self._target.read(sequence, request.cancelled):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self._clock() - started
             yield PromptProgress(drafting=False, done=done, total=len(sequence))

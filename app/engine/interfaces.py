@@ -79,6 +79,12 @@ class TokenModel(Protocol):
     def clear(self) -> None:
         """Forget everything."""
 
+    def keep_state(self) -> None:
+        """Keep the state as it is now, in the place of one kept before, where `truncate` could not come back to it."""
+
+    def restore_state(self, n_past: int) -> bool:
+        """Go back to the state that was kept; False if none was of at most `n_past` tokens that are still held."""
+
 
 class Sampler(Protocol):
     """Chooses tokens from the target's logits. It holds the state that penalties and random draws need."""

@@ -16,6 +16,7 @@ from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, U
 from app.llama import library
 from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
+from app.llama.kept_state import KeptState
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.native_params import native_params
@@ -75,6 +76,7 @@ class Context:
         self._n_past = 0
         self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
         self._revocable = 0
+        self._kept = KeptState()
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
         self._waits = params.waits
@@ -189,6 +191,7 @@ class Context:
             # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
             native.llama_memory_clear(self._memory, True)
         self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+        self._kept.forget_behind(self._n_past)
 
     def logits(self, row: int) -> Logits:
         """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
@@ -224,8 +227,7 @@ class Context:
             done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
             self._native_ns += time.perf_counter_ns() - started
             if done:
-                self._n_past = n_past
-                self._outputs, self._revocable = (0, 0), 0
+                self._hold(n_past)
             return done
         finally:
             self._lock.release()
@@ -235,10 +237,42 @@ class Context:
         self._acquire()
         try:
             native.llama_memory_clear(self._memory, True)
-            self._n_past = 0
-            self._outputs, self._revocable = (0, 0), 0
+            self._hold(0)
         finally:
             self._lock.release()
+
+    def keep_state(self) -> None:
+        """Keep the present state, where the cache cannot be cut back to it."""
+        handle = self._acquire()
+        try:
+            if not self._model.can_rollback and self._n_past != self._kept.n_past:
+                started = time.perf_counter_ns()
+                self._kept.take(handle, self._n_past)
+                self._native_ns += time.perf_counter_ns() - started
+        finally:
+            self._lock.release()
+
+    def restore_state(self, n_past: int) -> bool:
+        """Go back to the state that was kept, if it is of at most `n_past` tokens, all of which are still there."""
+        handle = self._acquire()
+        try:
+            if not 0 < self._kept.n_past <= n_past:
+                return False
+            started = time.perf_counter_ns()
+            done = self._kept.put_back(handle, self._memory)
+            self._native_ns += time.perf_counter_ns() - started
+            if not done:
+                native.llama_memory_clear(self._memory, True)
+            self._hold(self._kept.n_past if done else 0)
+            return done
+        finally:
+            self._lock.release()
+
+    def _hold(self, n_past: int) -> None:
+        """So many tokens are left, and no batch to take anything from."""
+        self._n_past = n_past
+        self._outputs, self._revocable = (0, 0), 0
+        self._kept.forget_behind(n_past)
 
     # For this package
 
@@ -302,6 +336,7 @@ class Context:
             if handle:
                 # The rows point into what is freed next.
                 self._rows.clear()
+                self._kept.close()
                 self._batch.close()
                 native.llama_free(handle)
                 self._model.disown(self)

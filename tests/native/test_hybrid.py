@@ -117,6 +117,88 @@ def test_a_full_context_forgets_nothing(hybrid: Model, new_context: NewContext) 
     assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
+# States that are kept
+
+
+def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
+        pass
+    for token in range(60, 70):
+        cache.evaluate((token,), 1)
+
+    assert cache.reuse(PROMPT) == context.n_past == 144
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == 143
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_state_is_good_more_than_once(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for parting in range(3):
+        for _ in cache.read([*PROMPT[:150], 40 + parting], cancelled=lambda: False):
+            pass
+        cache.evaluate((60, 61, 62), 1)
+        assert cache.rollback(cache.reuse([*PROMPT[:150], 90])) == 135
+
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+@pytest.mark.parametrize("forgets", ["clear", "stop"])
+def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext, forgets: str) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag)
+    context.decode(PROMPT[:HALF], 0)
+    context.keep_state()
+    if forgets == "clear":
+        context.clear()
+    else:
+        flag.set()
+        with pytest.raises(Interrupted):
+            context.decode(PROMPT[HALF:], 0)
+        flag.clear()
+    context.decode(PROMPT[:150:-1] * 3, 0)
+
+    assert not context.restore_state(context.n_past)
+
+
+def test_a_state_that_cannot_be_put_back_leaves_nothing(
+    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], 40], cancelled=lambda: False):
+        pass
+    monkeypatch.setattr(native, "llama_state_seq_set_data_ext", lambda *_: 0)
+    cache.reuse(PROMPT)
+    monkeypatch.undo()
+
+    assert_nothing_is_left(cache, context)
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_state_is_kept_beside_those_of_drafts(kept: Model, new_context: NewContext) -> None:
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
+        pass
+    cache.evaluate((60, 61, 62, 63), 4)
+    # Part of a draft is taken back by the states of its batch, the answer by the one that was kept.
+    assert cache.rollback(162) == 162
+
+    assert cache.reuse(PROMPT) == 144
+    assert_as_if_read_anew(cache, new_context(of=kept))
+
+
+def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:
+    context = new_context()
+    context.decode(PROMPT[:50], 0)
+    context.keep_state()
+
+    assert not context.restore_state(50)
+
+
 # Drafts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -305,3 +306,21 @@ def test_a_cost_of_drafting_that_was_measured_wrong_is_known_after_a_few_drafts(
         costs.observe_draft(3, 0, 48e6)
 
     assert costs.draft_ns(0) == pytest.approx(13e6, rel=0.1)
+
+
+def test_what_batches_cost_is_told_anew_after_every_batch() -> None:
+    profile = CostProfile({1: 1000.0, 4: 1300.0, 16: 2500.0, 64: 9000.0}, switch_ns=20.0)
+    costs, never_asked = CostModel(deepcopy(profile)), CostModel(profile)
+    chance = Random(1)
+    for n_past in range(0, 4000, 40):
+        told = costs.batches_ns(MAX_ROWS, n_past, 4)
+        padded = costs.padded_batches_ns(1, MAX_ROWS, n_past)
+        # One that is asked for the first time has nothing in mind.
+        anew = deepcopy(never_asked)
+        assert told[1:] == [anew.target_ns(rows, n_past, switched=rows != 4) for rows in range(1, MAX_ROWS + 1)]
+        assert padded == [anew.padded_ns(rows, n_past) for rows in range(1, MAX_ROWS + 1)]
+        rows, ns = chance.choice((1, 4, 16, 64)), chance.uniform(500.0, 20_000.0)
+        for one in (costs, never_asked):
+            # Behind the same context, as it is asked right after a batch was told to it.
+            one.observe_target(rows, n_past, ns, switched=False)
+        assert costs.target_ns(64, n_past) == deepcopy(never_asked).target_ns(64, n_past)

@@ -70,6 +70,25 @@ class TestPromptReuse:
         assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])
         assert bench.last.stats.cache_n == 0
 
+    @pytest.mark.parametrize("n_left_out", [1, 5, 16, 17, 60])
+    def test_of_a_model_that_cannot_be_cut_the_next_turn_leaves_out_what_was_thought(self, n_left_out: int) -> None:
+        prompt = list(range(1, 61))
+        target = FakeModel(mixing(1))
+        target.can_truncate = False
+        bench = Bench(target)
+        text = bench.run(prompt)
+        kept = prompt[:-n_left_out]
+        turn = [*kept, *text[-3:], 7, 8, 9]
+
+        assert bench.run(turn) == plain(mixing(1), prompt=turn)
+        # The state was kept sixteen tokens before the end of the prompt.
+        assert bench.last.stats.cache_n == (44 if n_left_out <= 16 else 0)
+
+        # And so it is again, as far as the second prompt has reached.
+        again = [*turn[:-1], 10]
+        assert bench.run(again) == plain(mixing(1), prompt=again)
+        assert bench.last.stats.cache_n == (max(44, len(turn) - 16) if n_left_out <= 16 else max(0, len(turn) - 16))
+
     def test_nothing_is_drafted_over_a_target_that_cannot_be_cut(self) -> None:
         target = FakeModel(mixing(1))
         target.can_truncate = False

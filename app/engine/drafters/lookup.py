@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import NamedTuple
 
 from app.engine.cache import common_prefix
@@ -49,23 +49,25 @@ class _Chain:
     """Every place of a token sequence, findable by the `length` tokens before it."""
 
     def __init__(self, length: int) -> None:
-        self._length = length
+        self.length = length
         self._latest: dict[tuple[int, ...], int] = {}
         # Per place: the previous place behind the same key.
         self._earlier = array("q")
 
-    def places(self, past: Sequence[int]) -> Iterator[int]:
-        """Places behind the end of `past`, most recent first."""
-        place = self._latest.get(tuple(past[-self._length :]), _NONE) if len(past) >= self._length else _NONE
-        while place != _NONE:
-            yield place
+    def places(self, past: Sequence[int]) -> list[int]:
+        """The `MAX_CANDIDATES` latest places behind the end of `past`, most recent first."""
+        place = self._latest.get(tuple(past[-self.length :]), _NONE) if len(past) >= self.length else _NONE
+        found: list[int] = []
+        while place != _NONE and len(found) < MAX_CANDIDATES:
+            found.append(place)
             place = self._earlier[place - 1]
+        return found
 
     def grow(self, tokens: Sequence[int]) -> None:
         """Take in the last of the tokens."""
         earlier = _NONE
-        if len(tokens) >= self._length:
-            key = tuple(tokens[-self._length :])
+        if len(tokens) >= self.length:
+            key = tuple(tokens[-self.length :])
             earlier = self._latest.get(key, _NONE)
             self._latest[key] = len(tokens)
         self._earlier.append(earlier)
@@ -73,8 +75,8 @@ class _Chain:
     def shrink(self, tokens: Sequence[int]) -> None:
         """Forget the last of the tokens."""
         earlier = self._earlier.pop()
-        if len(tokens) >= self._length:
-            key = tuple(tokens[-self._length :])
+        if len(tokens) >= self.length:
+            key = tuple(tokens[-self.length :])
             if earlier == _NONE:
                 del self._latest[key]
             else:
@@ -100,7 +102,6 @@ class _Text:
 
     def __init__(self, min_match: int) -> None:
         self.tokens: list[int] = []
-        self._min_match = min_match
         self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_MATCH), min_match}, reverse=True)]
 
     def grow(self, tokens: Sequence[int]) -> None:
@@ -119,18 +120,18 @@ class _Text:
         """Places where the end of the past stood; the first with all of it is the last."""
         found: set[int] = set()
         for chain in self._chains:
-            for at in islice(chain.places(past), MAX_CANDIDATES):
+            for at in chain.places(past):
                 # The key's own end is where the search stands; nothing follows it yet.
                 if at < len(self.tokens) and at not in found:
                     found.add(at)
-                    length = self._common_past(at, past)
+                    length = self._common_past(at, past, chain.length)
                     yield _Place(self.tokens, at, length)
                     if length >= MAX_MATCH:
                         return
 
-    def _common_past(self, at: int, past: Sequence[int]) -> int:
-        """How many tokens before a place agree with the end of `past`; the key's own agree already."""
-        tokens, n = self.tokens, self._min_match
+    def _common_past(self, at: int, past: Sequence[int], n: int) -> int:
+        """How many tokens before a place agree with the end of `past`; the key's own `n` agree already."""
+        tokens = self.tokens
         longest = min(at, len(past))
         while n < longest and tokens[at - 1 - n] == past[-1 - n]:
             n += 1

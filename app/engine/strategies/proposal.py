@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
+from operator import mul
 
 from app.engine.drafters.lookup import NOTHING, Continuation, LookupIndex
 from app.engine.interfaces import IsEnd, never_ends
@@ -45,10 +47,11 @@ class Proposal:
     def survival(self) -> float:
         return self.products[-1] if self.products else 1.0
 
-    def add(self, token: int, probability: float, *, by_model: bool, confidence: float) -> None:
-        self.tokens.append(token)
-        self.products.append(self.survival * probability)
-        self.features.append((by_model, confidence))
+    def look_up(self, tokens: Sequence[int], probabilities: Sequence[float], support: Sequence[float]) -> None:
+        """Go on with tokens of a look-up."""
+        self.tokens += tokens
+        self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
+        self.features += [(False, votes) for votes in support]
 
     def first(self, n: int) -> Draft:
         """What is submitted of it."""
@@ -102,12 +105,13 @@ class LookupSource:
             self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
     def _extend(self, proposal: Proposal, found: Continuation) -> None:
-        for token, support in zip(found.tokens[: self._reach], found.support, strict=False):
-            probability = self._table.probability(support, len(proposal.tokens))
-            proposal.add(token, probability, by_model=False, confidence=support)
+        tokens = found.tokens[: self._reach]
+        for n, token in enumerate(tokens, start=1):
             if self._is_end(token):
-                proposal.ends = True
-                return
+                tokens, proposal.ends = tokens[:n], True
+                break
+        support = found.support[: len(tokens)]
+        proposal.look_up(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
 
     def learn(self, round_: Round) -> None:
         """Take a round's tokens as labels of what was heard, and as text to look up later."""

@@ -45,6 +45,14 @@ class AcceptanceTable:
         """Probability that the token at `depth` (0 first) is accepted, if those before it were."""
         return self._means[depth > 0][bisect_right(self.edges, confidence)]
 
+    def probabilities(self, confidences: Sequence[float], depth: int) -> list[float]:
+        """`probability` of each of some tokens, the first of which stands at `depth`."""
+        edges, later = self.edges, self._means[1]
+        found = [later[bisect_right(edges, confidence)] for confidence in confidences]
+        if found and depth == 0:
+            found[0] = self.probability(confidences[0], 0)
+        return found
+
     def observe(self, labels: Sequence[tuple[float, int, bool]]) -> None:
         """Learn from (confidence, depth, accepted). Tokens behind a rejected one were never judged: leave them out."""
         touched = set()

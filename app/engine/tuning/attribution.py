@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import mul
 
 from app.engine.types import MAX_DRAFT
 
@@ -110,14 +109,19 @@ class Attribution:
         covariance[_STEEP] = [c * STEEPNESS_RETURN for c in covariance[_STEEP]]
         covariance[_SPEED][_SPEED] += _WANDER**2
         covariance[_STEEP][_STEEP] += _STEEPNESS_WANDER**2
-        slopes = (1.0, further, *cached)
-        moved = [sum(map(mul, row, slopes)) for row in covariance]
+        narrow, middle, wide = cached
+        # Written out, here and below: loops over five took a fifth of all the time that drafting itself takes.
+        moved = [a + b * further + c * narrow + d * middle + e * wide for a, b, c, d, e in covariance]
+        at_speed, at_steep, at_narrow, at_middle, at_wide = moved
         noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))
         doubt = max(1.0, abs(surprise) / SURPRISING)
-        total = sum(map(mul, slopes, moved)) + doubt * noise**2
+        total = at_speed + further * at_steep + narrow * at_narrow + middle * at_middle + wide * at_wide
+        total += doubt * noise**2
         gains = [m / total for m in moved]
-        for row, gain in zip(covariance, gains, strict=True):
-            row[:] = [c - gain * m for c, m in zip(row, moved, strict=True)]
+        self._covariance = [
+            [a - g * at_speed, b - g * at_steep, c - g * at_narrow, d - g * at_middle, e - g * at_wide]
+            for (a, b, c, d, e), g in zip(covariance, gains, strict=True)
+        ]
         return gains
 
 

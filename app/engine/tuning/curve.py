@@ -97,8 +97,9 @@ class CostModel:
     _surprises: deque[float] = field(default_factory=lambda: deque(maxlen=_SHIFT))
     _table: list[float] = field(default_factory=list)
     _cells: list[float] = field(default_factory=list)
+    _line: list[float] = field(default_factory=list)
     _padded: list[float] = field(default_factory=list)
-    _padded_for: int = -1
+    _line_for: int = -1
     _too_fast: float = 1.0
     _hopes: bool = field(init=False)
     _wide_behind: int = 0
@@ -114,17 +115,43 @@ class CostModel:
 
     def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
         """Expected nanoseconds of a target batch of `rows` rows over `n_past` cached tokens."""
-        return self.scale * (self._steep(self._table[rows]) + self._context_ns(rows, n_past)) + (
-            self.profile.switch_ns if switched else 0.0
-        )
+        if n_past == self._line_for and rows < len(self._line):
+            ns = self._line[rows]
+        else:
+            ns = self._steep(self._table[rows]) + self._context_ns(rows, n_past)
+        return self.scale * ns + (self.profile.switch_ns if switched else 0.0)
+
+    def batches_ns(self, widest: int, n_past: int, last_rows: int) -> list[float]:
+        """`target_ns` of every width up to `widest` after a batch of `last_rows`; index 0 is unused."""
+        line, scale, switch_ns = self._line_to(widest, n_past), self.scale, self.profile.switch_ns
+        out = [scale * ns + switch_ns for ns in line[: widest + 1]]
+        if last_rows <= widest:
+            out[last_rows] = scale * line[last_rows]
+        return out
+
+    def _line_to(self, widest: int, n_past: int) -> list[float]:
+        """The costs of every width up to `widest` at least, `scale` left aside, kept until something is learned."""
+        if n_past != self._line_for:
+            self._line, self._padded, self._line_for = [], [], n_past
+        line = self._line
+        for rows in range(len(line), widest + 1):
+            line.append(self._steep(self._table[rows]) + self._context_ns(rows, n_past))
+        return line
 
     def padded_ns(self, rows: int, n_past: int) -> float:
         """The cost of the cheapest batch of at least `rows` rows: where wider is cheaper, it can be filled up."""
-        if self._padded_for != n_past:
-            costs = [self._steep(ns) + self._context_ns(width, n_past) for width, ns in enumerate(self._table)]
-            self._padded = envelope(costs)
-            self._padded_for = n_past
-        return self.scale * self._padded[rows]
+        return self.scale * self._padded_line(n_past)[rows]
+
+    def padded_batches_ns(self, narrowest: int, widest: int, n_past: int) -> list[float]:
+        """`padded_ns` of every width between two, both included."""
+        scale = self.scale
+        return [scale * ns for ns in self._padded_line(n_past)[narrowest : widest + 1]]
+
+    def _padded_line(self, n_past: int) -> list[float]:
+        line = self._line_to(MAX_ROWS, n_past)
+        if not self._padded:
+            self._padded = envelope(line)
+        return self._padded
 
     def draft_ns(self, n_past: int) -> float:
         """Expected nanoseconds of one drafted token: a long context slows a draft model like a row of the target."""
@@ -151,8 +178,9 @@ class CostModel:
 
     def observe_target(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
         """Learn from one target batch, everything around it included."""
-        if rows > _WIDE:
-            self._wide_behind = max(self._wide_behind, n_past)
+        if rows > _WIDE and n_past > self._wide_behind:
+            self._wide_behind = n_past
+            self._line_for = -1
         self._speed_up(n_past, ns)
         expected = self.target_ns(rows, n_past, switched=switched)
         surprise = math.log(max(ns, 1.0) / max(expected, 1.0))
@@ -201,7 +229,7 @@ class CostModel:
         speed, steep, *cells = self._attribution.gains(surprise, further, cached, n_seen)
         self.scale *= math.exp(speed * surprise)
         self.steepness = self.steepness**STEEPNESS_RETURN * math.exp(steep * surprise)
-        self._padded_for = -1
+        self._line_for = -1
         for i, gain in enumerate(cells):
             self._cells[i] = max(0.0, self._cells[i] + gain * surprise)
 
@@ -230,7 +258,7 @@ class CostModel:
             self._too_fast = 1.0
             self._recent.clear()
             self._surprises.clear()
-            self._padded_for = -1
+            self._line_for = -1
 
     def observe_draft(self, n_tokens: int, n_past: int, ns: float) -> None:
         """Learn from `n_tokens` drafted one after the other."""
@@ -274,7 +302,7 @@ class CostModel:
         widest = self.profile.widest
         # What cannot be run costs more than anything brings.
         self._table = expand(self.profile.rows, MAX_ROWS)[: widest + 1] + [math.inf] * (MAX_ROWS - widest)
-        self._padded_for = -1
+        self._line_for = -1
 
 
 def envelope(costs: Sequence[float]) -> list[float]:

@@ -48,15 +48,15 @@ class Rule:
             hope: What rows beyond the first may cost, as a share of what is known.
             wealth: Tokens that may be lost.
         """
-        costs, n_past, last, rate = self.costs, self.n_past, self.last_rows, self.rate
+        rate = self.rate
+        costs = self.costs.batches_ns(len(products) + 1, self.n_past, self.last_rows)
         tokens, square = 1.0, 0.0
-        plain_ns = costs.target_ns(1, n_past, switched=last != 1)
+        plain_ns = costs[1]
         best, best_n = 1.0 - rate * plain_ns, 0
         for n, product in enumerate(products, start=1):
             tokens += product
             square += (2 * n - 1) * product
-            cost = costs.target_ns(n + 1, n_past, switched=last != n + 1)
-            value = tokens - rate * (plain_ns + hope * (cost - plain_ns))
+            value = tokens - rate * (plain_ns + hope * (costs[n + 1] - plain_ns))
             value -= (square - (tokens - 1.0) ** 2) / (2.0 * wealth)
             if value > best:
                 best, best_n = value, n
@@ -73,10 +73,10 @@ class Rule:
         k = len(products)
         tokens = 1.0 + sum(products)
         product = products[-1] if products else 1.0
-        best, draft_ns = float("-inf"), self.costs.draft_ns(self.n_past)
-        for j in range(1, min(LOOK_AHEAD, limit - k) + 1):
+        best, rate, draft_ns = float("-inf"), self.rate, self.costs.draft_ns(self.n_past)
+        batches = self.costs.padded_batches_ns(k + 2, k + 1 + min(LOOK_AHEAD, limit - k), self.n_past)
+        for j, batch_ns in enumerate(batches, start=1):
             product *= survival
             tokens += product
-            cost = self.costs.padded_ns(k + j + 1, self.n_past) + j * draft_ns
-            best = max(best, tokens - self.rate * cost)
+            best = max(best, tokens - rate * (batch_ns + j * draft_ns))
         return best

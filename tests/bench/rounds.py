@@ -1,0 +1,126 @@
+"""What automatic drafting itself takes a round, on recorded texts and without a model, in units of this machine.
+
+python -m tests.bench.rounds
+
+The unit is what Python takes for a fixed piece of work in between, so that two runs on a busy machine can be compared;
+microseconds are printed beside it. The last line changes with any decision.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Strategy
+from app.engine.replays.replay import Curve, replay
+from app.engine.replays.trace import Trace
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel
+from app.engine.tuning.memory import Memory
+from app.engine.types import Draft, DraftingStatus, Round
+from tests.replays import curves, texts, traces
+
+_LENGTH = 300
+_REPEATS = 7
+
+
+def unit_us() -> float:
+    """Microseconds of a fixed piece of work, mostly calls and floats as in a round."""
+    best = float("inf")
+    for _ in range(5):
+        started = time.perf_counter_ns()
+        total = 0.0
+        for n in range(1, 2000):
+            total += max(total / n, float(n))
+        best = min(best, time.perf_counter_ns() - started)
+    return best / 20_000
+
+
+class Timed:
+    """A strategy whose own time is counted; see `Strategy`."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self.native_ns = 0
+        self.rounds: list[int] = []
+        self.began_ns = 0
+        self._ns = 0
+
+    def begin(self, *arguments: object, **options: object) -> Sequence[int]:
+        started = time.perf_counter_ns()
+        chunks = list(self._strategy.begin(*arguments, **options))  # type: ignore[arg-type]
+        self.began_ns = time.perf_counter_ns() - started
+        return chunks
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        started = time.perf_counter_ns()
+        draft = self._strategy.propose(sequence, limit)
+        self._ns = time.perf_counter_ns() - started
+        return draft
+
+    def observe(self, round_: Round) -> DraftingStatus | None:
+        started = time.perf_counter_ns()
+        self._strategy.observe(round_)
+        status = self._strategy.status
+        self.rounds.append(self._ns + time.perf_counter_ns() - started)
+        return status
+
+
+def main() -> None:
+    """Print a line a kind of text."""
+    digest = hashlib.sha256()
+    curve = curves()["cpu_q4_0"]
+    words = random.Random(3)
+    fresh = [words.randrange(10_000, 60_000) for _ in range(2 * _LENGTH)]
+    common = [int(words.paretovariate(0.6)) % 3000 for _ in range(16 * _LENGTH)]
+    table = [n for _ in range(40) for n in (1, 2, 3, words.randrange(100), 4, 5, words.randrange(100), 6, 7, 8)]
+    kinds: dict[str, tuple[list[Trace], bool]] = {
+        "fresh words": ([_text(fresh[:_LENGTH], fresh[_LENGTH:])], False),
+        "common words": ([_text(common[: 15 * _LENGTH], common[15 * _LENGTH :])], False),
+        "a table": ([_text(table[: len(table) // 2], table[len(table) // 2 :])], False),
+        "recorded": ([_text(prompt, text) for prompt, text in texts()], False),
+        "with a model": (list(traces()), True),
+    }
+    for name, (some, with_model) in kinds.items():
+        runs, units = [], []
+        for n in range(_REPEATS):
+            runs.append(_run(some, curve, with_model, digest if n == 0 else None))
+            units.append(unit_us())
+        # Every run has the same rounds; what the machine did besides is in the slower ones.
+        rounds = [min(times) / 1e3 for times in zip(*runs, strict=True)]
+        mean = statistics.mean(rounds)
+        print(
+            f"{name:14} median {statistics.median(rounds):6.1f} us, mean {mean:6.1f} us, "
+            f"{mean / min(units):6.2f} units a round"
+        )
+    print(f"decisions {digest.hexdigest()[:16]}")
+
+
+def _text(prompt: Sequence[int], text: Sequence[int]) -> Trace:
+    return Trace("", "", tuple(prompt), tuple(text), (0,) * len(text), ((),) * len(text))
+
+
+def _run(some: Sequence[Trace], curve: Curve, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
+    rounds: list[int] = []
+    memory = Memory(CostModel(curve.profile()))
+    for trace in some:
+        made: list[Timed] = []
+
+        def make(drafter: object, clock: Callable[[], int], made: list[Timed] = made) -> Timed:
+            model = drafter if with_model else None
+            made.append(Timed(AutomaticDrafting(memory, model, LookupIndex(), clock)))  # type: ignore[arg-type]
+            return made[0]
+
+        played = replay(trace, curve, make)  # type: ignore[arg-type]
+        rounds += made[0].rounds
+        if digest is not None:
+            digest.update(repr([(r.draft.tokens, r.total_ns) for r in played.rounds]).encode())
+    return rounds
+
+
+if __name__ == "__main__":
+    main()
