@@ -75,6 +75,16 @@ def partial(repo: str, file: RemoteFile) -> Path:
     return content.with_name(content.name + PARTIAL)
 
 
+def what_came(repo: str, file: RemoteFile) -> Path:
+    """Where what has come of a file lies, be it all or not; nobody has checked it yet.
+
+    Raises:
+        HubError: The hub does not tell what its content is called.
+        OSError: The disk refuses to tell.
+    """
+    return blob(repo, file) if has_content(repo, file) else partial(repo, file)
+
+
 def _repo(repo: str) -> Path:
     return folder() / repo_folder_name(repo_id=repo, repo_type="model")
 

@@ -12,6 +12,7 @@ from app.hub import choose, store
 from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
+from app.hub.watcher import UNWATCHED, Watcher
 from app.pairing.facts import ModelFacts, model_facts
 from app.regular_file import exists, is_file, is_folder
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -151,7 +152,9 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     return Resolved(source, "", "", (), path.parent / parts[0], size, choose.quantisation(path.name))
 
 
-def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy) -> ModelFacts:
+def facts_of(
+    model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy, watcher: Watcher = UNWATCHED
+) -> ModelFacts:
     """What the model is, from its header, wherever it lies.
 
     Raises:
@@ -163,6 +166,6 @@ def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy)
     if model.path is not None:
         header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry)
+        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry, watcher)
         n_parts = len(model.files)
     return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)

@@ -22,7 +22,7 @@ from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
-from app.pairing.progress import Meter, Progress, Tracked
+from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.pairing.texts import without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
@@ -119,8 +119,12 @@ class Setup:
     def cancelled(self) -> bool:
         return self._stop.is_set()
 
-    def prepare(self, pair: Pair) -> Prepared:
+    def prepare(self, pair: Pair, tell: Callable[[Looking], None] = lambda _: None) -> Prepared:
         """Find both models and read their headers; a few megabytes move.
+
+        Args:
+            pair: What is asked for.
+            tell: Told how that goes, as bytes come.
 
         Raises:
             AppError: One cannot be had or is no model.
@@ -134,7 +138,11 @@ class Setup:
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
-        facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
+        facts = [
+            facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell))
+            for model in (target, draft)
+            if model is not None
+        ]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
         return Prepared(
             pair=_completed(pair, target, facts[0]),

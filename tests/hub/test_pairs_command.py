@@ -37,6 +37,16 @@ def test_what_the_makers_recommend_is_known_before_anything_moves(
     assert "makers  recommend temp 0.6" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "words", [["setup", *BOTH, "--yes", "--no-trial"], ["pairs", "check", TARGET, DRAFT], ["pairs", "find", TARGET]]
+)
+def test_how_headers_come_is_shown(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("app.cli.output.StatusLine.show", lambda _, text: shown.append(text))
+    main(words)
+    assert "Looking at big-Q4_K_M.gguf: 0.1 MB of its header" in shown
+
+
 def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--json"]) == 0
     assert tuple(json.loads(capsys.readouterr().out)) == JSON_KEYS["setup"]

@@ -19,6 +19,8 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         window.type("owner/small", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
         await window.shows("nothing is downloaded yet")
+        window.pairs.answers(Inquiry(looking="Looking at big.gguf: 1.2 MB of its header"))
+        await window.shows("Looking at big.gguf: 1.2 MB of its header")
         window.pairs.answers(Inquiry(report=REPORT))
         await window.shows("They can ride together; enter brings them.")
         for text in (

@@ -17,8 +17,10 @@ from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.hub.retry import RetryPolicy
 from app.pairing.check import PairCheck, check_pair
-from app.pairing.find import Candidate, find_drafts
+from app.pairing.facts import ModelFacts
+from app.pairing.find import find_drafts
 from app.pairing.order import every_pair
+from app.pairing.progress import Look
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
 from app.registry import SetUp
@@ -44,14 +46,11 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
 def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     """Drafts for a target; fails if there is none."""
     status = StatusLine(sys.stderr)
-    status.show(f"Looking at {printable(args.target)}")
     source = parse_source(args.target)
-    target = facts_of(resolve(source, demo_file), stop.is_set, RetryPolicy(stop.wait))
-    found: list[Candidate] = []
-    for candidate in find_drafts(target, list(catalog().pairs.values()), stop.is_set, RetryPolicy(stop.wait)):
-        status.show(f"Looking at {printable(candidate.name)}")
-        if not candidate.problem:
-            found.append(candidate)
+    target = _facts(source, stop, status)
+    pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait)
+    drafts = find_drafts(target, pairs, stop.is_set, retry, lambda looking: status.show(looking.line))
+    found = [candidate for candidate in drafts if not candidate.problem]
     status.clear()
     if hasattr(args, "json"):
         rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
@@ -95,14 +94,17 @@ def _on_disk(files: SetUp) -> tuple[ModelSource, ModelSource | None]:
 
 def _look(target: ModelSource, draft: ModelSource | None, stop: threading.Event, status: StatusLine) -> PairCheck:
     """Read the headers of one or two models, wherever they lie."""
-    facts = []
-    for source, is_draft in ((target, False), (draft, True)):
-        if source is not None:
-            status.show(f"Looking at {printable(str(source))}")
-            resolved = resolve(source, demo_file, draft=is_draft)
-            facts.append(facts_of(resolved, stop.is_set, RetryPolicy(stop.wait)))
+    looked_at = _facts(target, stop, status)
+    beside = _facts(draft, stop, status, draft=True) if draft is not None else None
     status.clear()
-    return check_pair(facts[0], facts[1] if draft is not None else None)
+    return check_pair(looked_at, beside)
+
+
+def _facts(source: ModelSource, stop: threading.Event, status: StatusLine, *, draft: bool = False) -> ModelFacts:
+    status.show(f"Looking at {source}")
+    resolved = resolve(source, demo_file, draft=draft)
+    look = Look(resolved.name, lambda looking: status.show(looking.line))
+    return facts_of(resolved, stop.is_set, RetryPolicy(stop.wait), look)
 
 
 def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:

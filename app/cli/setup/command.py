@@ -164,7 +164,7 @@ def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
 
 def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
     status.show(f"Looking at {pair.title}")
-    prepared = steps.prepare(pair)
+    prepared = steps.prepare(pair, lambda looking: status.show(looking.line))
     status.clear()
     lines = check_lines(prepared.check, _download_line(prepared))
     if prepared.check.problems:

@@ -63,10 +63,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question about two models: running until it has a report or an error."""
+    """A question about two models: running until it has a report or an error.
+
+    Attributes:
+        report: What was found out.
+        error: Why nothing was.
+        looking: How the headers come, as a clause; "" before and behind that.
+    """
 
     report: Report | None = None
     error: AppError | None = None
+    looking: str = ""
 
     @property
     def running(self) -> bool:

@@ -141,7 +141,8 @@ class AddPairScreen(Overlay[str | None]):
         if inquiry is None:
             lines: list[Content] = []
         elif inquiry.running:
-            lines = [Content.styled("Looking at the models; nothing is downloaded yet", "$quiet")]
+            now = ("Looking at the models; nothing is downloaded yet", printable(inquiry.looking))
+            lines = [Content.styled(line, "$quiet") for line in now if line]
         elif inquiry.error is not None:
             lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
         else:
