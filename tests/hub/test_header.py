@@ -149,8 +149,13 @@ def test_a_network_that_stays_away_is_not_waited_for_all_night(line: Line, monke
 
     monkeypatch.setattr("app.hub.answer.session", gone)
     pauses: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return False
+
     with pytest.raises(HubError, match="cannot be reached"):
-        line.read(RetryPolicy(lambda seconds: bool(pauses.append(seconds))))
+        line.read(RetryPolicy(pause))
     assert 30 < sum(pauses) < 200
 
 
