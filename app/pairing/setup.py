@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
+from app.pairing.background import Pause, in_background
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
@@ -109,6 +111,7 @@ class Setup:
         self._trial = trial
         self._clock = clock
         self._stop = threading.Event()
+        self._brought: set[Path] = set()
         self.retry = RetryPolicy(self._stop.wait)
 
     def cancel(self) -> None:
@@ -211,7 +214,7 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        running = {_in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
+        running = {in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
         try:
             while not self._stop.is_set():
                 done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
@@ -239,16 +242,22 @@ class Setup:
 
     def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
         model = one.model
-        pause = _Pause(self._stop.wait, stopped)
+        pause = Pause(self._stop.wait, stopped)
         retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
             was_here = store.cached(model.repo, model.commit, file.path, file.size) is not None
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
             if not was_here:
-                # At once: the other model may be stopped, and this one is found here the next time.
-                self._registry.claim(found[-1])
+                self._claim(found[-1])
         return found[0]
+
+    def _claim(self, path: Path) -> None:
+        """Remember at once who brought it: the other model may be stopped, and this one is found here the next time."""
+        self._brought.add(path)
+        # Where that cannot be written down, neither can the pair: that is told once all is here.
+        with suppress(CatalogError):
+            self._registry.claim(path)
 
     def _set_up(self, prepared: Prepared, paths: dict[str, Path]) -> SetUp:
         models = {
@@ -261,7 +270,9 @@ class Setup:
             )
             for role, model in prepared.models
         }
-        ours = self._registry.read().downloaded
+        ours = set(self._brought)
+        with suppress(CatalogError):
+            ours |= self._registry.read().downloaded
         models = {role: replace(m, ours=m.path in ours) for role, m in models.items()}
         return SetUp(prepared.pair, models[TARGET], models.get(DRAFT))
 
@@ -275,28 +286,3 @@ def _completed(pair: Pair, target: Resolved, facts: ModelFacts) -> Pair:
     licence = pair.licence or printable(target.licence)
     mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
     return replace(pair, licence=licence, bytes_per_token=pair.bytes_per_token or mixture)
-
-
-def _in_background(work: Callable[[], Path], name: str) -> Future[Path]:
-    """Run on a thread that does not keep the program from ending, unlike those of an executor."""
-    future: Future[Path] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=f"download {name}", daemon=True).start()
-    return future
-
-
-class _Pause:
-    """Waits, and ends early when the user or the other download stops it."""
-
-    def __init__(self, wait_for: Callable[[float], bool], stopped: Callable[[], bool]) -> None:
-        self._wait_for = wait_for
-        self._stopped = stopped
-
-    def __call__(self, seconds: float) -> bool:
-        return self._wait_for(seconds) or self._stopped()

@@ -14,7 +14,7 @@ from huggingface_hub import hf_hub_download
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, CatalogError, PairError
+from app.errors import AppError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
@@ -186,18 +186,6 @@ def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, 
 
     assert isinstance(last, Ready)
     assert last.pair.target.path.stat().st_size == last.pair.target.size
-
-
-def test_a_pair_that_cannot_be_remembered_is_a_failure(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, default: bool) -> None:
-        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
-
-    monkeypatch.setattr(Registry, "add", refuse)
-    tiny(home / "mine", "t.gguf", general__name="Own")
-    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
-    assert "Read-only file system" in capsys.readouterr().err
 
 
 def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:

@@ -17,7 +17,7 @@ from app.cli.seen_pairs import seen_here
 from app.cli.setup.trial import trial
 from app.cli.shell import command, quoted
 from app.engine.text import printable
-from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
+from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.gain import expected_gain
@@ -186,8 +186,15 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
                 ready = event
     status.clear()
     if ready is not None and ready.unkept is not None:
-        raise ready.unkept
+        raise CatalogError(ready.unkept.message, f"{ready.unkept.hint}\n{_unremembered(ready.pair)}".lstrip())
     return ready
+
+
+def _unremembered(pair: SetUp) -> str:
+    """How to chat with a pair whose files are here, as long as it cannot be remembered."""
+    files = zip(("--target", "--draft"), pair.models, strict=False)
+    words = [word for flag, model in files for word in (flag, str(model.path))]
+    return f"Until then, chat with it: {command(['tandem', *words])}"
 
 
 def _download_line(prepared: Prepared) -> str:
