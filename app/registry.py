@@ -16,6 +16,7 @@ from app import atomic, regular_file
 from app.catalog import MAX_SIZE, Pair, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
+from app.shell import quoted
 from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
@@ -69,7 +70,7 @@ class SetUp:
     def gone(self) -> PairError:
         """What to say where a file does not exist any more."""
         missing = next((model for model in self.models if not regular_file.is_file(model.path)), self.target)
-        again = f"Bring it back: tandem setup {self.pair.name}"
+        again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
             f"{missing.path.name} of the pair {self.pair.name} is gone from {missing.path.parent}.",

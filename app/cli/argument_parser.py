@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.cli.shell import quoted
 from app.errors import UsageError
 from app.settings.tree import nearest
+from app.shell import quoted
 
 _LONGEST_USAGE = 160
 _CHOICE = re.compile(r"argument (\S+): invalid choice: (?:'(.*?)'|\"(.*?)\") \(", re.DOTALL)

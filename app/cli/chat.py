@@ -18,13 +18,13 @@ from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
-from app.cli.shell import command
 from app.engine.text import printable
 from app.errors import AppError, PairError, RescuedError, UsageError
 from app.pairing.gain import Seen
 from app.pairing.propose import Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
+from app.shell import command
 from app.source import HubModel
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.tuning import Tuning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from app.cli.shell import quoted
+from app.shell import quoted
 
 
 def installer(system: str) -> str:

@@ -17,6 +17,7 @@ from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError
 from app.events import Event, Failed
+from app.pairing.texts import setup_command
 from app.registry import SetUp
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
@@ -135,9 +136,8 @@ class Opener:
         if taken is None:
             return Way(offer.what, gain, offer.cost)
         if not _is_here(taken):
-            named = f"--target {taken.pair.target}" + (f" --draft {taken.pair.draft}" if taken.pair.draft else "")
-            command = f"tandem setup {taken.pair.name if '--pair' in offer.flags else named}"
-            return Way(offer.what, gain, offer.cost, command=command)
+            brings = setup_command(taken.pair, by_name="--pair" in offer.flags)
+            return Way(offer.what, gain, offer.cost, command=brings)
         return Way(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
 
 

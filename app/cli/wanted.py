@@ -14,7 +14,7 @@ from app.errors import ModelLoadError, PairError
 from app.hardware.cpu import thread_candidates
 from app.llama.identity import thread_file
 from app.llama.pair_params import PairParams
-from app.pairing.texts import without_draft
+from app.pairing.texts import setup_command, without_draft
 from app.paths import memory_dir
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -75,9 +75,5 @@ def _file(source: ModelSource, pair: Pair) -> Path:
         case DemoModel(part):
             return demo_file(part)
         case HubModel():
-            how = f"tandem setup {pair.name}" if pair.name != FILES else f"tandem setup {_as_flags(pair)}"
+            how = setup_command(pair, by_name=pair.name != FILES)
             raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")
-
-
-def _as_flags(pair: Pair) -> str:
-    return f"--target {pair.target}" + (f" --draft {pair.draft}" if pair.draft is not None else "")

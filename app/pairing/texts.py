@@ -10,6 +10,7 @@ from app.catalog import Pair
 from app.errors import AppError
 from app.model_names import apart, known_as
 from app.registry import SetUp
+from app.shell import command
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _QUANT = re.compile(r"(?:^|[-._])((?:UD-)?(?:I?Q\d\w*|TQ\d_\d|B?F16|F32|MXFP4\w*))(?=[-._]|$)", re.IGNORECASE)
@@ -102,6 +103,17 @@ def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
     while name in taken and ((other := taken[name]) is None or other.sources != pair.sources):
         name, number = f"{pair.name}-{number}", number + 1
     return name
+
+
+def setup_command(pair: Pair, *, by_name: bool) -> str:
+    """What to type to set a pair up: by its name where it has one, otherwise by its models."""
+    how = [pair.name] if by_name else model_flags(*map(str, pair.sources))
+    return command(["tandem", "setup", *how])
+
+
+def model_flags(target: str, draft: str = "") -> list[str]:
+    """The words of a command that name a pair by its models; without a draft where that is ""."""
+    return ["--target", target, *(["--draft", draft] if draft else [])]
 
 
 def without_draft(error: AppError) -> str:

@@ -21,6 +21,7 @@ from app.pairing.propose import Room
 from app.pairing.resolve import cached_file, resolve
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
+from app.shell import command
 from app.source import HubModel, parse_source
 from tests.hub.faults import Cut, Status
 from tests.hub.loopback import LoopbackHub
@@ -139,10 +140,11 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
 
 
 def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
+    assert main(["setup", *BOTH, "--name", "the first", "--yes", "--no-trial"]) == 0
     assert "opens with" not in capsys.readouterr().err, "there was none before"
     assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
-    assert "opens with it from now on; first comes back with: tandem pairs default first" in capsys.readouterr().err
+    back = command(["tandem", "pairs", "default", "the first"])
+    assert f"opens with it from now on; the first comes back with: {back}" in capsys.readouterr().err
     assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
     assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.chat import _unwritten
-from app.cli.shell import command, quoted
 from app.errors import RescuedError, StoreError
+from app.shell import command, quoted
 
 
 @pytest.mark.parametrize(

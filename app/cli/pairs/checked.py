@@ -23,8 +23,10 @@ from app.pairing.order import every_pair
 from app.pairing.progress import Look
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
+from app.pairing.texts import model_flags
 from app.registry import SetUp
 from app.settings.tree import MAX_CONTEXT
+from app.shell import command
 from app.sizes import gigabytes
 from app.source import LocalModel, ModelSource, parse_source
 
@@ -64,7 +66,8 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
         size = f"{gigabytes(candidate.size):>8}"
         grown = parameters(candidate.n_parameters) if candidate.n_parameters else ""
         print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")
-    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")
+    words = ["tandem", "setup", *model_flags(str(source), found[0].name)]
+    print(printable(f"\nSet one up: {command(words)}"))
     return 0
 
 

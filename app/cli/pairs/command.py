@@ -13,6 +13,7 @@ from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.known_pairs import left_out, named_pair, registry
 from app.cli.output import StatusLine
 from app.errors import INTERRUPTED, Interrupted, UsageError
+from app.shell import quoted
 
 _STOPPABLE = ("check", "find")
 """Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
@@ -64,7 +65,7 @@ def make_default(args: argparse.Namespace) -> int:
     here = registry().read()
     if args.pair not in here.pairs:
         pair, _files = named_pair(args.pair)
-        raise UsageError(f"{pair.name} is not set up yet.", f"Bring it with: tandem setup {pair.name}")
+        raise UsageError(f"{pair.name} is not set up yet.", f"Bring it with: tandem setup {quoted(pair.name)}")
     registry().set_default(args.pair)
     StatusLine(sys.stderr).say(f"{args.pair} is taken when no pair is named.")
     return 0

@@ -11,7 +11,6 @@ from app.cli.known_pairs import left_out
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.prose import HANG, for_reading
-from app.cli.shell import quoted
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.paths import settings_file
@@ -21,6 +20,7 @@ from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
+from app.shell import quoted
 
 _WIDEST = 32
 _THEME = "appearance.theme"

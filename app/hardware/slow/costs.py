@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
 from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation
+from app.shell import quoted
 
 _GOOD = 0.8
 """Acceptance of a draft model of the same family on code; what a low one is held against."""
@@ -37,7 +38,7 @@ def _big_draft(s: Situation) -> Cause | None:
         f"A drafted token takes {ratio:.2f}x the time of a plain one, measured. Right {_GOOD:.0%} of the time, such a "
         f"draft brings {gain}; one of {_USUAL_DRAFT:.0%} would bring {usual:.2f}x."
     )
-    hint = ("Look for a smaller draft:", f"  tandem pairs find {s.source}")
+    hint = ("Look for a smaller draft:", f"  tandem pairs find {quoted(s.source)}")
     return Cause("draft size", text, usual / real, measured=True, hint=hint)
 
 
@@ -83,7 +84,7 @@ def _rejected(s: Situation) -> Cause | None:
         f"A drafted token is right {m.acceptance:.0%} of the time, measured; {_GOOD:.0%} is usual for code in a "
         "well-matched pair."
     )
-    hint = ("Take a draft of the same family, or a temperature nearer to 0:", f"  tandem pairs find {s.source}")
+    hint = ("Take a draft of the same family, or a temperature nearer to 0:", f"  tandem pairs find {quoted(s.source)}")
     return Cause("acceptance", text, max(1.0, usual / now), measured=True, hint=hint)
 
 
