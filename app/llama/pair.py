@@ -36,6 +36,7 @@ from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
 from app.pairing.cells import rounding
+from app.pairing.check import KEEPS_STATE
 from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
 
@@ -161,7 +162,7 @@ class NativePair:
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
-            reason = f"{draft.name} keeps a running state that cannot be taken back after a rejected draft."
+            reason = f"{draft.name} cannot run ahead: {KEEPS_STATE}."
         if reason is None:
             try:
                 context = Context(draft, params.draft_context(self._context.n_ctx), cancel)

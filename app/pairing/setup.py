@@ -26,7 +26,7 @@ from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
-from app.pairing.texts import without_draft
+from app.pairing.texts import way_out_text, without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
 
@@ -193,8 +193,8 @@ class Setup:
             PairError: The models cannot ride together.
             CacheError: The disk is too small.
         """
-        if prepared.check.problems:
-            raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
+        if prepared.check.way_out is not None:
+            raise PairError(prepared.check.problems[0], way_out_text(prepared.check.way_out, prepared.pair.target))
         if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from app.catalog import Pair
 from app.errors import AppError
 from app.model_names import apart, known_as
+from app.pairing.way_out import WayOut
 from app.registry import SetUp
 from app.shell import command
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -114,6 +115,22 @@ def setup_command(pair: Pair, *, by_name: bool) -> str:
 def model_flags(target: str, draft: str = "") -> list[str]:
     """The words of a command that name a pair by its models; without a draft where that is ""."""
     return ["--target", target, *(["--draft", draft] if draft else [])]
+
+
+def way_out_text(way_out: WayOut, target: ModelSource) -> str:
+    """What to do where two models cannot ride together, with the command for it.
+
+    Args:
+        way_out: What helps.
+        target: As it was asked for.
+    """
+    match way_out:
+        case WayOut.OTHER_TARGET:
+            return "Choose another target, or a pair that is known: tandem pairs list"
+        case WayOut.NO_DRAFT:
+            return f"Leave the draft out: {command(['tandem', 'setup', *model_flags(str(target))])}"
+        case WayOut.OTHER_DRAFT:
+            return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"
 
 
 def without_draft(error: AppError) -> str:

@@ -14,16 +14,16 @@ from app.cli.output import StatusLine
 from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.prose import for_reading
 from app.engine.text import printable
-from app.errors import AppError, UsageError
+from app.errors import AppError, PairError, UsageError
 from app.hub.retry import RetryPolicy
-from app.pairing.check import PairCheck, check_pair
+from app.pairing.check import PairCheck, check_pair, check_target
 from app.pairing.facts import ModelFacts
 from app.pairing.find import find_drafts
 from app.pairing.order import every_pair
 from app.pairing.progress import Look
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
-from app.pairing.texts import model_flags
+from app.pairing.texts import model_flags, way_out_text
 from app.registry import SetUp
 from app.settings.tree import MAX_CONTEXT
 from app.shell import command
@@ -37,11 +37,13 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
     if not 1 <= n_ctx <= MAX_CONTEXT:
         raise UsageError(f"--ctx is {n_ctx}; it must lie between 1 and {MAX_CONTEXT:,}.")
-    check = _look(*_asked(args.target, getattr(args, "draft", None)), stop, status)
+    target, draft = _asked(args.target, getattr(args, "draft", None))
+    check = _look(target, draft, stop, status)
     if hasattr(args, "json"):
         print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
     else:
-        print(for_reading("\n".join(check_lines(check, n_ctx=n_ctx)), sys.stdout, LABEL))
+        more = [printable(way_out_text(check.way_out, target))] if check.way_out is not None else []
+        print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
 
 
@@ -50,6 +52,9 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     status = StatusLine(sys.stderr)
     source = parse_source(args.target)
     target = _facts(source, stop, status)
+    problem, way_out = check_target(target, drafted=True)
+    if way_out is not None:
+        raise PairError(problem, way_out_text(way_out, source))
     pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait)
     drafts = find_drafts(target, pairs, stop.is_set, retry, lambda looking: status.show(looking.line))
     found = [candidate for candidate in drafts if not candidate.problem]
@@ -60,7 +65,9 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
         return 0 if found else 1
     if not found:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
-        status.say("Drafting by look-up needs none: set the target up alone.")
+        # Look-up costs a model with a running state more than it brings, so that one answers plainly without.
+        alone = "Drafting by look-up needs none" if target.can_rollback else "It answers without drafts, too"
+        status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
         return 1
     for candidate in found:
         size = f"{gigabytes(candidate.size):>8}"

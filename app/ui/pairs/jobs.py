@@ -208,6 +208,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
     return Report(
         models=models,
         problems=prepared.check.problems,
+        way_out=prepared.check.way_out,
         warnings=prepared.check.warnings,
         fit=proposal.fit if proposal is not None else None,
         reason=proposal.reason if proposal is not None else "",
