@@ -61,6 +61,7 @@ class PairInfo:
         memory: Of each device that is used; () where it was not counted.
         n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
         can_draft: Whether a rejected draft can be undone in the target.
+        wants_draft_model: Whether it could be, if there was a draft model: what that takes is kept for one only.
     """
 
     target: ModelInfo
@@ -70,6 +71,7 @@ class PairInfo:
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
     can_draft: bool = True
+    wants_draft_model: bool = False
 
     def sources(self, drafting: Drafting) -> tuple[str, ...]:
         """Who may draft, "model" and "look-up": the sources that are wanted, as far as they are there."""
@@ -82,6 +84,8 @@ class PairInfo:
         """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
         if drafting is None or self.sources(drafting):
             return ""
+        if self.wants_draft_model:
+            return "only a draft model could draft for it, and there is none"
         if not self.can_draft:
             return "rejected drafts could not be taken back here"
         without_lookup = ", and look-up was left out" if isinstance(drafting, AutoDraft) else ""

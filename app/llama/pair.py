@@ -37,6 +37,7 @@ from app.llama.sampler import SamplerChain
 from app.model_names import file_type
 from app.pairing.cells import rounding
 from app.pairing.check import KEEPS_STATE
+from app.pairing.snapshots import keeps_snapshots
 from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
 
@@ -104,6 +105,7 @@ class NativePair:
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
                 can_draft=self.can_draft,
+                wants_draft_model=not self.can_draft and keeps_snapshots(self._model.header),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)
