@@ -109,12 +109,17 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
 
 
 def cached_file(source: HubModel) -> Path | None:
-    """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
+    """The file of a source that can be used without the hub; None for a split model, whose parts it would name.
+
+    None, too, where what lies there is by its own name not the file that the source knows: a branch may have moved on.
+    """
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
     # Its size is what people may round; only the hub's listing tells it.
-    return store.cached(source.repo, source.revision, source.file, None)
+    found = store.cached(source.repo, source.revision, source.file, None)
+    is_another = found is not None and source.sha256 is not None and store.sha256_of(found) not in (None, source.sha256)
+    return None if is_another else found
 
 
 def came_before(source: HubModel) -> int:

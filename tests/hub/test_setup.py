@@ -6,15 +6,16 @@ import io
 import json
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from huggingface_hub import hf_hub_download
+from huggingface_hub import constants, hf_hub_download
 
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, PairError
+from app.errors import AppError, HubError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
@@ -72,6 +73,26 @@ def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
     assert resolve(source, no_demo).path == last.pair.target.path
     # Other programs find it the same way.
     assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
+    pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    steps = _steps(home)
+    prepared = steps.prepare(Pair("mine", "Mine", source, None))
+    list(steps.bring(prepared))
+    pair.close()
+
+    known, other = replace(source, sha256=prepared.target.files[0].sha256), replace(source, sha256="0" * 64)
+    assert cached_file(known) == cached_file(source) is not None
+    # Without links only reading all of it would tell.
+    assert (cached_file(other) is None) is links
+    if links:
+        with pytest.raises(HubError, match="cannot be reached"):
+            resolve(other, no_demo)
 
 
 def test_a_branch_that_has_moved_on_leads_to_what_was_set_up_last(pair: LoopbackHub, home: Path) -> None:
