@@ -31,7 +31,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     split_model  the parts of a model in several files    foreign_file  what is no model file, in words
     regular_file  files, read; a pipe in the place of one is not waited for    file_name  what one may be called
     installed_program   one of the system or of a vendor, where it is installed    limited_run   one, for so long
-    shell       words of a command that is shown, as the user's shell takes them
+    shell       words of commands that are shown, as the user's shell takes them
     errors      every failure that a user can cause, with a sentence and a way out
 """
 

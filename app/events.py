@@ -61,6 +61,7 @@ class PairInfo:
         memory: Of each device that is used; () where it was not counted.
         n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
         most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
+        wants_draft_model: Whether some could be, if there was a draft model: what that takes is kept for one only.
     """
 
     target: ModelInfo
@@ -70,6 +71,7 @@ class PairInfo:
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
     most_drafted: int | None = None
+    wants_draft_model: bool = False
 
     @property
     def can_draft(self) -> bool:
@@ -87,6 +89,8 @@ class PairInfo:
         """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
         if drafting is None or self.sources(drafting):
             return ""
+        if self.wants_draft_model:
+            return "only a draft model could draft for it, and there is none"
         if not self.can_draft:
             return "rejected drafts could not be taken back here"
         if isinstance(drafting, DraftParams) and self._wants_more(drafting):

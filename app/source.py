@@ -44,7 +44,8 @@ class HubModel:
 
     def __str__(self) -> str:
         wanted = self.file or self.quant
-        return f"{self.repo}:{wanted}" if wanted else self.repo
+        where = self.repo if self.revision == DEFAULT_REVISION else f"{self.repo}@{self.revision}"
+        return f"{where}:{wanted}" if wanted else where
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from app.catalog import Pair
 from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
-from app.cli.pair_choice import as_flags, choose_pair, is_chosen
+from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.parser import build_parser
 from app.cli.process import Process
 from app.errors import AppError, UsageError
 from app.events import Event, Failed
+from app.pairing.texts import setup_command
 from app.registry import SetUp
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
-from app.shell import command
 from app.sizes import gigabytes
 from app.source import HubModel
 from app.ui.key_names import key
@@ -134,8 +134,8 @@ class Opener:
         if taken is None:
             return Way(offer.what, gain, offer.cost)
         if not _is_here(taken):
-            words = [taken.pair.name] if "--pair" in offer.flags else as_flags(taken.pair)
-            return Way(offer.what, gain, offer.cost, command=command(["tandem", "setup", *words]))
+            brings = setup_command(taken.pair, by_name="--pair" in offer.flags)
+            return Way(offer.what, gain, offer.cost, command=brings)
         return Way(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
 
 

@@ -9,14 +9,13 @@ from app import thread_store
 from app.catalog import Pair
 from app.cli.known_pairs import demo_file
 from app.cli.options import Options
-from app.cli.pair_choice import FILES, as_flags
+from app.cli.pair_choice import FILES
 from app.errors import ModelLoadError, PairError
 from app.hardware.cpu import thread_candidates
 from app.llama.identity import thread_file
 from app.llama.pair_params import PairParams
-from app.pairing.texts import without_draft
+from app.pairing.texts import setup_command, without_draft
 from app.paths import memory_dir
-from app.shell import command
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 
@@ -76,5 +75,5 @@ def _file(source: ModelSource, pair: Pair) -> Path:
         case DemoModel(part):
             return demo_file(part)
         case HubModel():
-            how = command(["tandem", "setup", *(as_flags(pair) if pair.name == FILES else [pair.name])])
+            how = setup_command(pair, by_name=pair.name != FILES)
             raise PairError(f"{source} is not on this machine yet.", f"Bring it with: {how}")

@@ -91,6 +91,12 @@ def _check_proxy(name: str, address: str) -> None:
         )
 
 
+def is_proxied() -> bool:
+    """Whether the client asks a proxy in the place of the hub."""
+    proxies = _proxies()
+    return any(proxies.get(kind) for kind in _PROXIES)
+
+
 def named_by() -> str:
     """The variables that decide whom the client talks to, such as "HF_ENDPOINT and HTTPS_PROXY"; "" without any."""
     proxies = _proxies()

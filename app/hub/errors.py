@@ -27,7 +27,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.errors import CacheError, HubError, UnreachableError, WaitError
-from app.hub.environment import check_named, without_password
+from app.hub.environment import check_named, is_proxied, named_by, without_password
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
 _LATER = "It may pass by itself; what is downloaded already is kept."
@@ -35,6 +35,11 @@ _BAD_TOKEN = "Invalid credentials"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _OS_ERROR = re.compile(r"\(os error (\d{1,6})\)")
 """How Rust ends the text of what the system refused."""
+_SOCKS = "Proxy Server could not connect: "
+_AWAY = re.compile(
+    rf"50[0234]\b|{_SOCKS}(General SOCKS server failure|(Network|Host) unreachable|Connection refused|TTL expired)"
+)
+"""What proxies say where the hub cannot be reached from them, for whatever reason that may pass."""
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _LONGEST_ADVICE_S = 3600.0
 """Whoever asks to wait for longer, or until a moment that a wrong clock puts there, is asked again as if nothing had
@@ -78,7 +83,7 @@ def sentence(error: Exception, repo: str) -> HubError:
         case FileMetadataError():
             return HubError(f"{host()} does not answer like a hub.", login_page())
         case httpx2.ProxyError():
-            return HubError(f"The proxy refused: {short(error)}.", "Check HTTPS_PROXY and HTTP_PROXY.")
+            return _proxy(error)
         case httpx2.TooManyRedirects():
             return HubError(f"{host()} sends in circles.", login_page())
         case httpx2.UnsupportedProtocol():
@@ -137,12 +142,29 @@ def _status(response: httpx2.Response, repo: str) -> HubError:
     if status == 404:
         return HubError(f"{repo} does not hold what was asked for.", "Check the spelling.")
     if status == 407:
-        return HubError("The proxy wants a password.", "Write it into HTTPS_PROXY: http://user:password@host:port.")
+        return _no_password()
     if status == 429:
         return WaitError("The hub asks to slow down.", _LATER, wait_asked(response.headers))
     if status == 408 or status >= 500:
         return WaitError(f"The hub has trouble of its own (status {status}).", _LATER, wait_asked(response.headers))
     return HubError(f"The hub refused with status {status}.", "Try again later; what is downloaded already is kept.")
+
+
+def _proxy(error: httpx2.ProxyError) -> HubError:
+    """What a proxy answers in the place of the hub, by the wording of the client."""
+    said = short(error)
+    if said.startswith("407"):
+        return _no_password()
+    if _AWAY.match(said):
+        return UnreachableError(
+            f"The proxy does not reach {host()}: {said.removeprefix(_SOCKS)}.",
+            f"The network behind it may be away.{check_named()}",
+        )
+    return HubError(f"The proxy refused: {said}.", f"Check {named_by() or 'HTTPS_PROXY and HTTP_PROXY'}.")
+
+
+def _no_password() -> HubError:
+    return HubError("The proxy wants a password.", "Write it into HTTPS_PROXY: http://user:password@host:port.")
 
 
 def _network(error: Exception) -> HubError:
@@ -155,7 +177,9 @@ def _network(error: Exception) -> HubError:
             )
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
-        kind = UnreachableError if isinstance(error, httpx2.ConnectTimeout) else WaitError
+        # A proxy whose own network is away waits for that longer than it is waited for.
+        is_away = isinstance(error, httpx2.ConnectTimeout) or is_proxied()
+        kind = UnreachableError if is_away else WaitError
         return kind(f"{host()} takes too long to answer.", _LATER + check_named())
     if isinstance(error, httpx2.ConnectError):
         if "certificate" in str(error).lower():

@@ -35,8 +35,8 @@ def unfinished(repo: str = "*") -> dict[Path, int]:
     found = {}
     with suppress(OSError):
         for path in sorted(folder().glob(f"{_repo_folder(repo)}/blobs/*{PARTIAL}")):
-            # It may have come whole by now.
-            with suppress(FileNotFoundError):
+            # It may have come whole by now, or be somebody else's.
+            with suppress(OSError):
                 found[path] = path.stat().st_size
     return found
 

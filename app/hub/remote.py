@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from time import monotonic
 
-import httpx2
 from huggingface_hub import hf_hub_url
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.errors import HubError, Interrupted, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
-from app.hub.bounded import session
+from app.hub.answer import RestUnknownError, bytes_behind
 from app.hub.choose import RemoteFile
 from app.hub.errors import translated
-from app.hub.retry import RetryPolicy
+from app.hub.retry import Retries, RetryPolicy
+from app.hub.watcher import UNWATCHED, Watcher
 
-_FIRST_LOOK = 1 << 20
-_LARGEST = 1 << 28
-_TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
+_LARGEST, _LARGEST_KEPT = 1 << 28, 1 << 25
+"""Bytes; headers have up to 16 MB, and what lies here with a wrong length in it must not ask for all that there are."""
+_PIECE = 1 << 20
+_RARE = 10
+_HOLE = bytes(4096)
+"""What a power cut may leave in the place of what was never written; headers have no such row of zeros."""
 _ATTEMPTS = 3
+_PATIENCE_S = 60.0
+"""Somebody sits in front of it, and several models may be looked at."""
 
 
 def read_remote_header(
-    repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bool], retry: RetryPolicy
+    repo: str,
+    commit: str,
+    file: RemoteFile,
+    cancelled: Callable[[], bool],
+    retry: RetryPolicy,
+    watcher: Watcher = UNWATCHED,
 ) -> GgufHeader:
-    """Read a header through the network, a few megabytes; from the disk if the file is here.
+    """Read a header: from the disk as far as the file is here, and the rest through the network, a few megabytes.
 
     Raises:
         HubError: It cannot be had, or the file is no GGUF model; a `ModelFileError` if it is here and is none.
@@ -33,53 +45,133 @@ def read_remote_header(
     """
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         return read_header(here, tensors=True)
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with translated(repo):
-                return _stream(repo, commit, file, cancelled)
-        except WaitError as error:
-            if attempt == _ATTEMPTS:
-                raise
-            if retry.pause(error.after_s if error.after_s is not None else float(attempt)):
-                raise Interrupted from error
-    raise AssertionError
-
-
-def _stream(repo: str, commit: str, file: RemoteFile, cancelled: Callable[[], bool]) -> GgufHeader:
-    """Read on in one answer until the header is whole, then hang up; also where ranges are not served."""
-    headers = build_hf_headers()
-    headers["Range"] = f"bytes=0-{min(_LARGEST, file.size) - 1}"
-    headers["Accept-Encoding"] = "identity"
-    url = hf_hub_url(repo, file.path, revision=commit)
-    data = bytearray()
-    wanted = _FIRST_LOOK
-    with session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
-        hf_raise_for_status(response)
-        # As they come: whoever sends a few bytes now and then could not be stopped before a larger chunk is whole.
-        for chunk in response.iter_bytes():
-            if cancelled():
-                raise Interrupted
-            data += chunk
-            if len(data) >= wanted and (header := _parse(repo, file, bytes(data))) is not None:
-                return header
-            # Every look begins at the first byte, so they must become rare.
-            wanted = wanted if len(data) < wanted else 2 * len(data)
-    if len(data) < min(file.size, _LARGEST):
-        raise WaitError(f"The connection broke while {file.path} was looked at.", "Ask again.")
-    return _parse_whole(repo, file, bytes(data))
-
-
-def _parse(repo: str, file: RemoteFile, data: bytes) -> GgufHeader | None:
+    beginning = _Beginning(file, _LARGEST_KEPT)
     try:
-        return parse_header(data, tensors=True)
-    except HeaderIncompleteError:
-        return None
-    except HeaderError as error:
-        raise HubError(f"{file.path} of {repo} is not a GGUF model: {error}.", "Choose another file.") from None
+        if (header := beginning.take_what_came(repo)) is not None:
+            return header
+    except HeaderError:
+        # Nobody has checked yet what lies there; the hub has the true bytes.
+        beginning = _Beginning(file, _LARGEST)
+    return _Reading(repo, commit, beginning, cancelled, watcher).run(retry)
 
 
-def _parse_whole(repo: str, file: RemoteFile, data: bytes) -> GgufHeader:
-    header = _parse(repo, file, data)
-    if header is None:
-        raise HubError(f"{file.path} of {repo} is damaged: it ends inside its header.", "Choose another file.")
-    return header
+class _Beginning:
+    """The first bytes of a model file, looked at while they become more, until its header is whole.
+
+    Args:
+        file: The file.
+        most: Bytes that a header can have.
+    """
+
+    def __init__(self, file: RemoteFile, most: int) -> None:
+        self.file = file
+        self.end = min(file.size, most)
+        self.n_from_disk = 0
+        self._data = bytearray()
+        self._next_look = 0
+        self._next_look_at = monotonic()
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def take(self, piece: bytes | memoryview) -> GgufHeader | None:
+        """Add what follows; returns the header once it is found to be whole.
+
+        Every look begins at the first byte, so they must be rare: on a fast line there is one when twice as much has
+        come, on a slow one after ten times as long as the last one took.
+
+        Raises:
+            HeaderError: It is none.
+        """
+        self._data += piece
+        is_time = len(self) >= min(self._next_look, self.end) or monotonic() >= self._next_look_at
+        return self.look() if is_time else None
+
+    def look(self) -> GgufHeader | None:
+        """The header, if it is whole; otherwise like `take`."""
+        began = monotonic()
+        try:
+            return parse_header(bytes(self._data), tensors=True)
+        except HeaderIncompleteError:
+            ended = monotonic()
+            self._next_look, self._next_look_at = 2 * len(self), ended + _RARE * (ended - began)
+            return None
+
+    def take_what_came(self, repo: str) -> GgufHeader | None:
+        """Take what a download that was cut has left; otherwise like `take`."""
+        header: GgufHeader | None = None
+        with suppress(OSError, HubError), store.what_came(repo, self.file).open("rb") as kept:
+            while header is None and (piece := kept.read(min(_PIECE, self.end - len(self)))):
+                header = self.take(piece)
+        if header is None and len(self):
+            header = self.look()
+        self.n_from_disk = len(self)
+        if header is None and len(self) == self.end:
+            raise HeaderIncompleteError
+        if _HOLE in self._data[: header.n_bytes if header is not None else None]:
+            raise HeaderError("it has a hole")
+        return header
+
+
+class _Reading:
+    """What a header lacks, on its way through the network, request after request.
+
+    Args:
+        repo: The repository.
+        commit: Its revision.
+        beginning: What is here.
+        cancelled: Read between two pieces.
+        watcher: Told how it goes.
+    """
+
+    def __init__(
+        self, repo: str, commit: str, beginning: _Beginning, cancelled: Callable[[], bool], watcher: Watcher
+    ) -> None:
+        self._repo = repo
+        self._file = beginning.file
+        self._url = hf_hub_url(repo, self._file.path, revision=commit)
+        self._beginning = beginning
+        self._cancelled = cancelled
+        self._watcher = watcher
+        watcher.found(len(beginning))
+
+    def run(self, retry: RetryPolicy) -> GgufHeader:
+        """Read on until the header is whole; see `read_remote_header`."""
+        retries = Retries(replace(retry, attempts=_ATTEMPTS, patience_s=_PATIENCE_S), self._watcher)
+        while True:
+            had = len(self._beginning)
+            try:
+                with translated(self._repo):
+                    return self._request()
+            except WaitError as error:
+                if len(self._beginning) > had:
+                    retries.renew()
+                retries.wait(error)
+
+    def _request(self) -> GgufHeader:
+        """One request for what is missing, which is hung up once the header is whole."""
+        try:
+            with closing(bytes_behind(self._url, self._file, len(self._beginning), self._beginning.end)) as pieces:
+                for piece in pieces:
+                    if self._cancelled():
+                        raise Interrupted
+                    self._watcher.received(len(piece))
+                    if (header := self._beginning.take(piece)) is not None:
+                        return header
+            if len(self._beginning) == self._beginning.end:
+                raise HeaderIncompleteError
+        except RestUnknownError:
+            self._begin_anew()
+            raise
+        except HeaderError as error:
+            if self._beginning.n_from_disk:
+                self._begin_anew()
+                raise WaitError(f"What is here of {self._file.path} is damaged.", "It is read from the hub.") from None
+            is_short = isinstance(error, HeaderIncompleteError)
+            what = "damaged: it ends inside its header" if is_short else f"not a GGUF model: {error}"
+            raise HubError(f"{self._file.path} of {self._repo} is {what}.", "Choose another file.") from None
+        raise WaitError(f"The connection broke while {self._file.path} was looked at.")
+
+    def _begin_anew(self) -> None:
+        self._watcher.found(-len(self._beginning))
+        self._beginning = _Beginning(self._file, _LARGEST)

@@ -7,6 +7,7 @@ another program has downloaded is found, and what is downloaded here is found by
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from app.hub.errors import host, translated
 from app.hub.folder import PARTIAL
 from app.regular_file import status
 
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _CACHE_TAG = "CACHEDIR.TAG"
 _CACHE_SIGNATURE = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# Files of the Hugging Face hub. See https://bford.info/cachedir/\n"
@@ -54,6 +56,16 @@ def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None
     return None
 
 
+def sha256_of(named: Path) -> str | None:
+    """The checksum of a file in the cache, as the name of its content tells it; None where that tells none."""
+    try:
+        content = named.readlink().name
+    except OSError:
+        # The file itself, as where the cache has no links.
+        return None
+    return content if _SHA256.fullmatch(content) else None
+
+
 def has_content(repo: str, file: RemoteFile) -> bool:
     """Whether all of a file's content is here, if not under its name.
 
@@ -73,6 +85,16 @@ def partial(repo: str, file: RemoteFile) -> Path:
     """Where what has come of a file is kept until all has."""
     content = blob(repo, file)
     return content.with_name(content.name + PARTIAL)
+
+
+def what_came(repo: str, file: RemoteFile) -> Path:
+    """Where what has come of a file lies, be it all or not; nobody has checked it yet.
+
+    Raises:
+        HubError: The hub does not tell what its content is called.
+        OSError: The disk refuses to tell.
+    """
+    return blob(repo, file) if has_content(repo, file) else partial(repo, file)
 
 
 def _repo(repo: str) -> Path:

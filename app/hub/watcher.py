@@ -16,3 +16,20 @@ class Watcher(Protocol):
 
     def waiting(self, reason: str, seconds: float) -> None:
         """No byte comes for the reason given, and none is asked for until these seconds are over; "" as it goes on."""
+
+
+class _Unwatched:
+    """Follows nothing."""
+
+    def received(self, n_bytes: int) -> None:
+        pass
+
+    def found(self, n_bytes: int) -> None:
+        pass
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        pass
+
+
+UNWATCHED: Watcher = _Unwatched()
+"""For what nobody follows."""

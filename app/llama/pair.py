@@ -36,6 +36,8 @@ from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
 from app.model_names import file_type
 from app.pairing.cells import rounding
+from app.pairing.check import KEEPS_STATE
+from app.pairing.snapshots import keeps_snapshots
 from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
 
@@ -104,6 +106,7 @@ class NativePair:
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None,
+                wants_draft_model=not self.can_draft and keeps_snapshots(self._model.header),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)
@@ -162,7 +165,7 @@ class NativePair:
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
-            reason = f"{draft.name} keeps a running state that cannot be taken back after a rejected draft."
+            reason = f"{draft.name} cannot run ahead: {KEEPS_STATE}."
         if reason is None:
             try:
                 context = Context(draft, params.draft_context(self._context.n_ctx), cancel)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.engine.vocab import incompatibility
 from app.pairing.facts import ModelFacts
 from app.pairing.snapshots import N_SNAPSHOTS
+from app.pairing.way_out import WayOut
 
+KEEPS_STATE = "it keeps a running state that cannot be taken back after a rejected draft"
 _WORTHWHILE = 0.5
 """A draft of more than this share of its target's size can hardly pay."""
 
@@ -21,12 +24,14 @@ class PairCheck:
         draft: The model that runs ahead, or None.
         problems: Why they cannot ride together; empty if they can.
         warnings: What the user should know besides.
+        way_out: What helps against the problems; None where there are none.
     """
 
     target: ModelFacts
     draft: ModelFacts | None
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    way_out: WayOut | None = None
 
     def memory_bytes(self, n_ctx: int) -> int:
         """Bytes that both want together, with a context of `n_ctx` tokens each."""
@@ -37,23 +42,44 @@ class PairCheck:
 
 def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:
     """Hold two models against each other."""
-    problems, warnings = [], []
+    problem, way_out = check_target(target, drafted=draft is not None)
+    if draft is not None and way_out is None:
+        problem, way_out = _check_draft(target, draft)
+    return PairCheck(target, draft, (problem,) if problem else (), tuple(_warnings(target, draft)), way_out)
+
+
+def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, WayOut | None]:
+    """Why a model cannot be a target, and what helps; "" and None if it can.
+
+    Args:
+        target: The model.
+        drafted: Whether a draft model is to run ahead of it.
+    """
     if not target.vocab.tokens:
-        problems.append(f"{target.name} has no vocabulary: it is not a model that can chat.")
+        return f"{target.name} has no vocabulary: it is not a model that can chat.", WayOut.OTHER_TARGET
+    if drafted and not target.can_be_drafted_for:
+        return f"No draft model can run ahead of {target.name}: {KEEPS_STATE}.", WayOut.NO_DRAFT
+    return "", None
+
+
+def _check_draft(target: ModelFacts, draft: ModelFacts) -> tuple[str, WayOut | None]:
+    if not draft.can_rollback:
+        return f"{draft.name} cannot run ahead: {KEEPS_STATE}.", WayOut.OTHER_DRAFT
+    if reason := incompatibility(target.vocab, draft.vocab):
+        return reason, WayOut.OTHER_DRAFT
+    return "", None
+
+
+def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:
     if not target.has_chat_template:
-        warnings.append(f"{target.name} has no chat template: it may be a base model, which does not chat.")
-    if draft is not None and not problems:
-        if not target.can_be_drafted_for or not draft.can_rollback:
-            which = draft if target.can_be_drafted_for else target
-            problems.append(f"{which.name} keeps a running state that cannot be taken back after a rejected draft.")
-        elif reason := incompatibility(target.vocab, draft.vocab):
-            problems.append(reason)
-        if draft.weight_bytes > _WORTHWHILE * target.weight_bytes:
-            share = draft.weight_bytes / max(1, target.weight_bytes)
-            warnings.append(f"The draft is {share:.0%} of its target's size; drafting with it can hardly gain.")
-        if 0 < draft.n_ctx_train < target.n_ctx_train:
-            warnings.append(
-                f"The draft was trained for {draft.n_ctx_train:,} tokens of context, the target for "
-                f"{target.n_ctx_train:,}; beyond that its drafts get worse."
-            )
-    return PairCheck(target, draft, tuple(problems), tuple(warnings))
+        yield f"{target.name} has no chat template: it may be a base model, which does not chat."
+    if draft is None:
+        return
+    if draft.weight_bytes > _WORTHWHILE * target.weight_bytes:
+        share = draft.weight_bytes / max(1, target.weight_bytes)
+        yield f"The draft is {share:.0%} of its target's size; drafting with it can hardly gain."
+    if 0 < draft.n_ctx_train < target.n_ctx_train:
+        yield (
+            f"The draft was trained for {draft.n_ctx_train:,} tokens of context, the target for "
+            f"{target.n_ctx_train:,}; beyond that its drafts get worse."
+        )

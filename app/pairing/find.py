@@ -13,6 +13,7 @@ from app.hub.client import search
 from app.hub.retry import RetryPolicy
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts
+from app.pairing.progress import Look, Looking
 from app.pairing.resolve import Resolved, facts_of, resolve
 from app.source import HubModel, ModelSource
 
@@ -46,9 +47,20 @@ class Candidate:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], cancelled: Callable[[], bool], retry: RetryPolicy
+    target: ModelFacts,
+    pairs: Sequence[Pair],
+    cancelled: Callable[[], bool],
+    retry: RetryPolicy,
+    tell: Callable[[Looking], None] = lambda _: None,
 ) -> Iterator[Candidate]:
     """Look at the headers of likely drafts, catalogue first; each costs a few megabytes.
+
+    Args:
+        target: What they are to draft for.
+        pairs: The catalogue.
+        cancelled: Read while headers come.
+        retry: How to wait where the hub does not answer.
+        tell: Told how the headers come.
 
     Raises:
         HubError: Nothing was found before the hub stopped answering.
@@ -65,7 +77,7 @@ def find_drafts(
             resolved = _small_enough(source, target)
             if resolved is None:
                 continue
-            facts = facts_of(resolved, cancelled, retry)
+            facts = facts_of(resolved, cancelled, retry, Look(resolved.name, tell))
         except HubError as error:
             troubles.append(error)
             continue

@@ -1,10 +1,10 @@
-"""How two downloads go: counted on their threads, read by whoever shows them."""
+"""How two downloads go, and before them the headers: counted on their threads, read by whoever shows them."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.pairing.resolve import Resolved
 
@@ -69,6 +69,58 @@ class Tracked:
     def progress(self) -> FileProgress:
         reason, seconds = self._waiting
         return FileProgress(self.role, self.model.name, self._here + self.came, self.model.size, reason, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """The header of a model is read.
+
+    Attributes:
+        name: The file.
+        n_bytes: What is here of it.
+        waiting: Why nothing comes at the moment; "" while it does.
+        wait_s: For how many seconds more.
+    """
+
+    name: str
+    n_bytes: int = 0
+    waiting: str = ""
+    wait_s: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The same in words."""
+        if self.waiting:
+            again = f", again in {self.wait_s:.0f} s" if self.wait_s else ""
+            return f"Looking at {self.name}: {self.waiting.rstrip('.')}{again}"
+        return f"Looking at {self.name}" + (f": {self.n_bytes / 1e6:.1f} MB of its header" if self.n_bytes else "")
+
+
+class Look:
+    """Tells how a header comes; implements `app.hub.watcher.Watcher`.
+
+    Args:
+        name: The file.
+        tell: Whom.
+    """
+
+    def __init__(self, name: str, tell: Callable[[Looking], None]) -> None:
+        self._now = Looking(name)
+        self._tell = tell
+        tell(self._now)
+
+    def received(self, n_bytes: int) -> None:
+        self._change(replace(self._now, n_bytes=self._now.n_bytes + n_bytes, waiting=""))
+
+    def found(self, n_bytes: int) -> None:
+        self.received(n_bytes)
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        self._change(replace(self._now, waiting=reason, wait_s=seconds))
+
+    def _change(self, now: Looking) -> None:
+        self._now = now
+        self._tell(now)
 
 
 class Meter:

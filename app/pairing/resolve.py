@@ -13,6 +13,7 @@ from app.hub import choose, store
 from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
+from app.hub.watcher import UNWATCHED, Watcher
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.split_model import part_names, part_of
@@ -108,12 +109,17 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
 
 
 def cached_file(source: HubModel) -> Path | None:
-    """The file of a source that can be used without the hub; None for a split model, whose parts it would name."""
+    """The file of a source that can be used without the hub; None for a split model, whose parts it would name.
+
+    None, too, where what lies there is by its own name not the file that the source knows: a branch may have moved on.
+    """
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
     # Its size is what people may round; only the hub's listing tells it.
-    return store.cached(source.repo, source.revision, source.file, None)
+    found = store.cached(source.repo, source.revision, source.file, None)
+    is_another = found is not None and source.sha256 is not None and store.sha256_of(found) not in (None, source.sha256)
+    return None if is_another else found
 
 
 def came_before(source: HubModel) -> int:
@@ -155,7 +161,9 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     return Resolved(source, "", "", (), path.parent / parts[0], size, choose.quantisation(path.name))
 
 
-def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy) -> ModelFacts:
+def facts_of(
+    model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy, watcher: Watcher = UNWATCHED
+) -> ModelFacts:
     """What the model is, from its header, wherever it lies.
 
     Raises:
@@ -167,6 +175,6 @@ def facts_of(model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy)
     if model.path is not None:
         header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry)
+        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry, watcher)
         n_parts = len(model.files)
     return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)

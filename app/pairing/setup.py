@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,12 @@ from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
+from app.pairing.background import Pause, in_background
 from app.pairing.check import PairCheck, check_pair
 from app.pairing.facts import ModelFacts
-from app.pairing.progress import Meter, Progress, Tracked
+from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
-from app.pairing.texts import without_draft
+from app.pairing.texts import way_out_text, without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
 
@@ -109,6 +111,7 @@ class Setup:
         self._trial = trial
         self._clock = clock
         self._stop = threading.Event()
+        self._brought: set[Path] = set()
         self.retry = RetryPolicy(self._stop.wait)
 
     def cancel(self) -> None:
@@ -119,8 +122,12 @@ class Setup:
     def cancelled(self) -> bool:
         return self._stop.is_set()
 
-    def prepare(self, pair: Pair) -> Prepared:
+    def prepare(self, pair: Pair, tell: Callable[[Looking], None] = lambda _: None) -> Prepared:
         """Find both models and read their headers; a few megabytes move.
+
+        Args:
+            pair: What is asked for.
+            tell: Told how that goes, as bytes come.
 
         Raises:
             AppError: One cannot be had or is no model.
@@ -134,7 +141,11 @@ class Setup:
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
-        facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
+        facts = [
+            facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell))
+            for model in (target, draft)
+            if model is not None
+        ]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
         return Prepared(
             pair=_completed(pair, target, facts[0]),
@@ -182,8 +193,8 @@ class Setup:
             PairError: The models cannot ride together.
             CacheError: The disk is too small.
         """
-        if prepared.check.problems:
-            raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
+        if prepared.check.way_out is not None:
+            raise PairError(prepared.check.problems[0], way_out_text(prepared.check.way_out, prepared.pair.target))
         if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
@@ -203,7 +214,7 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        running = {_in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
+        running = {in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
         try:
             while not self._stop.is_set():
                 done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
@@ -231,16 +242,22 @@ class Setup:
 
     def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
         model = one.model
-        pause = _Pause(self._stop.wait, stopped)
+        pause = Pause(self._stop.wait, stopped)
         retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
             was_here = store.cached(model.repo, model.commit, file.path, file.size) is not None
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
             if not was_here:
-                # At once: the other model may be stopped, and this one is found here the next time.
-                self._registry.claim(found[-1])
+                self._claim(found[-1])
         return found[0]
+
+    def _claim(self, path: Path) -> None:
+        """Remember at once who brought it: the other model may be stopped, and this one is found here the next time."""
+        self._brought.add(path)
+        # Where that cannot be written down, neither can the pair: that is told once all is here.
+        with suppress(CatalogError):
+            self._registry.claim(path)
 
     def _set_up(self, prepared: Prepared, paths: dict[str, Path]) -> SetUp:
         models = {
@@ -253,7 +270,9 @@ class Setup:
             )
             for role, model in prepared.models
         }
-        ours = self._registry.read().downloaded
+        ours = set(self._brought)
+        with suppress(CatalogError):
+            ours |= self._registry.read().downloaded
         models = {role: replace(m, ours=m.path in ours) for role, m in models.items()}
         return SetUp(prepared.pair, models[TARGET], models.get(DRAFT))
 
@@ -267,28 +286,3 @@ def _completed(pair: Pair, target: Resolved, facts: ModelFacts) -> Pair:
     licence = pair.licence or printable(target.licence)
     mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
     return replace(pair, licence=licence, bytes_per_token=pair.bytes_per_token or mixture)
-
-
-def _in_background(work: Callable[[], Path], name: str) -> Future[Path]:
-    """Run on a thread that does not keep the program from ending, unlike those of an executor."""
-    future: Future[Path] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=f"download {name}", daemon=True).start()
-    return future
-
-
-class _Pause:
-    """Waits, and ends early when the user or the other download stops it."""
-
-    def __init__(self, wait_for: Callable[[float], bool], stopped: Callable[[], bool]) -> None:
-        self._wait_for = wait_for
-        self._stopped = stopped
-
-    def __call__(self, seconds: float) -> bool:
-        return self._wait_for(seconds) or self._stopped()

@@ -9,7 +9,9 @@ from pathlib import PurePath
 from app.catalog import Pair
 from app.errors import AppError
 from app.model_names import apart, known_as
+from app.pairing.way_out import WayOut
 from app.registry import SetUp
+from app.shell import command
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _QUANT = re.compile(r"(?:^|[-._])((?:UD-)?(?:I?Q\d\w*|TQ\d_\d|B?F16|F32|MXFP4\w*))(?=[-._]|$)", re.IGNORECASE)
@@ -102,6 +104,33 @@ def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
     while name in taken and ((other := taken[name]) is None or other.sources != pair.sources):
         name, number = f"{pair.name}-{number}", number + 1
     return name
+
+
+def setup_command(pair: Pair, *, by_name: bool) -> str:
+    """What to type to set a pair up: by its name where it has one, otherwise by its models."""
+    how = [pair.name] if by_name else model_flags(*map(str, pair.sources))
+    return command(["tandem", "setup", *how])
+
+
+def model_flags(target: str, draft: str = "") -> list[str]:
+    """The words of a command that name a pair by its models; without a draft where that is ""."""
+    return ["--target", target, *(["--draft", draft] if draft else [])]
+
+
+def way_out_text(way_out: WayOut, target: ModelSource) -> str:
+    """What to do where two models cannot ride together, with the command for it.
+
+    Args:
+        way_out: What helps.
+        target: As it was asked for.
+    """
+    match way_out:
+        case WayOut.OTHER_TARGET:
+            return "Choose another target, or a pair that is known: tandem pairs list"
+        case WayOut.NO_DRAFT:
+            return f"Leave the draft out: {command(['tandem', 'setup', *model_flags(str(target))])}"
+        case WayOut.OTHER_DRAFT:
+            return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"
 
 
 def without_draft(error: AppError) -> str:

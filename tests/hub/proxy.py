@@ -1,9 +1,11 @@
-"""A forward proxy on the loopback interface, for programs that are told of one by HTTP_PROXY."""
+"""Proxies on the loopback interface, for programs that are told of one by their environment."""
 
 from __future__ import annotations
 
 import base64
 import http.client
+import socketserver
+import threading
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -21,12 +23,14 @@ class LoopbackProxy:
         requests: What went through it, with the whole address as the target.
     """
 
-    def __init__(self, credentials: str | None = None) -> None:
+    def __init__(self, credentials: str | None = None, tunnels: int = 501) -> None:
         """Starts it.
 
         Args:
             credentials: "user:password" that it asks for; without them it answers 407.
+            tunnels: The status that it answers where a tunnel is asked for; it makes none.
         """
+        self._tunnels = tunnels
         self._wanted = None if credentials is None else "Basic " + base64.b64encode(credentials.encode()).decode()
         self._journal = Journal()
         self._origin = Origin("proxy", self._journal, self._serve)
@@ -54,7 +58,7 @@ class LoopbackProxy:
             asks = {"Proxy_Authenticate": 'Basic realm="loopback"'}
             exchange.whole(Answer.text(407, "Proxy Authentication Required", **asks))
         elif not request.target.startswith("http://"):
-            exchange.whole(Answer.text(501, "This proxy forwards http:// addresses and makes no tunnels."))
+            exchange.whole(Answer.text(self._tunnels, "This proxy forwards http:// addresses and makes no tunnels."))
         else:
             try:
                 self._forward(exchange, request)
@@ -92,3 +96,41 @@ class LoopbackProxy:
             request.sent += len(piece)
         if length is None or (request.method != "HEAD" and request.sent != int(length)):
             exchange.hang_up()
+
+
+class SocksProxy:
+    """A running SOCKS5 proxy that reaches nobody, and says so in one way; a context manager.
+
+    Attributes:
+        endpoint: For ALL_PROXY.
+    """
+
+    def __init__(self, reply: int) -> None:
+        """Starts it.
+
+        Args:
+            reply: What it answers to every request for a connection (RFC 1928, section 6).
+        """
+
+        class Refusing(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self.request.recv(4096)
+                self.request.sendall(b"\x05\x00")
+                self.request.recv(4096)
+                self.request.sendall(bytes((5, reply, 0, 1, 0, 0, 0, 0, 0, 0)))
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refusing)
+        self._server.daemon_threads = True
+        self.endpoint = f"socks5h://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> SocksProxy:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

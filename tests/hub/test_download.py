@@ -16,7 +16,7 @@ from huggingface_hub import close_session, constants, hf_hub_download
 from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
 from app.errors import CacheError, HubError, Interrupted
-from app.hub import download, store, transfer
+from app.hub import answer, download, store
 from app.hub.bounded import session
 from app.hub.client import repository
 from app.pairing.resolve import resolve
@@ -234,7 +234,7 @@ def test_a_network_that_is_gone_for_hours_is_waited_for(
             raise kind("gone") from cause
         return session()
 
-    monkeypatch.setattr(transfer, "session", gone)
+    monkeypatch.setattr(answer, "session", gone)
     watched = Watched(attempts=8)
 
     assert watched.fetch(commit, file).read_bytes() == CONTENT
@@ -247,7 +247,7 @@ def test_a_network_that_stays_away_is_given_up_after_a_night(hub: LoopbackHub, m
     def gone() -> httpx2.Client:
         raise httpx2.ConnectError("gone")
 
-    monkeypatch.setattr(transfer, "session", gone)
+    monkeypatch.setattr(answer, "session", gone)
     watched = Watched()
 
     with pytest.raises(HubError, match="cannot be reached") as failed:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub.file_download import repo_folder_name
 
-from app.hub.folder import folder, may_hold
+from app.hub.folder import folder, may_hold, unfinished
 
 _HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
 
@@ -48,3 +48,20 @@ def test_a_repository_has_the_folder_that_the_client_gives_it(tmp_path: Path, mo
     assert not may_hold("owner/small-GGUF")
     (tmp_path / repo_folder_name(repo_id="owner/small-GGUF", repo_type="model")).mkdir()
     assert may_hold("owner/small-GGUF")
+
+
+def test_a_repository_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    closed, readable = (tmp_path / f"models--owner--{name}" / "blobs" / f"{'a' * 64}.incomplete" for name in "ab")
+    for path in (closed, readable):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+    whole = Path.stat
+
+    def stat(path: Path, **how: bool) -> os.stat_result:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert unfinished() == {readable: 1}

@@ -14,6 +14,7 @@ import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, shared_blob_path
 
+from app import shell
 from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
@@ -35,6 +36,16 @@ def test_what_the_makers_recommend_is_known_before_anything_moves(
     assert json.loads(capsys.readouterr().out)["target"]["recommended"] == {"sampling.temp": 0.6}
     assert main(["pairs", "check", TARGET]) == 0
     assert "makers  recommend temp 0.6" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["setup", *BOTH, "--yes", "--no-trial"], ["pairs", "check", TARGET, DRAFT], ["pairs", "find", TARGET]]
+)
+def test_how_headers_come_is_shown(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("app.cli.output.StatusLine.show", lambda _, text: shown.append(text))
+    main(words)
+    assert "Looking at big-Q4_K_M.gguf: 0.1 MB of its header" in shown
 
 
 def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +83,13 @@ def test_find_looks_at_the_hub_and_shows_only_what_matches(
     said = capsys.readouterr().out
     assert "owner/fam-1m-GGUF" in said
     assert "fam-2m" not in said
+
+    own = home / "my models" / "fam-9b.gguf"
+    own.parent.mkdir()
+    own.write_bytes(big)
+    assert main(["pairs", "find", str(own)]) == 0
+    brings = shell.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
+    assert capsys.readouterr().out.endswith(f"\nSet one up: {brings}\n")
 
 
 def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,22 @@ def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_
     assert (card.size, card.word) == ("3 MB", "fits")
 
 
+def test_how_headers_come_is_told_until_all_is_known(setting: Setting, hub: LoopbackHub) -> None:
+    stall = hub.faults.add(Stall(after=100), "big-*", origin="cdn", times=2, when=lambda r: "range" in r.headers)
+    told = "Looking at big-Q4_K_M.gguf: 0.0 MB of its header"
+    setting.service.start("mine", agreed=True)
+    setting.until(lambda: setting.job("mine").looking == told)
+    setting.service.ask(TARGET, "")
+    setting.until(lambda: (asked := setting.service.look().inquiry) is not None and asked.looking == told)
+    stall.release()
+
+    setting.until(lambda: not setting.service.look().busy)
+    inquiry = setting.service.look().inquiry
+    assert (setting.job("mine").stage, setting.job("mine").looking) == (Stage.READY, "")
+    assert inquiry is not None
+    assert inquiry.report is not None
+
+
 def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
     waiting = Job(Stage.DOWNLOADING, (Download("target", 1, 2, "The connection broke.", 5.0),), 1e6, 1.0)
     ended = replace(waiting, downloads=(Download("target", 1, 2),), bytes_per_s=0.0, left_s=None)

@@ -1,4 +1,4 @@
-"""The proxy forwards, and asks for a password where it was told to."""
+"""The proxies forward, ask for a password and refuse as they were told to, and what that is called."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import httpx2
 import pytest
 from huggingface_hub import hf_hub_download, model_info
 
+from app.errors import HubError, UnreachableError
+from app.hub.bounded import session
+from app.hub.errors import sentence
 from tests.hub.faults import Cut
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import MODEL, NAME
-from tests.hub.proxy import LoopbackProxy
+from tests.hub.models import CONTENT, MODEL, NAME, Watched, publish
+from tests.hub.proxy import LoopbackProxy, SocksProxy
 
 pytestmark = pytest.mark.usefixtures("tiny_repo")
 
@@ -50,3 +53,69 @@ def test_what_breaks_behind_the_proxy_breaks_before_it(hub: LoopbackHub) -> None
         assert client.get("http://127.0.0.1:1/").status_code == 502
         with pytest.raises(httpx2.ProxyError):
             client.get("https://127.0.0.1:1/")
+
+
+def refused_by(endpoint: str) -> httpx2.HTTPError:
+    """What the client raises where this proxy does not connect it."""
+    with httpx2.Client(proxy=endpoint) as client, pytest.raises(httpx2.HTTPError) as failed:
+        client.get("https://hub.invalid/")
+    return failed.value
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_proxy_whose_network_is_away_is_a_network_that_is_away(status: int) -> None:
+    with LoopbackProxy(tunnels=status) as proxy:
+        said = sentence(refused_by(proxy.endpoint), NAME)
+    assert isinstance(said, UnreachableError)
+    assert said.message.startswith("The proxy does not reach ")
+    assert f": {status}" in said.message
+
+
+@pytest.mark.parametrize("reply", [1, 3, 4, 5, 6])
+def test_so_it_is_of_a_socks_proxy(reply: int) -> None:
+    with SocksProxy(reply) as proxy:
+        said = sentence(refused_by(proxy.endpoint), NAME)
+    assert isinstance(said, UnreachableError)
+    assert "could not connect" not in said.message, "the reason is enough"
+
+
+@pytest.mark.parametrize("status", [403, 407, 501])
+def test_what_a_proxy_refuses_is_not_waited_for(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    with LoopbackProxy(tunnels=status) as proxy:
+        said = sentence(refused_by(proxy.endpoint), NAME)
+    assert type(said) is HubError
+    assert ("wants a password" in said.message) == (status == 407)
+    assert "PROXY" in said.hint
+
+
+@pytest.mark.parametrize("reply", [2, 7, 8])
+def test_what_a_socks_proxy_refuses_is_not_waited_for(reply: int) -> None:
+    with SocksProxy(reply) as proxy:
+        said = sentence(refused_by(proxy.endpoint), NAME)
+    assert type(said) is HubError
+
+
+def test_a_proxy_that_says_nothing_for_long_is_a_network_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = httpx2.ReadTimeout("timed out")
+    assert not isinstance(sentence(silence, NAME), UnreachableError), "the hub itself is silent"
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert isinstance(sentence(silence, NAME), UnreachableError)
+
+
+def test_a_download_waits_for_the_network_behind_a_proxy(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    tries = iter(range(100))
+
+    def behind_proxy() -> httpx2.Client:
+        if next(tries, None) is not None:
+            raise failure
+        return session()
+
+    with LoopbackProxy(tunnels=503) as proxy:
+        failure = refused_by(proxy.endpoint)
+    monkeypatch.setattr("app.hub.answer.session", behind_proxy)
+    watched = Watched(attempts=8)
+
+    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert sum(watched.pauses) > 3600

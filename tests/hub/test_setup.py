@@ -6,21 +6,23 @@ import io
 import json
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from huggingface_hub import hf_hub_download
+from huggingface_hub import constants, hf_hub_download
 
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, CatalogError, PairError
+from app.errors import AppError, HubError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
 from app.pairing.resolve import cached_file, resolve
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
+from app.shell import command
 from app.source import HubModel, parse_source
 from tests.hub.faults import Cut, Status
 from tests.hub.loopback import LoopbackHub
@@ -71,6 +73,26 @@ def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
     assert resolve(source, no_demo).path == last.pair.target.path
     # Other programs find it the same way.
     assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
+    pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    steps = _steps(home)
+    prepared = steps.prepare(Pair("mine", "Mine", source, None))
+    list(steps.bring(prepared))
+    pair.close()
+
+    known, other = replace(source, sha256=prepared.target.files[0].sha256), replace(source, sha256="0" * 64)
+    assert cached_file(known) == cached_file(source) is not None
+    # Without links only reading all of it would tell.
+    assert (cached_file(other) is None) is links
+    if links:
+        with pytest.raises(HubError, match="cannot be reached"):
+            resolve(other, no_demo)
 
 
 def test_a_branch_that_has_moved_on_leads_to_what_was_set_up_last(pair: LoopbackHub, home: Path) -> None:
@@ -139,10 +161,11 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
 
 
 def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
+    assert main(["setup", *BOTH, "--name", "the first", "--yes", "--no-trial"]) == 0
     assert "opens with" not in capsys.readouterr().err, "there was none before"
     assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
-    assert "opens with it from now on; first comes back with: tandem pairs default first" in capsys.readouterr().err
+    back = command(["tandem", "pairs", "default", "the first"])
+    assert f"opens with it from now on; the first comes back with: {back}" in capsys.readouterr().err
     assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
     assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
 
@@ -186,18 +209,6 @@ def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, 
 
     assert isinstance(last, Ready)
     assert last.pair.target.path.stat().st_size == last.pair.target.size
-
-
-def test_a_pair_that_cannot_be_remembered_is_a_failure(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, default: bool) -> None:
-        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
-
-    monkeypatch.setattr(Registry, "add", refuse)
-    tiny(home / "mine", "t.gguf", general__name="Own")
-    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
-    assert "Read-only file system" in capsys.readouterr().err
 
 
 def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:

@@ -19,7 +19,7 @@ from app.engine.strategies import PlainDecoding
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.types import Draft, DraftParams, SamplingParams, Step
+from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
 from app.errors import DecodeError, Interrupted
 from app.fitting.weighing import weighed
 from app.gguf import GgufHeader
@@ -316,6 +316,7 @@ def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Calla
     assert pair.can_draft is can
     assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
     assert (pair.drafter is not None) is can
+    assert pair.info.why_plain(AutoDraft()) == ("" if can else "rejected drafts could not be taken back here")
     assert bool(told) is not can
     for _ in pair.calibrate(lambda: False):
         pass
@@ -373,6 +374,7 @@ def test_a_target_alone_keeps_no_states_for_drafts(kept: Model) -> None:
     params = PairParams(kept.path, None, n_threads=1, n_ctx=256)
     pair = load_pair(params, CancelFlag(), lambda *_: True)
     assert (pair.target.n_rollback, pair.can_draft) == (0, False)
+    assert pair.info.why_plain(AutoDraft()) == "only a draft model could draft for it, and there is none"
     pair.close()
     room = main_memory_room(0).with_room(1 << 40)
     held = weighed(params, (None, None), (room,), certain=math.inf)

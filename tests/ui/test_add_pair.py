@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from app.errors import HubError
+from app.pairing.way_out import WayOut
 from app.ui.pairs.inquiry import Inquiry
 from tests.ui.fake_pairs import REPORT
 from tests.ui.setup_driver import open_setup
@@ -19,6 +22,8 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         window.type("owner/small", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
         await window.shows("nothing is downloaded yet")
+        window.pairs.answers(Inquiry(looking="Looking at big.gguf: 1.2 MB of its header"))
+        await window.shows("Looking at big.gguf: 1.2 MB of its header")
         window.pairs.answers(Inquiry(report=REPORT))
         await window.shows("They can ride together; enter brings them.")
         for text in (
@@ -40,7 +45,15 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         await window.shows("checking")
 
 
-async def test_two_that_cannot_ride_together_are_not_brought() -> None:
+@pytest.mark.parametrize(
+    ("way_out", "told"),
+    [
+        (WayOut.OTHER_DRAFT, "name another draft, or none"),
+        (WayOut.NO_DRAFT, "cannot ride together; name no draft."),
+        (WayOut.OTHER_TARGET, "name another target"),
+    ],
+)
+async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, told: str) -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         window.type("a/b")
@@ -48,10 +61,11 @@ async def test_two_that_cannot_ride_together_are_not_brought() -> None:
         await window.press("tab")
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
-        window.pairs.answers(Inquiry(report=replace(REPORT, problems=('Token 5 is "x" in one and "y" in the other.',))))
+        problems = ('Token 5 is "x" in one and "y" in the other.',)
+        window.pairs.answers(Inquiry(report=replace(REPORT, problems=problems, way_out=way_out)))
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
-        await window.shows("name another draft")
+        await window.shows(told)
         assert window.pairs.names("add") == []
         window.type("e")
         await window.until(lambda: 'Token 5 is "x"' not in window.text)

@@ -68,6 +68,9 @@ async def test_where_a_draft_cannot_be_taken_back_nothing_says_that_it_drafts() 
         await chat.shows(why)
         await chat.pilot.press("f2")
         await chat.shows(f"There is nothing to compare. {why}")
+        chat.engine.loaded(replace(PAIR, draft=None, most_drafted=0, wants_draft_model=True))
+        await chat.pilot.press("f2")
+        await chat.shows("Only a draft model could draft for it, and there")
 
 
 async def test_a_draft_model_that_is_not_there_and_no_look_up_is_no_draft() -> None:

@@ -75,6 +75,15 @@ async def test_waiting_is_explained() -> None:
         assert "again in" not in window.text, "it is asked again all the time"
 
 
+async def test_how_headers_come_is_told() -> None:
+    async with open_setup(size=(80, 24)) as window:
+        await window.press("down", "enter", "enter")
+        window.pairs.goes("coder-32b", Job(Stage.CHECKING, looking="Looking at big.gguf: 1.2 MB of its header"))
+        await window.shows("Looking at big.gguf: 1.2 MB of its header")
+        window.pairs.goes("coder-32b", BEGUN)
+        await window.until(lambda: "of its header" not in window.text)
+
+
 async def test_what_is_typed_behind_a_set_up_that_failed_filters_again() -> None:
     async with open_setup() as window:
         await window.press("enter")

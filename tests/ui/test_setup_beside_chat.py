@@ -191,6 +191,12 @@ def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, 
     assert line_text("coder-32b", BEGUN, width).plain == line
 
 
+def test_how_headers_come_is_told_behind_the_chat() -> None:
+    looking = "Looking at big.gguf: 1.2 MB of its header"
+    assert line_text("coder-32b", Job(Stage.CHECKING), 80).plain == "coder-32b  looking"
+    assert line_text("coder-32b", Job(Stage.CHECKING, looking=looking), 80).plain == f"coder-32b  {looking}"
+
+
 def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
     failed = Job(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
     assert line_text("coder-32b", failed, 40).plain == "coder-32b: The connection… f6 tells more"

@@ -18,6 +18,7 @@ from app.pairing.graph import Graph
 from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
 from app.pairing.snapshots import N_SNAPSHOTS
+from app.pairing.texts import way_out_text
 from app.sizes import GB
 from app.source import HubModel
 from tests.native import tiny_model
@@ -146,11 +147,33 @@ def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> 
 
 
 def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
-    assert "cannot be taken back" in check_pair(facts(), facts(can_rollback=False)).problems[0]
-    assert "Big keeps" in check_pair(facts(can_rollback=False), facts(name="Small")).problems[0]
-    assert not check_pair(facts(can_rollback=False, keeps_snapshots=True), facts()).problems
+    state = "it keeps a running state that cannot be taken back after a rejected draft."
+    hybrid = facts(can_rollback=False, keeps_snapshots=True)
+    [problem] = check_pair(facts(), replace(hybrid, name="Small")).problems
+    assert problem == f"Small cannot run ahead: {state}"
+    [problem] = check_pair(facts(can_rollback=False), facts(name="Small")).problems
+    assert problem == f"No draft model can run ahead of Big: {state}"
+    assert not check_pair(hybrid, facts()).problems
+    assert not check_pair(facts(can_rollback=False), None).problems
     assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
     assert "no vocabulary" in check_pair(facts(vocab=VocabInfo("none", [])), None).problems[0]
+
+
+def test_what_helps_is_told_with_the_command_for_it() -> None:
+    target = HubModel("owner/big", quant="Q4_0")
+    differs = facts(vocab=VocabInfo("gpt2", [b"x"] * 20, bos=0, eos=1))
+    stuck, no_model = facts(can_rollback=False), facts(vocab=VocabInfo("none", []))
+    told = [
+        way_out_text(check.way_out, target)
+        for check in (check_pair(facts(), differs), check_pair(stuck, differs), check_pair(no_model, differs))
+        if check.way_out is not None
+    ]
+    assert told == [
+        "Choose another draft, or none: tandem pairs find owner/big:Q4_0",
+        "Leave the draft out: tandem setup --target owner/big:Q4_0",
+        "Choose another target, or a pair that is known: tandem pairs list",
+    ]
+    assert check_pair(facts(), facts()).way_out is None
 
 
 def test_memory_counts_both_models_and_grows_with_the_context() -> None:

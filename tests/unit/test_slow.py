@@ -19,7 +19,7 @@ from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.lines import slow_section
 from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation
-from app.shell import quoted
+from app.shell import command
 from tests.machines import FakeSystem
 
 GB = 1_000_000_000
@@ -149,8 +149,9 @@ def test_a_draft_that_costs_too_much() -> None:
     assert (cause.label, cause.measured) == ("draft size", True)
     assert "0.60x the time of a plain one" in cause.text
     assert "pairs find owner/big-GGUF" in cause.hint[1]
-    file = replace(GOOD.pair, target_source="my models/big.gguf")
-    assert quoted("my models/big.gguf") in only(replace(measured(draft_ns=6e6), pair=file)).hint[1]
+    spaced = replace(GOOD.pair, target_source="my models/big.gguf")
+    cause = only(replace(measured(draft_ns=6e6), pair=spaced))
+    assert cause.hint[1] == f"  {command(['tandem', 'pairs', 'find', 'my models/big.gguf'])}"
     # At 0.8 accepted and a draft of a tenth the best length is 5: 3.69 tokens for 1.7 plain steps; here it is 1.
     assert cause.factor == pytest.approx((3.689 / 1.7) / (1.8 / 1.64), rel=0.01)
 

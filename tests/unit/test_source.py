@@ -32,6 +32,7 @@ from app.source import HubModel, LocalModel, parse_source
 )
 def test_every_way_to_write_a_model(text: str, expected: object) -> None:
     assert parse_source(text) == expected
+    assert parse_source(str(expected)) == expected, "what is shown can be typed"
 
 
 @pytest.mark.parametrize("text", ["http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"])

@@ -9,7 +9,7 @@ from app.hardware.checks import Line, Section
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import Registry, SetUp
 from app.regular_file import is_file, is_gone
-from app.shell import quoted
+from app.shell import command
 
 
 def own_files() -> Section:
@@ -45,8 +45,8 @@ def _pairs() -> list[Line]:
 
 def _gone(name: str, pair: SetUp) -> Line:
     missing = next(model.path for model in pair.models if not is_file(model.path))
-    word = quoted(name)
-    hint = ("Bring them back, or forget the pair:", f"  tandem setup {word}", f"  tandem pairs remove {word}")
+    commands = (f"  {command(['tandem', *words, name])}" for words in (["setup"], ["pairs", "remove"]))
+    hint = ("Bring them back, or forget the pair:", *commands)
     return Line("warning", "pairs.toml", f"files of {name} are gone: {missing}", hint=hint)
 
 

@@ -14,15 +14,19 @@ from app.cli.output import StatusLine
 from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.prose import for_reading
 from app.engine.text import printable
-from app.errors import AppError, UsageError
+from app.errors import AppError, PairError, UsageError
 from app.hub.retry import RetryPolicy
-from app.pairing.check import PairCheck, check_pair
-from app.pairing.find import Candidate, find_drafts
+from app.pairing.check import PairCheck, check_pair, check_target
+from app.pairing.facts import ModelFacts
+from app.pairing.find import find_drafts
 from app.pairing.order import every_pair
+from app.pairing.progress import Look
 from app.pairing.propose import USUAL_CONTEXT
 from app.pairing.resolve import facts_of, resolve
+from app.pairing.texts import model_flags, way_out_text
 from app.registry import SetUp
 from app.settings.tree import MAX_CONTEXT
+from app.shell import command
 from app.sizes import gigabytes
 from app.source import LocalModel, ModelSource, parse_source
 
@@ -33,25 +37,27 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
     if not 1 <= n_ctx <= MAX_CONTEXT:
         raise UsageError(f"--ctx is {n_ctx}; it must lie between 1 and {MAX_CONTEXT:,}.")
-    check = _look(*_asked(args.target, getattr(args, "draft", None)), stop, status)
+    target, draft = _asked(args.target, getattr(args, "draft", None))
+    check = _look(target, draft, stop, status)
     if hasattr(args, "json"):
         print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
     else:
-        print(for_reading("\n".join(check_lines(check, n_ctx=n_ctx)), sys.stdout, LABEL))
+        more = [printable(way_out_text(check.way_out, target))] if check.way_out is not None else []
+        print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
 
 
 def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     """Drafts for a target; fails if there is none."""
     status = StatusLine(sys.stderr)
-    status.show(f"Looking at {printable(args.target)}")
     source = parse_source(args.target)
-    target = facts_of(resolve(source, demo_file), stop.is_set, RetryPolicy(stop.wait))
-    found: list[Candidate] = []
-    for candidate in find_drafts(target, list(catalog().pairs.values()), stop.is_set, RetryPolicy(stop.wait)):
-        status.show(f"Looking at {printable(candidate.name)}")
-        if not candidate.problem:
-            found.append(candidate)
+    target = _facts(source, stop, status)
+    problem, way_out = check_target(target, drafted=True)
+    if way_out is not None:
+        raise PairError(problem, way_out_text(way_out, source))
+    pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait)
+    drafts = find_drafts(target, pairs, stop.is_set, retry, lambda looking: status.show(looking.line))
+    found = [candidate for candidate in drafts if not candidate.problem]
     status.clear()
     if hasattr(args, "json"):
         rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
@@ -59,13 +65,16 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
         return 0 if found else 1
     if not found:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
-        status.say("Drafting by look-up needs none: set the target up alone.")
+        # Look-up costs a model with a running state more than it brings, so that one answers plainly without.
+        alone = "Drafting by look-up needs none" if target.can_rollback else "It answers without drafts, too"
+        status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
         return 1
     for candidate in found:
         size = f"{gigabytes(candidate.size):>8}"
         grown = parameters(candidate.n_parameters) if candidate.n_parameters else ""
         print(f"{size}  {printable(candidate.name)}  {grown}  ({candidate.origin})")
-    print(f"\nSet one up: tandem setup --target {source} --draft {printable(found[0].name)}")
+    words = ["tandem", "setup", *model_flags(str(source), found[0].name)]
+    print(printable(f"\nSet one up: {command(words)}"))
     return 0
 
 
@@ -95,14 +104,17 @@ def _on_disk(files: SetUp) -> tuple[ModelSource, ModelSource | None]:
 
 def _look(target: ModelSource, draft: ModelSource | None, stop: threading.Event, status: StatusLine) -> PairCheck:
     """Read the headers of one or two models, wherever they lie."""
-    facts = []
-    for source, is_draft in ((target, False), (draft, True)):
-        if source is not None:
-            status.show(f"Looking at {printable(str(source))}")
-            resolved = resolve(source, demo_file, draft=is_draft)
-            facts.append(facts_of(resolved, stop.is_set, RetryPolicy(stop.wait)))
+    looked_at = _facts(target, stop, status)
+    beside = _facts(draft, stop, status, draft=True) if draft is not None else None
     status.clear()
-    return check_pair(facts[0], facts[1] if draft is not None else None)
+    return check_pair(looked_at, beside)
+
+
+def _facts(source: ModelSource, stop: threading.Event, status: StatusLine, *, draft: bool = False) -> ModelFacts:
+    status.show(f"Looking at {source}")
+    resolved = resolve(source, demo_file, draft=draft)
+    look = Look(resolved.name, lambda looking: status.show(looking.line))
+    return facts_of(resolved, stop.is_set, RetryPolicy(stop.wait), look)
 
 
 def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:

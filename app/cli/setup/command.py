@@ -16,7 +16,7 @@ from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
 from app.cli.setup.trial import trial
 from app.engine.text import printable
-from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
+from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.gain import expected_gain
@@ -24,7 +24,7 @@ from app.pairing.order import every_pair
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
 from app.pairing.setup import Prepared, Ready, Setup, Trying
-from app.pairing.texts import free_name, pair_name, title_of
+from app.pairing.texts import free_name, model_flags, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
 from app.paths import memory_dir
 from app.registry import SetUp
@@ -78,7 +78,7 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
         if "/" in given["pair"]:
             raise UsageError(
                 f"{given['pair']} is not the name of a pair.",
-                f"To set up a model: tandem setup --target {given['pair']}",
+                f"To set up a model: {command(['tandem', 'setup', '--target', given['pair']])}",
             )
         pair = named_pair(given["pair"])[0]
         for notice in left_out():
@@ -164,7 +164,7 @@ def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
 
 def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
     status.show(f"Looking at {pair.title}")
-    prepared = steps.prepare(pair)
+    prepared = steps.prepare(pair, lambda looking: status.show(looking.line))
     status.clear()
     lines = check_lines(prepared.check, _download_line(prepared))
     if prepared.check.problems:
@@ -186,8 +186,14 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
                 ready = event
     status.clear()
     if ready is not None and ready.unkept is not None:
-        raise ready.unkept
+        raise CatalogError(ready.unkept.message, f"{ready.unkept.hint}\n{_unremembered(ready.pair)}".lstrip())
     return ready
+
+
+def _unremembered(pair: SetUp) -> str:
+    """How to chat with a pair whose files are here, as long as it cannot be remembered."""
+    flags = model_flags(*(str(model.path) for model in pair.models))
+    return f"Until then, chat with it: {command(['tandem', *flags])}"
 
 
 def _download_line(prepared: Prepared) -> str:
@@ -212,8 +218,7 @@ def _agrees(status: StatusLine) -> bool:
 def _again(args: argparse.Namespace, pair: Pair) -> str:
     given = vars(args)
     if "target" in given:
-        words = ["tandem", "setup", "--target", given["target"]]
-        words += ["--draft", given["draft"]] if "draft" in given else []
+        words = ["tandem", "setup", *model_flags(given["target"], given.get("draft", ""))]
         words += ["--name", given["name"]] if "name" in given else []
     else:
         words = ["tandem", "setup", pair.name]
@@ -229,8 +234,8 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: st
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
     name, default = quoted(pair.pair.name), registry().read().default
-    if default == pair.pair.name and before not in (None, default):
-        status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {before}")
+    if default == pair.pair.name and before is not None and before != default:
+        status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {quoted(before)}")
     elif default != pair.pair.name:
         status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
     status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")

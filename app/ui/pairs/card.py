@@ -213,6 +213,8 @@ def _news(card: Card, job: Job) -> Iterator[Content]:
         yield Content(printable(job.error.message))
         if job.error.hint:
             yield Content.styled(printable(job.error.hint), "$quiet")
+    if job.looking:
+        yield Content.styled(printable(job.looking), "$quiet")
     if job.stage is Stage.STOPPED:
         yield Content(f"Stopped. What was downloaded is kept; {enter} goes on.")
     if job.stage is Stage.READY and not card.is_open:

@@ -123,7 +123,7 @@ def _line_parts(name: str, job: Job) -> list[Content]:
     if job.stage is Stage.DOWNLOADING and job.downloads:
         parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
     else:
-        parts.append(Content.styled(job.stage.value, "$quiet"))
+        parts.append(Content.styled(printable(job.looking) or job.stage.value, "$quiet"))
     return parts
 
 

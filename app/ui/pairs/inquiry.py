@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.errors import AppError
 from app.pairing.propose import Fit, in_a_word
+from app.pairing.way_out import WayOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Report:
     Attributes:
         models: Target and, if there is one, draft.
         problems: Why they cannot ride together; empty if they can.
+        way_out: What helps against that.
         warnings: What the user should know besides.
         fit: Whether both fit into memory; None while the machine is being looked at.
         reason: Why.
@@ -46,6 +48,7 @@ class Report:
 
     models: tuple[ModelReport, ...]
     problems: tuple[str, ...] = ()
+    way_out: WayOut | None = None
     warnings: tuple[str, ...] = ()
     fit: Fit | None = None
     reason: str = ""
@@ -63,10 +66,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question about two models: running until it has a report or an error."""
+    """A question about two models: running until it has a report or an error.
+
+    Attributes:
+        report: What was found out.
+        error: Why nothing was.
+        looking: How the headers come, as a clause; "" before and behind that.
+    """
 
     report: Report | None = None
     error: AppError | None = None
+    looking: str = ""
 
     @property
     def running(self) -> bool:

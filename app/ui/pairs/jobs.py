@@ -22,7 +22,7 @@ from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
 from app.ui.pairs.setups import Download, Job, Stage
 
 if TYPE_CHECKING:
-    from app.pairing.progress import Progress
+    from app.pairing.progress import Looking, Progress
     from app.pairing.setup import Prepared, Setup
     from app.registry import SetUp
 
@@ -116,8 +116,8 @@ class SetupJob(_Task):
         from app.pairing.progress import Progress
         from app.pairing.setup import Ready
 
-        prepared = self.prepared or setup.prepare(self._pair)
-        job = replace(self.job, warnings=prepared.check.warnings)
+        prepared = self.prepared or setup.prepare(self._pair, self._looks)
+        job = replace(self.job, warnings=prepared.check.warnings, looking="")
         if prepared.download_bytes and not self.agreed:
             setup.refuse(prepared)
             self.prepared = prepared
@@ -137,6 +137,9 @@ class SetupJob(_Task):
                     self._changed()
                     note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
                     self.job = replace(self.job, stage=Stage.READY, note=note)
+
+    def _looks(self, now: Looking) -> None:
+        self._tell(replace(self.job, looking=now.line))
 
     def _failed(self, error: AppError) -> None:
         self._tell(replace(_ended(self.job, Stage.FAILED), error=error))
@@ -168,9 +171,12 @@ class Question(_Task):
     def _work(self, setup: Setup) -> None:
         target = parse_source(self._target)
         draft = parse_source(self._draft) if self._draft.strip() else None
-        prepared = setup.prepare(Pair(pair_name(target), title_of(target, draft), target, draft))
+        prepared = setup.prepare(Pair(pair_name(target), title_of(target, draft), target, draft), self._looks)
         self.prepared = prepared
         self.inquiry = Inquiry(report=_report(prepared, self._room))
+
+    def _looks(self, now: Looking) -> None:
+        self.inquiry = Inquiry(looking=now.line)
 
     def _failed(self, error: AppError) -> None:
         self.inquiry = Inquiry(error=error)
@@ -179,7 +185,7 @@ class Question(_Task):
 def _ended(job: Job, stage: Stage) -> Job:
     """A set-up that does not go on: nothing comes any more, and nobody waits for it to come."""
     downloads = tuple(replace(one, waiting="", wait_s=0.0) for one in job.downloads)
-    return replace(job, stage=stage, downloads=downloads, bytes_per_s=0.0, left_s=None)
+    return replace(job, stage=stage, looking="", downloads=downloads, bytes_per_s=0.0, left_s=None)
 
 
 def _progressed(job: Job, progress: Progress) -> Job:
@@ -202,6 +208,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
     return Report(
         models=models,
         problems=prepared.check.problems,
+        way_out=prepared.check.way_out,
         warnings=prepared.check.warnings,
         fit=proposal.fit if proposal is not None else None,
         reason=proposal.reason if proposal is not None else "",

@@ -127,13 +127,17 @@ class Lookout:
 
     def _with_files(self, found: Found, sources: frozenset[HubModel]) -> Found:
         """What was found, with what of the sources is here."""
+        known = {source: self._n_here(source) for source in sources}
+        cached = frozenset(source for source, n_bytes in known.items() if n_bytes is None)
+        return replace(found, cached=cached, came={source: n_bytes for source, n_bytes in known.items() if n_bytes})
+
+    def _n_here(self, source: HubModel) -> int | None:
+        """What is here of a model, in bytes; None for all of it. What was known stays where it cannot be read."""
         try:
-            cached = frozenset(source for source in sources if self._outside.is_cached(source))
-            came = {source: n_bytes for source in sources - cached if (n_bytes := self._outside.came(source))}
+            return None if self._outside.is_cached(source) else self._outside.came(source)
         except Exception:
             log.exception("what is in the cache could not be read")
-            return replace(found, cached=self.found.cached, came=self.found.came)
-        return replace(found, cached=cached, came=came)
+            return None if source in self.found.cached else self.found.came.get(source, 0)
 
     def _seen(self) -> Mapping[str, Seen]:
         try:

@@ -71,6 +71,7 @@ class Job:
         to_come: While it asks, bytes that would be downloaded.
         came: While it asks, bytes that are here already, such as an earlier download has left.
         free: While it asks, bytes of the disk that they would come to.
+        looking: While it checks, how the headers come, as a clause; "" before and behind that.
     """
 
     stage: Stage
@@ -83,6 +84,7 @@ class Job:
     to_come: int = 0
     came: int = 0
     free: int = 0
+    looking: str = ""
 
     @property
     def running(self) -> bool:

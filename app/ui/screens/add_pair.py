@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 
 from app.engine.text import printable
 from app.errors import AppError
+from app.pairing.way_out import WayOut
 from app.sizes import gigabytes
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
@@ -30,6 +31,11 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .
 _ROLE, _SIZE = 8, 11
 _HERE = "  here"
 """Behind the size of what need not be downloaded."""
+_WAYS_OUT = {
+    WayOut.OTHER_TARGET: "This model cannot chat; name another target.",
+    WayOut.NO_DRAFT: "These two cannot ride together; name no draft.",
+    WayOut.OTHER_DRAFT: "These two cannot ride together; name another draft, or none.",
+}
 _NO_DRAFT = "none: drafts are looked up in what was said"
 
 
@@ -126,8 +132,8 @@ class AddPairScreen(Overlay[str | None]):
             self.set_timer(LOOK_S, self._look)
 
     def _take(self, report: Report) -> None:
-        if report.problems:
-            self.hint.say("These two cannot ride together; name another draft, or none.")
+        if report.way_out is not None:
+            self.hint.say(_WAYS_OUT[report.way_out])
             return
         try:
             name = self._pairs.add()
@@ -141,7 +147,8 @@ class AddPairScreen(Overlay[str | None]):
         if inquiry is None:
             lines: list[Content] = []
         elif inquiry.running:
-            lines = [Content.styled("Looking at the models; nothing is downloaded yet", "$quiet")]
+            now = ("Looking at the models; nothing is downloaded yet", printable(inquiry.looking))
+            lines = [Content.styled(line, "$quiet") for line in now if line]
         elif inquiry.error is not None:
             lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
         else:
