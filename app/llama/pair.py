@@ -42,8 +42,8 @@ from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
 
 CALIBRATION_NS = 4_000_000_000
-"""What the first measurement of a pair may take. Of a slow target the little that must be known takes longer, the time
-of about six tokens; what it leaves open is learned while answering."""
+"""What the first measurement of a pair may take. Of a slow target the little that must be known takes longer, six
+tokens' time or more; what it leaves open is learned while answering."""
 
 _TEXT = (
     "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
