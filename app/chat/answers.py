@@ -77,7 +77,7 @@ class Answers:
     def fold(self, node: Node, stats: Document | None) -> None:
         node = replace(node, text=storable(node.text), reasoning=storable(node.reasoning))
         numbers = None if stats is None else dump(stats)
-        with self._database.write() as db:
+        with self._database.write(durable=True) as db:
             change(
                 db,
                 "UPDATE messages SET text = ?, reasoning = ?, state = ?, writer = '', stats = coalesce(?, stats) "

@@ -65,7 +65,7 @@ class Arrivals:
         writer = self._writers.sign()
         try:
             numbers = self._write(transcripts, writer, told)
-            with self._database.write() as db:
+            with self._database.write(durable=True) as db:
                 _let_in(db, writer, len(numbers))
                 _forget(db, writer)
         except BaseException:
