@@ -183,8 +183,8 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
 def test_settings_for_answers_to_be_read_make_no_measurement_longer(
     monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
 ) -> None:
-    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: replace(options, max_tokens=of_settings))
-    options = read_options(argparse.Namespace(), ())
+    options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
+    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: options)
 
     assert read_task(build_parser().parse_args(["bench", *arguments.split()])).request.max_tokens == most
 
