@@ -56,7 +56,7 @@ class Answers:
             if node.state is State.WRITING:
                 raise StoreError("This answer is being written, here or by another Tandem.", "Wait for its end.")
             db.execute("UPDATE messages SET state = 'writing', writer = ? WHERE id = ?", (writer, message))
-            bring_back(db, conversation, self._now())
+            bring_back(db, conversation)
         return self._opened(Journal(self, node, message, clock))
 
     def close(self) -> bool:

@@ -219,7 +219,7 @@ class Store:
     def tidy(self) -> bool:
         """A short step of what there is to do when nobody waits; returns whether there is more.
 
-        It removes for good what was deleted long ago, and what those who ended without a word have left.
+        It removes for good what surely was deleted long ago, and what those who ended without a word have left.
         """
         if self._deleted.purge_some():
             return True
