@@ -131,12 +131,7 @@ class Catalog:
     @property
     def trouble(self) -> CatalogError | None:
         """The first problem, and how many more there are; None without any."""
-        if self.unread is not None:
-            return self.unread
-        first, n_more = next(iter(self.problems.values()), None), len(self.problems) - 1
-        if first is None or not n_more:
-            return first
-        return CatalogError(f"{first.message} {n_more} more: tandem doctor.", first.hint)
+        return self.unread if self.unread is not None else first_of(self.problems)
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
         """The pair of that name.
@@ -157,6 +152,14 @@ class Catalog:
             raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
         raise UsageError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
+
+
+def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
+    """The first of several, and how many more there are; None without any."""
+    first, n_more = next(iter(problems.values()), None), len(problems) - 1
+    if first is None or not n_more:
+        return first
+    return CatalogError(f"{first.message} {n_more} more: tandem doctor.", first.hint)
 
 
 def shipped_file() -> Path:

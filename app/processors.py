@@ -1,9 +1,23 @@
-"""The processors that this process may use, and what other programs do with them."""
+"""The processors that this process may use, which ones they are, and what other programs do with them."""
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import sys
+from functools import cache
+from pathlib import Path
+
+_CPUINFO = Path("/proc/cpuinfo")
+_ENOUGH = 8192
+"""Bytes that hold the first processors of the list; the kernel asks every one that it is read of for its clock."""
+_MODEL = re.compile(
+    rb"^(model name|cpu family|model|stepping|cpu model|cpu|CPU (?:implementer|variant|part)|uarch)[ \t]*:[ \t]*(.+)$",
+    re.MULTILINE,
+)
+_SYSCTL = ("/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string")
+_TOOL_S = 2.0
 
 
 def usable_processors() -> frozenset[int]:
@@ -11,6 +25,34 @@ def usable_processors() -> frozenset[int]:
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
+
+
+@cache
+def processor_kind() -> str:
+    """What tells processors of one model from others, whatever that is; for people it is no name."""
+    told = {"linux": _of_linux, "darwin": _of_apple}.get(sys.platform, platform.processor)()
+    # At least what kind of a machine it is.
+    return told or platform.machine()
+
+
+def _of_linux() -> str:
+    try:
+        with _CPUINFO.open("rb", buffering=0) as file:
+            lines = set(_MODEL.findall(file.read(_ENOUGH) or b""))
+    except OSError:
+        return ""
+    return ", ".join(sorted(b" ".join(line).decode(errors="replace") for line in lines))
+
+
+def _of_apple() -> str:
+    import subprocess
+
+    from app.limited_run import limited_run
+
+    try:
+        return limited_run(_SYSCTL, _TOOL_S, os.environ).stdout.decode(errors="replace").strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def others_seconds() -> float:

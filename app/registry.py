@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tomli_w
 
 from app import atomic, regular_file
-from app.catalog import MAX_SIZE, Pair, read_pair, write_pair
+from app.catalog import MAX_SIZE, Pair, first_of, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
 from app.shell import quoted
 from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
+_NOT_MEANT = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What making values of a table may raise, whoever wrote it."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,21 @@ class Registered:
         pairs: By name, in the order they were set up.
         default: Name of the pair that is taken when none is named, or None.
         downloaded: Files that this program has brought, whether or not their pair was finished.
+        problems: Why an entry cannot be read, by its name: a hand or a newer Tandem may have written it. It stays as it
+            is, and the other pairs go on.
+        held: The models that such entries name, as far as can be told.
     """
 
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
     default: str | None = None
     downloaded: frozenset[Path] = frozenset()
+    problems: Mapping[str, CatalogError] = field(default_factory=dict)
+    held: tuple[ModelOnDisk, ...] = ()
+
+    @property
+    def trouble(self) -> CatalogError | None:
+        """The first problem, and how many more there are; None without any."""
+        return first_of(self.problems)
 
     def usable(self, pair: Pair) -> SetUp | None:
         """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
@@ -116,28 +129,49 @@ class Registry:
         Raises:
             CatalogError: The file is damaged.
         """
+        known, _ = self._read()
+        return known
+
+    def _read(self) -> tuple[Registered, Mapping[str, Any]]:
+        """What is set up, and the table that says so."""
         try:
             table = read_toml(regular_file.read_text(self._file))
-            pairs = {name: self._set_up(name, entry) for name, entry in table.get("pairs", {}).items()}
-            default = table.get("default")
-            downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
-            known = Registered(pairs, default if default in pairs else None, downloaded)
+            return self._registered(table), table
         except (FileNotFoundError, NotADirectoryError):
-            return Registered()
-        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return Registered(), {}
+        except (OSError, *_NOT_MEANT) as error:
             raise CatalogError(
                 f"{self._file} cannot be read: {reason(error)}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
             ) from error
-        return known
+
+    def _registered(self, table: Mapping[str, Any]) -> Registered:
+        pairs: dict[str, SetUp] = {}
+        problems: dict[str, CatalogError] = {}
+        held: list[ModelOnDisk] = []
+        for name, entry in table.get("pairs", {}).items():
+            try:
+                pairs[name] = self._set_up(name, entry)
+            except (CatalogError, *_NOT_MEANT) as error:
+                said = error.message if isinstance(error, CatalogError) else self._unlike_a_pair(name, error)
+                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {name}")
+                held += _named_in(entry)
+        default = table.get("default")
+        downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
+        known = default if default in pairs or default in problems else None
+        return Registered(pairs, known, downloaded, problems, tuple(held))
+
+    def _unlike_a_pair(self, name: str, error: Exception) -> str:
+        return f"{self._file}: pairs.{name} cannot be read: {reason(error)}."
 
     def add(self, pair: SetUp, *, default: bool) -> None:
         """Remember a pair, in place of one of the same name."""
 
         def change(now: Registered) -> Registered:
             name = pair.pair.name
-            pairs = {**now.pairs, name: pair}
-            return replace(now, pairs=pairs, default=name if default or now.default is None else now.default)
+            pairs, problems = {**now.pairs, name: pair}, _without(now.problems, name)
+            chosen = name if default or now.default is None else now.default
+            return replace(now, pairs=pairs, problems=problems, default=chosen)
 
         self._change(change)
 
@@ -149,8 +183,8 @@ class Registry:
         """Forget a pair; its files stay."""
 
         def change(now: Registered) -> Registered:
-            left = {key: pair for key, pair in now.pairs.items() if key != name}
-            return replace(now, pairs=left, default=now.default if now.default in left else None)
+            left, problems = _without(now.pairs, name), _without(now.problems, name)
+            return replace(now, pairs=left, problems=problems, default=now.default if now.default != name else None)
 
         self._change(change)
 
@@ -164,18 +198,18 @@ class Registry:
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
         with exclusive(self._file, CatalogError, timeout_s=_LOCK_S):
-            self._write(change(self.read()))
+            before, table = self._read()
+            self._write(change(before), before, table)
 
-    def _write(self, content: Registered) -> None:
-        table: dict[str, Any] = {"default": content.default} if content.default else {}
-        if content.downloaded:
-            table["downloaded"] = sorted(map(str, content.downloaded))
-        table["pairs"] = {
-            name: {"entry": write_pair(pair.pair), "target": _model_entry(pair.target)}
-            | ({"draft": _model_entry(pair.draft)} if pair.draft is not None else {})
-            for name, pair in content.pairs.items()
-        }
-        atomic.write(self._file, tomli_w.dumps(table).encode())
+    def _write(self, content: Registered, before: Registered, table: Mapping[str, Any]) -> None:
+        """Write what has changed into the table that said what was before; what is not known of it stays."""
+        default = {"default": content.default} if content.default else {}
+        downloaded = {"downloaded": sorted(map(str, content.downloaded))} if content.downloaded else {}
+        more = {key: value for key, value in table.items() if key not in ("default", "downloaded", "pairs")}
+        old = table.get("pairs", {})
+        pairs = {name: entry for name, entry in old.items() if name in content.pairs or name in content.problems}
+        pairs |= {name: _entry(pair) for name, pair in content.pairs.items() if pair != before.pairs.get(name)}
+        atomic.write(self._file, tomli_w.dumps({**default, **downloaded, **more, "pairs": pairs}).encode())
 
     def _set_up(self, name: str, entry: Mapping[str, Any]) -> SetUp:
         return SetUp(
@@ -183,6 +217,26 @@ class Registry:
             _model(entry["target"]),
             _model(entry["draft"]) if "draft" in entry else None,
         )
+
+
+def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:
+    return {key: value for key, value in table.items() if key != name}
+
+
+def _named_in(entry: Any) -> list[ModelOnDisk]:
+    """The models that an entry names which is not one, for they may be needed."""
+    models = [part for part in entry.values() if isinstance(part, dict)] if isinstance(entry, dict) else []
+    named = [model for model in models if isinstance(model.get("path"), str)]
+    lists = [files if isinstance(files := model.get("files"), list) else [] for model in named]
+    return [
+        ModelOnDisk(Path(model["path"]), 0, files=tuple(map(str, files)))
+        for model, files in zip(named, lists, strict=True)
+    ]
+
+
+def _entry(pair: SetUp) -> dict[str, Any]:
+    draft = {"draft": _model_entry(pair.draft)} if pair.draft is not None else {}
+    return {"entry": write_pair(pair.pair), "target": _model_entry(pair.target), **draft}
 
 
 def _model_entry(model: ModelOnDisk) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Answers:
             if node.state is State.WRITING:
                 raise StoreError("This answer is being written, here or by another Tandem.", "Wait for its end.")
             db.execute("UPDATE messages SET state = 'writing', writer = ? WHERE id = ?", (writer, message))
-            bring_back(db, conversation, self._now())
+            bring_back(db, conversation)
         return self._opened(Journal(self, node, message, clock))
 
     def close(self) -> bool:
@@ -77,7 +77,7 @@ class Answers:
     def fold(self, node: Node, stats: Document | None) -> None:
         node = replace(node, text=storable(node.text), reasoning=storable(node.reasoning))
         numbers = None if stats is None else dump(stats)
-        with self._database.write() as db:
+        with self._database.write(durable=True) as db:
             change(
                 db,
                 "UPDATE messages SET text = ?, reasoning = ?, state = ?, writer = '', stats = coalesce(?, stats) "

@@ -11,9 +11,9 @@ from shutil import disk_usage
 from time import sleep
 
 from app.chat.database import Database
+from app.chat.deleting import GOING
 from app.chat.inserting import insert_head, insert_messages
 from app.chat.recovery import Writers
-from app.chat.rows import LAST_SECOND
 from app.chat.tree import Node, Transcript
 from app.errors import StoreError
 from app.file_lock import exclusive
@@ -27,8 +27,6 @@ _LOG_BYTES = 8 << 20
 """What waits beside the file to go into it; 6 MB were seen."""
 _ROW = 256
 """What a row takes besides its text, in characters."""
-_ABSENT = -LAST_SECOND
-"""When a conversation was deleted that was never there: too long ago for anybody to bring it back, by any clock."""
 
 
 class Arrivals:
@@ -65,7 +63,7 @@ class Arrivals:
         writer = self._writers.sign()
         try:
             numbers = self._write(transcripts, writer, told)
-            with self._database.write() as db:
+            with self._database.write(durable=True) as db:
                 _let_in(db, writer, len(numbers))
                 _forget(db, writer)
         except BaseException:
@@ -130,7 +128,7 @@ def _pieces(
         numbers: Gets the ids.
     """
     for transcript in transcripts:
-        number = insert_head(db, transcript, deleted=_ABSENT)
+        number = insert_head(db, transcript, deleted=GOING)
         db.execute("INSERT INTO arriving(conversation, writer) VALUES (?, ?)", (number, writer))
         numbers.append(number)
         yield _ROW

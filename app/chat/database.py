@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,26 @@ class Database:
             return self.connection.execute(sql, values).fetchall()
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, waiting for another writer. Raises StoreError; nothing is written then."""
+    def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """A transaction, waiting for another writer. Raises StoreError; nothing is written then.
+
+        Args:
+            durable: Whether a power cut, too, takes neither this nor anything before it; the disk is waited for.
+        """
         with sentences(self.file):
             self._check_place()
-            with transaction(self.connection) as db:
+            with self._through() if durable else nullcontext(), transaction(self.connection) as db:
                 yield db
+
+    @contextmanager
+    def _through(self) -> Iterator[None]:
+        """Whatever ends in here is written through to the disk."""
+        ((usual,),) = self.connection.execute("PRAGMA synchronous")
+        self.connection.execute("PRAGMA synchronous = FULL")
+        try:
+            yield
+        finally:
+            self.connection.execute(f"PRAGMA synchronous = {usual}")
 
     @contextmanager
     def write_soon(self, wait_s: float) -> Iterator[sqlite3.Connection]:

@@ -1,12 +1,18 @@
-"""Conversations from a file. Whatever wrote it, nothing in it is believed before it was checked."""
+"""Conversations from a file. Whatever wrote it, nothing in it is believed before it was checked.
+
+What Tandem can write it can read: there is no limit but the memory that is free, and writing took as much of that.
+"""
 
 from __future__ import annotations
 
 import heapq
 import json
 import math
+import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,18 +26,18 @@ from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
 from app.errors import AppError
+from app.sizes import gigabytes
 
-MAX_BYTES = 256 << 20
-MAX_CONVERSATIONS = 10_000
-MAX_MESSAGES = 200_000
-"""In one file."""
-MAX_TEXT = 8 << 20
-"""Characters of one message."""
-MAX_DOCUMENT = 64 << 10
-"""Characters of one settings or numbers document."""
-MAX_PARTS = 16_000_000
-"""Line ends, and characters that can begin another value of JSON: a file of nothing else takes many times its size in
-memory."""
+MAX_DOCUMENT = 4 << 20
+"""Characters of one settings or numbers document; the longest settings that can be made are shorter."""
+_COPIES = 2
+"""Of a text at any moment: the file's and the values in it, and then these and what is made of them."""
+_VALUE = 100
+"""Bytes that a value takes in memory besides its text; 30 to 135 were seen."""
+_MESSAGE = 500
+"""Bytes that a message or a conversation takes besides its texts; 410 to 490 were seen."""
+_BEGINS_VALUE = re.compile(r'[,\[{](?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?+)*+', re.DOTALL)
+"""What can begin another value of JSON, and what follows up to the next one; there is none within a string."""
 _MOST_DIGITS = 40
 _MARKDOWN = (".md", ".markdown", ".txt")
 _NO_CONVERSATION = (
@@ -42,26 +48,19 @@ _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
-def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
+def read_file(file: Path, now: float | None = None, memory: int = sys.maxsize) -> tuple[Transcript, ...]:
     """Read a Markdown or JSON file.
 
     Args:
         file: Its name says which it is.
         now: Seconds since 1970, for messages that say no time.
+        memory: Bytes that are free.
 
     Raises:
-        AppError: It cannot be read, or is not what it should be.
+        AppError: It cannot be read, is not what it should be, or does not fit into the memory.
     """
-    with sentences(str(file)):
-        data = regular_file.read_bytes(file, MAX_BYTES + 1)
     try:
-        if len(data) > MAX_BYTES:
-            _refuse(f"it is larger than {MAX_BYTES >> 20} MiB")
-        text = data.decode("utf-8-sig")
-        if sum(map(text.count, "\n,[{")) > MAX_PARTS:
-            _refuse("it is in more pieces than any conversation")
-        raw = from_markdown(text, MAX_MESSAGES) if file.suffix.lower() in _MARKDOWN else _from_json(text)
-        return _transcripts(raw, time.time() if now is None else now)
+        return _transcripts(*_raw(file, memory), time.time() if now is None else now)
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except json.JSONDecodeError as error:
@@ -71,6 +70,44 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     except ValueError as error:
         reason = printable(str(error))
     raise AppError(f"{file} was not imported: {reason}.", "Tandem reads its own exports, as Markdown and as JSON.")
+
+
+def _raw(file: Path, memory: int) -> tuple[list[Any], int]:
+    """What the file says of its conversations, unchecked, and for how many of them and of their messages there is
+    memory."""
+    text, is_markdown = _text_of(file, memory), file.suffix.lower() in _MARKDOWN
+    most = (memory - _needed(text, memory, is_markdown=is_markdown)) // _MESSAGE
+    return from_markdown(text, most) if is_markdown else _from_json(text), most
+
+
+def _text_of(file: Path, memory: int) -> str:
+    with sentences(str(file)):
+        size = regular_file.status(file).st_size
+    _check_memory(size, memory)
+    with sentences(str(file)):
+        data = regular_file.read_bytes(file, size + 1)
+    if len(data) > size:
+        _refuse("something is still being written into it")
+    return data.decode("utf-8-sig")
+
+
+def _needed(text: str, memory: int, *, is_markdown: bool) -> int:
+    """Bytes that reading a text takes, besides what its messages do. Raises ValueError if there are not so many."""
+    needed = _COPIES * sys.getsizeof(text)
+    _check_memory(needed, memory)
+    n_values = text.count("\n") if is_markdown else sum(map(text.count, ",[{"))
+    if not is_markdown and needed + n_values * _VALUE > memory // 2:
+        # Tables and programs are full of such characters, which begin nothing there; telling that takes longer.
+        most = (memory - needed) // _VALUE + 1
+        n_values = sum(1 for _ in islice(_BEGINS_VALUE.finditer(text), most))
+    needed += n_values * _VALUE
+    _check_memory(needed, memory)
+    return needed
+
+
+def _check_memory(needed: int, memory: int) -> None:
+    if needed > memory:
+        _refuse(f"it takes {gigabytes(needed)} of memory or more, and {gigabytes(memory)} are free")
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -100,21 +137,18 @@ def _whole(digits: str) -> int:
     return int(digits) if len(digits) <= _MOST_DIGITS else _refuse(f"a number in it has {len(digits):,} digits")
 
 
-def _transcripts(raw: Sequence[Any], now: float) -> tuple[Transcript, ...]:
+def _transcripts(raw: Sequence[Any], most: int, now: float) -> tuple[Transcript, ...]:
     if not raw:
         _refuse("there is no conversation in it")
-    if len(raw) > MAX_CONVERSATIONS:
-        _refuse(f"there are more than {MAX_CONVERSATIONS:,} conversations in it")
-    found = tuple(_transcript(_object(each, "a conversation"), now) for each in raw)
-    if sum(len(each.conversation.tree.nodes) for each in found) > MAX_MESSAGES:
-        _refuse(f"there are more than {MAX_MESSAGES:,} messages in it")
-    return found
+    found = [_object(each, "a conversation") for each in raw]
+    n = len(found) + sum(len(_list(each.get("messages"), "messages")) for each in found)
+    if n > most:
+        _refuse(f"there are {n:,} conversations and messages in it, and the memory that is free is for {most:,}")
+    return tuple(_transcript(each, now) for each in found)
 
 
 def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
     messages = [_object(each, "a message") for each in _list(raw.get("messages"), "messages")]
-    if len(messages) > MAX_MESSAGES:
-        _refuse(f"there are more than {MAX_MESSAGES:,} messages in it")
     places = {_id(message.get("id")): place for place, message in enumerate(messages)}
     if len(places) < len(messages):
         _refuse("two messages have the same id")
@@ -188,8 +222,6 @@ def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -
 def _text(raw: Any, what: str) -> str:
     if not isinstance(raw, str):
         _refuse(f"{what} of it is not text")
-    if len(raw) > MAX_TEXT:
-        _refuse(f"{what} of it is longer than {MAX_TEXT:,} characters")
     return printable(storable(raw))
 
 

@@ -30,7 +30,7 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     title = make_title(question_of(node.text)) if node.role is Role.USER else ""
     # What another Tandem has deleted, and somebody goes on with here, is not to vanish with what is said in it.
     also = "updated = ?, title = CASE title WHEN '' THEN ? ELSE title END"
-    bring_back(db, conversation, node.created, also, node.created, title)
+    bring_back(db, conversation, also, node.created, title)
     row = db.execute(
         "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),

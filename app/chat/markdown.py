@@ -82,7 +82,7 @@ def from_markdown(text: str, most: int) -> list[Any]:
 
     Args:
         text: Of the file.
-        most: Messages that it may hold.
+        most: Messages for which there is memory.
 
     Raises:
         ValueError: It holds more, nobody speaks in it, or a comment of ours is broken.
@@ -96,7 +96,7 @@ def from_markdown(text: str, most: int) -> list[Any]:
 
 def _check_number(n: int, most: int) -> None:
     if n > most:
-        raise ValueError(f"there are more than {most:,} messages in it")
+        raise ValueError(f"there are more messages in it than the {most:,} for which memory is free")
 
 
 def _ours(lines: Iterable[str], most: int) -> list[Any]:

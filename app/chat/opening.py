@@ -11,7 +11,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from app import regular_file
-from app.chat.database import BUSY_S, Database, is_busy, is_damage, place_of, sentences, suspicion
+from app.chat import journal_mode
+from app.chat.database import BUSY_S, Database, is_damage, place_of, sentences, suspicion
 from app.chat.health import check_all_but_index
 from app.chat.rows import decoded
 from app.chat.salvage import salvage
@@ -19,7 +20,7 @@ from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinish
 from app.errors import StoreError
 from app.file_lock import exclusive
 
-_COMPANIONS = ("", "-wal", "-shm")
+_COMPANIONS = ("", "-wal", "-shm", "-journal")
 SOON_S = 0.05
 """How long somebody who is at something else waits for another Tandem."""
 _MENDING_S = 10.0
@@ -174,10 +175,7 @@ def _opened(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> Datab
 def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
-        _use_log(db, wait_s)
-        # A killed process loses nothing of what was committed; a power cut may lose what the system had not written
-        # yet, in whole transactions.
-        db.execute("PRAGMA synchronous = NORMAL")
+        journal_mode.choose(db, file, wait_s)
         if check:
             check_all_but_index(db)
         _settle(db)
@@ -200,19 +198,6 @@ def _settle(db: sqlite3.Connection) -> None:
 
 def _memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None)
-
-
-def _use_log(db: sqlite3.Connection, wait_s: float) -> None:
-    """Switch to the write-ahead log. SQLite does not wait by itself when two processes switch a new file at once."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
 
 
 def _free_name(file: Path) -> Path:

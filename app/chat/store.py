@@ -5,8 +5,9 @@ committed, and leaves alone what the other is writing. Every method raises `Stor
 values that the caller holds stay good, `go_on_in_memory` lets the chat continue without the disk, and `return_to_disk`
 puts what came of that into the file.
 
-What a method has written survives the end of the process, however it ends. A power cut may take what the operating
-system had not written yet: the last seconds, in whole steps.
+What a method has written survives the end of the process, however it ends. A power cut takes no message that was said
+and no answer that has ended; of one on its way, and of titles and the like, it may take what the operating system had
+not written yet: the last seconds, in whole steps.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ class Store:
     def tidy(self) -> bool:
         """A short step of what there is to do when nobody waits; returns whether there is more.
 
-        It removes for good what was deleted long ago, and what those who ended without a word have left.
+        It removes for good what surely was deleted long ago, and what those who ended without a word have left.
         """
         if self._deleted.purge_some():
             return True
@@ -259,7 +260,7 @@ class Store:
     ) -> Node:
         """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
         node = Node(0, parent, role, storable(text), state=state, created=self._now())
-        with self._database.write() as db:
+        with self._database.write(durable=True) as db:
             return insert_node(db, conversation, node)
 
     def switch(self, conversation: int, leaf: int) -> None:

@@ -104,11 +104,14 @@ def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     """The pair to open, and whether the user chooses one first; the pair then only stands for it until then."""
     if is_chosen(vars(args)):
         return *choose_pair(vars(args)), False
+    here = registry().read()
     try:
-        return *choose_pair({}), registry().read().default is None
+        if here.default not in here.problems:
+            return *choose_pair({}), here.default is None
     except PairError:
-        # Its files are gone, which is said beside the others.
-        return known_pairs()[0], None, True
+        pass
+    # Its files are gone, or its entry cannot be read, which is said beside the others.
+    return known_pairs()[0], None, True
 
 
 def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.engine.text import printable
@@ -21,15 +22,27 @@ _SHORTCUTS = {
 _NOTES = {"sampling": "llama.cpp's chain and terms; what a pair or its model file says goes before these defaults"}
 
 
+SEED = 1
+"""Of every draw that is measured, unless another one is asked for: the same command must measure the same answers."""
 PAIRS = ("model", "draft")
 ANSWERS = ("sampling", "answer", "")
 """Tables whose flags belong to a pair, and to an answer."""
 
 
-def add_setting_flags(parser: argparse.ArgumentParser, tables: Sequence[str]) -> None:
-    """Give a command the settings of these tables."""
+def add_setting_flags(
+    parser: argparse.ArgumentParser, tables: Sequence[str], defaults: Mapping[str, str] | None = None
+) -> None:
+    """Give a command the settings of these tables.
+
+    Args:
+        parser: The command's.
+        tables: Which.
+        defaults: What the command takes where nobody gives a number, in words, by the name of the setting; it always
+            takes one, so that the word that stands for none has no meaning there.
+    """
+    own = {name: _always_given(BY_NAME[name], default) for name, default in (defaults or {}).items()}
     for table in tables:
-        settings = [setting for setting in SETTINGS if setting.table == table and setting.flags]
+        settings = [own.get(setting.name, setting) for setting in SETTINGS if setting.table == table and setting.flags]
         group = parser.add_argument_group(TABLES[table].lower(), _NOTES.get(table))
         for setting in settings:
             more: dict[str, Any] = {"action": "append"} if isinstance(setting.kind, Texts) else {}
@@ -80,6 +93,11 @@ def spelled(names: Sequence[str], given: Container[str]) -> str:
 
 def _means_fixed(layer: Layer) -> bool:
     return layer.get("draft.mode") == "fixed" or any(name in layer for name in NUMBERS)
+
+
+def _always_given(setting: Setting, default: str) -> Setting:
+    assert isinstance(setting.kind, Number)
+    return replace(setting, kind=replace(setting.kind, word=""), unset=default)
 
 
 def _reader(setting: Setting) -> Callable[[str], Value]:

@@ -69,8 +69,11 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
         UsageError: There is none; it names the nearest.
         CatalogError: Its entry is wrong.
     """
-    set_up, known = registry().read().pairs, catalog()
-    here = set_up.get(name)
-    if here is not None and name not in known.pairs and name not in known.problems:
-        return here.pair, here
-    return known.get(name, set_up), here
+    registered, known = registry().read(), catalog()
+    here = registered.pairs.get(name)
+    if name not in known.pairs and name not in known.problems:
+        if here is not None:
+            return here.pair, here
+        if name in registered.problems:
+            raise registered.problems[name]
+    return known.get(name, registered.pairs), here

@@ -7,8 +7,8 @@ from typing import Any
 
 from app import __version__
 from app.cli.argument_parser import Commands, SentenceParser, file_path
-from app.cli.bench.flags import BENCH_EPILOG, add_bench_arguments
-from app.cli.compare.flags import COMPARE_EPILOG, add_compare_arguments
+from app.cli.bench.flags import BENCH_DEFAULTS, BENCH_EPILOG, add_bench_arguments
+from app.cli.compare.flags import COMPARE_DEFAULTS, COMPARE_EPILOG, add_compare_arguments
 from app.cli.conversations.flags import EXPORT_EPILOG, IMPORT_EPILOG, add_export_arguments, add_import_arguments
 from app.cli.doctor.flags import DOCTOR_EPILOG, add_doctor_arguments
 from app.cli.flags import ANSWERS, PAIRS, add_setting_flags
@@ -105,9 +105,9 @@ def _add_comparisons(commands: Any) -> None:
     bench.description = "Measure plain decoding, automatic drafting and fixed settings on prompts of many kinds."
     bench.set_defaults(command="bench")
     add_bench_arguments(bench)
-    for parser in (compare, bench):
+    for parser, defaults in ((compare, COMPARE_DEFAULTS), (bench, BENCH_DEFAULTS)):
         _add_pair_flags(parser)
-        add_setting_flags(parser, ANSWERS)
+        add_setting_flags(parser, ANSWERS, defaults)
 
 
 def _add_export(commands: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.chat.message import Message
-from app.cli.flags import spelled
+from app.cli.flags import SEED, spelled
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
@@ -31,8 +31,6 @@ from app.paths import memory_dir
 from app.request import AnswerRequest, LoadedPair
 from app.settings.tree import NUMBERS
 
-SEED = 1
-"""Of every draw, unless another one is asked for: the same command must measure the same answers."""
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 
 
@@ -76,12 +74,21 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
         return INTERRUPTED
 
 
-def answer_request(options: Options, tokens: int, *messages: Message) -> AnswerRequest:
-    """What everybody is asked, with one seed for all."""
+def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:
+    """What everybody is asked, with one seed for all.
+
+    Args:
+        args: The flags; a number of tokens among them is meant for this command.
+        options: What they and the settings add up to. Settings are for answers to be read, which may be long: of
+            these, a number of tokens only makes an answer shorter.
+        tokens: Most tokens of an answer, where no flag says otherwise.
+        messages: The conversation.
+    """
+    most = options.max_tokens or tokens
     return AnswerRequest(
         options.conversation(*messages),
         with_seed(options.pair.sampling, SEED),
-        max_tokens=options.max_tokens or tokens,
+        max_tokens=most if "max_tokens" in args else min(most, tokens),
         stops=options.stops,
     )
 

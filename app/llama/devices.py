@@ -52,6 +52,11 @@ def fastest() -> int | None:
     return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
 
 
+def description(device: int) -> str:
+    """What a device is, in its driver's words, which are not asked for memory."""
+    return backends.text("ggml_backend_dev_description", device)
+
+
 def is_processor(device: int) -> bool:
     """Whether a native pointer is that of the processor, or of what it plays."""
     return _kind_of(device) in ("cpu", "software")

@@ -1,4 +1,8 @@
-"""Names for what was measured: files, placement, build and threads decide whether it still holds."""
+"""Names for what was measured: files, placement, machine, build and threads decide whether it still holds.
+
+A home may be on more than one machine, and a machine may get another card: what was measured on one says nothing of the
+other, and comes back with it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 from app.llama.installed import build_kind, computes_on_processors_only
 from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, CPU_LABEL, ModelParams
+from app.processors import processor_kind
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"
@@ -75,7 +80,7 @@ def _computed_here(model: ModelParams) -> bool:
 
 
 def pair_identity(params: PairParams, files: Fingerprints) -> str:
-    """A name for what costs and acceptance depend on: files, placement, cache types, build and threads.
+    """A name for what costs and acceptance depend on: files, placement, machine, cache types, build and threads.
 
     Of a draft that is not loaded nothing counts.
     """
@@ -83,6 +88,7 @@ def pair_identity(params: PairParams, files: Fingerprints) -> str:
         files[params.target],
         *_placement(params.model, params.kv_type),
         build_kind(),
+        processor_kind(),
         str(params.n_threads),
         params.flash_attention,
         *params.rpc,
@@ -100,7 +106,7 @@ def model_identity(file: str, model: ModelParams, n_cpus: Iterable[int]) -> str:
         model: Where its layers are.
         n_cpus: The numbers to choose from.
     """
-    return _name([file, *_placement(model, ""), build_kind(), *map(str, n_cpus)])
+    return _name([file, *_placement(model, ""), build_kind(), processor_kind(), *map(str, n_cpus)])
 
 
 def fingerprint(path: Path) -> str:
@@ -123,7 +129,17 @@ def _label(model: ModelParams) -> str:
 
 
 def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
-    return _label(model), str(model.n_gpu_layers), ",".join(f"{share:g}" for share in model.tensor_split), kv_type
+    shares = ",".join(f"{share:g}" for share in model.tensor_split)
+    return _label(model), *_kinds(model), str(model.n_gpu_layers), shares, kv_type
+
+
+def _kinds(model: ModelParams) -> tuple[str, ...]:
+    """What the devices are that `_label` names; of the processor it is asked elsewhere."""
+    if _label(model) == CPU_LABEL:
+        return ()
+    from app.llama.placement import kinds_of
+
+    return kinds_of(model)
 
 
 def _name(parts: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from app.errors import UsageError
-from app.llama.devices import graphics
+from app.llama.devices import description, graphics
 from app.llama.library import native
 from app.llama.params import CPU, CPU_LABEL, MAX_DEVICES, ModelParams
 
@@ -70,6 +70,14 @@ def label(params: ModelParams) -> str:
     if params.devices:
         return " + ".join(params.devices)
     return " + ".join(_hardware()) or CPU_LABEL
+
+
+def kinds_of(params: ModelParams) -> tuple[str, ...]:
+    """What the devices of the layers are, such as "NVIDIA GeForce RTX 4090", in their order; "" for one that is not
+    here."""
+    known = {name.lower(): handle for name, handle in graphics().items()}
+    names = params.devices or tuple(_hardware())
+    return tuple(description(known[name.lower()]) if name.lower() in known else "" for name in names)
 
 
 def _hardware() -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Literal
 from app.catalog import Pair
 from app.hub import deleting
 from app.hub.errors import translated
-from app.registry import SetUp
+from app.registry import ModelOnDisk, SetUp
 from app.regular_file import is_file
 from app.source import DemoModel, HubModel, ModelSource
 
@@ -45,15 +45,19 @@ class Removal:
         return (self.origin == "hub" or self.ours) and not self.shared and is_file(self.path)
 
 
-def plan_removal(pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path]) -> list[Removal]:
+def plan_removal(
+    pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path], held: Sequence[ModelOnDisk] = ()
+) -> list[Removal]:
     """Every file of a pair, and whether it could go.
 
     Args:
         pair: What is forgotten.
         others: The other pairs.
         downloaded: Files that this program has brought.
+        held: Models that somebody else may need.
     """
-    used = {path for other in others for model in other.models for path in _files(model.path, model.files)}
+    needed = [*(model for other in others for model in other.models), *held]
+    used = {path for model in needed for path in _files(model.path, model.files)}
     removals = []
     for source, model in zip(pair.pair.sources, pair.models, strict=False):
         origin = _origin(source, model.repo)

@@ -83,16 +83,16 @@ class SettingsFile:
         """
         self._change(lambda table: _put(table, _path(name, preset), BY_NAME[name].kind.write(value)))
 
-    def unset(self, name: str, preset: str = "") -> bool:
-        """Take a setting out, so that its default counts again; also one that this Tandem does not know.
+    def unset(self, *names: str, preset: str = "") -> bool:
+        """Take settings out, so that their defaults count again; also one that this Tandem does not know.
 
         Returns:
-            Whether there was anything of that name.
+            Whether there was anything of such a name.
 
         Raises:
             SettingsError: As for `set`.
         """
-        return self._took(_path(name, preset))
+        return self._took(*(_path(name, preset) for name in names))
 
     def clear(self) -> None:
         """Take out every setting; presets, keys and what this Tandem does not know stay."""

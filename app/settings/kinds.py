@@ -20,7 +20,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 LONGEST_TEXT = 32_000
-"""Characters of a text; a conversation's document of settings holds 65,536."""
+"""Characters of a text; an import takes the settings of a conversation in which every one is so long."""
 
 
 class Kind(Protocol):

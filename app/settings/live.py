@@ -218,17 +218,23 @@ class LiveSettings:
     def reset(self, name: str) -> None:
         """Let what is under the present value count: of the preset, the file, the pair, the model file, or the default.
 
+        A mode that only numbers mean goes with these.
+
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
         """
-        match self.resolved().origin(name):
+        now = self.resolved()
+        names = now.meaning_fixed if name == "draft.mode" and now.meaning_fixed else (name,)
+        match now.origin(name):
             case Origin.FLAG:
-                self._flags.pop(name, None)
+                for each in names:
+                    self._flags.pop(each, None)
             case Origin.CONVERSATION:
-                self._conversation.pop(name, None)
+                for each in names:
+                    self._conversation.pop(each, None)
                 self._reinstate()
             case Origin.FILE:
-                self._shared.unset(name)
+                self._shared.unset(*names)
         self._mend()
 
     def reset_all(self) -> None:

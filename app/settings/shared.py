@@ -39,17 +39,17 @@ class SharedSettings:
         else:
             self._replace({**self._content.values, name: value})
 
-    def unset(self, name: str) -> None:
-        """Take a setting out.
+    def unset(self, *names: str) -> None:
+        """Take settings out.
 
         Raises:
             SettingsError: As for `set`.
         """
         if self._file is not None:
-            self._file.unset(name)
+            self._file.unset(*names)
             self._content = self._file.read()
         else:
-            self._replace({key: value for key, value in self._content.values.items() if key != name})
+            self._replace({key: value for key, value in self._content.values.items() if key not in names})
 
     def clear(self) -> None:
         """Take every setting out; presets and keys stay.

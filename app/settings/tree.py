@@ -47,6 +47,7 @@ class Setting:
         flags: Its flags, the first one named after it; empty if the command line does not know it.
         needs_reload: Whether the models must be loaded anew.
         only_fixed: Whether it matters for fixed drafting only.
+        only_auto: Whether it matters for automatic drafting only.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Setting:
     flags: tuple[str, ...] = ()
     needs_reload: bool = False
     only_fixed: bool = False
+    only_auto: bool = False
 
     @property
     def table(self) -> str:
@@ -154,6 +156,7 @@ SETTINGS: tuple[Setting, ...] = (
         Choice(SOURCES),
         "both",
         "who drafts in automatic mode: the draft model, the look-up in what was said, or both",
+        only_auto=True,
     ),
     _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted in a round; turns auto off", metavar="N"),
     _draft("n_min", Number(0, MAX_DRAFT, whole=True), "shorter drafts are not submitted; turns auto off", metavar="N"),
@@ -164,6 +167,7 @@ SETTINGS: tuple[Setting, ...] = (
         MIN_MATCH,
         "tokens that must agree for a look-up, which says how they went on",
         metavar="N",
+        only_auto=True,
     ),
     _placed(
         "draft.device",
@@ -251,7 +255,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """The parameters of fixed drafting: to give one means fixed drafting, unless a mode is given beside it."""
-OF_AUTOMATIC = ("draft.source", "draft.lookup_min_match")
+OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 """The parameters of automatic drafting alone."""
 _OTHERS = {"temperature": "sampling.temp", "drafting.mode": "draft.mode", "context": "model.ctx"}
 """What else a setting may be looked for under."""

@@ -19,12 +19,12 @@ from app.fitting.device_rooms import memory_rooms
 from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.fit_pair import fitted
 from app.hardware.device_room import DeviceRoom
+from app.llama import identity, placement
 from app.llama import pair as pairs
-from app.llama import placement
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
-from app.llama.identity import Fingerprints, pair_identity
+from app.llama.identity import Fingerprints, memory_file, pair_identity, thread_file
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
@@ -42,6 +42,7 @@ CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices with addresses that nothing may follow."""
     monkeypatch.setattr(placement, "graphics", lambda **_: CARDS)
+    monkeypatch.setattr(placement, "description", lambda handle: f"card at {handle}")
 
 
 def pointers(raw: Any) -> list[int | None]:
@@ -201,6 +202,29 @@ def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path,
     # Of a draft that is not loaded nothing counts.
     alone = replace(base, draft=None)
     assert pair_identity(alone, files) == pair_identity(replace(alone, draft_kv_type="q8_0"), files) != names[0]
+
+
+def test_what_was_learned_on_another_machine_says_nothing_here(
+    cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_card = ModelParams(devices=("CUDA0",))
+    alone = PairParams(demo_target, demo_draft, 2, memory_dir=tmp_path)
+    with_card = replace(alone, model=on_card)
+    both = replace(alone, model=ModelParams(devices=("CUDA0", "cuda1")))
+
+    def names() -> list[Path | None]:
+        return [*(memory_file(each) for each in (alone, with_card, both)), thread_file(alone, (1, 2))]
+
+    here = names()
+    monkeypatch.setattr(placement, "description", lambda handle: "another card")
+    new_card = names()
+    monkeypatch.setattr(identity, "processor_kind", lambda: "another processor")
+    elsewhere = names()
+    monkeypatch.undo()
+
+    assert [one == other for one, other in zip(here, new_card, strict=True)] == [True, False, False, True]
+    assert not set(new_card) & set(elsewhere)
+    assert thread_file(alone, (1, 2)) == here[-1], "what was measured here holds again"
 
 
 # From what the machine has to a load

@@ -41,6 +41,7 @@ async def test_what_was_deleted_long_ago_goes_while_nothing_is_asked(file: Path)
     for _ in range(80):
         parent = store.add(conversation, Role.USER, "secret", parent=parent).id
     store.delete(conversation)
+    fill(file, "said since")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.until(lambda: not store.holds(conversation))
         assert chat.engine.requests == []

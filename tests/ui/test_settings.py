@@ -383,6 +383,33 @@ async def test_reset_of_one_and_of_all(file: Path) -> None:
         assert file.read_text() == ""
 
 
+async def test_a_mode_that_a_number_means_goes_with_it(file: Path) -> None:
+    file.write_text("[draft]\nmode = 'auto'\nn_max = 5")
+    async with open_panel(file, flags={"draft.n_max": 7}) as panel:
+        await panel.find("draft.mode")
+        await panel.press("ctrl+x")
+        await panel.chat.shows("mode is auto again.")
+        await panel.press("ctrl+x")
+        await panel.chat.shows("mode is fixed, because draft.n_max is given.")
+        await panel.press("ctrl+x")
+        await panel.chat.shows("mode is auto again.")
+        assert file.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "idle"),
+    [
+        ("auto", {"n_max", "n_min", "p_min"}),
+        ("fixed", {"source", "lookup_min_match"}),
+        ("off", {"n_max", "n_min", "p_min", "source", "lookup_min_match", "device", "gpu_layers", "kv_type"}),
+    ],
+)
+async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path, mode: str, idle: set[str]) -> None:
+    async with open_panel(file, flags={"draft.mode": mode}) as panel:
+        lines = panel.screen.query(SettingLine)
+        assert {line.shown.setting.key for line in lines if line.shown.idle} == idle
+
+
 async def test_presets_are_chosen_and_made(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("right")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from app.chat.store import Store
 from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
 from app.errors import AppError, StoreError
+from app.settings.kinds import LONGEST_TEXT, Texts
+from app.settings.live import LiveSettings, Scope
 
 NODES = (
     Node(3, None, Role.USER, "Why?\n```\ncode\n```", created=1.5),
@@ -352,7 +355,6 @@ _MESSAGE = (*_FIRST, "messages", 0)
         ((*_MESSAGE, "role"), [], "neither system"),
         ((*_MESSAGE, "state"), "done", "unknown state"),
         ((*_MESSAGE, "text"), None, "not text"),
-        ((*_MESSAGE, "text"), "x" * 1001, "longer than"),
         ((*_MESSAGE, "reasoning"), 5, "not text"),
         ((*_MESSAGE, "created"), "now", "not a number"),
         ((*_MESSAGE, "created"), -1, "out of range"),
@@ -368,7 +370,6 @@ _MESSAGE = (*_FIRST, "messages", 0)
 def test_a_file_that_lies_is_refused_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...], value: Any, reason: str
 ) -> None:
-    monkeypatch.setattr(importing, "MAX_TEXT", 1000)
     monkeypatch.setattr(importing, "MAX_DOCUMENT", 1000)
     raw = sample()
     change(path, value)(raw)
@@ -396,13 +397,9 @@ def test_a_file_that_lies_is_refused_with_a_reason(
         (b'"x"', "not a list"),
         (b"9" * 5000, "."),
         (b"[1]", "not an object"),
-        (b" " * 2000, "larger than"),
     ],
 )
-def test_a_file_that_is_no_json_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, reason: str
-) -> None:
-    monkeypatch.setattr(importing, "MAX_BYTES", 200_000 if len(data) > 5000 else 5000 if len(data) == 5000 else 1000)
+def test_a_file_that_is_no_json_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
     file = tmp_path / "x.json"
     file.write_bytes(data)
 
@@ -411,40 +408,89 @@ def test_a_file_that_is_no_json_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("x.json", "[],"), ("x.json", "{},"), ("x.json", "1,"), ("x.md", "a\n"), ("x.txt", "\n")]
+    ("name", "text"),
+    [("x.json", "[],"), ("x.json", "{},"), ("x.json", "1,"), ("x.json", '"a","[",'), ("x.md", "a\n"), ("x.txt", "\n")],
 )
 def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
-    monkeypatch.setattr(importing, "MAX_PARTS", 1000)
+    monkeypatch.setattr(json, "loads", None)
+    monkeypatch.setattr(importing, "from_markdown", None)
     file = tmp_path / name
-    file.write_text(text * 1001, encoding="utf-8")
+    file.write_text(text * 10_000, encoding="utf-8")
 
-    with pytest.raises(AppError, match="more pieces than any conversation"):
-        read_file(file)
+    with pytest.raises(AppError, match="it takes 1 MB of memory or more, and 1 MB are free"):
+        read_file(file, memory=1_000_000)
+
+
+def test_a_file_that_is_larger_than_the_memory_is_not_even_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.regular_file.read_bytes", None)
+    file = tmp_path / "x.json"
+    with file.open("wb") as sparse:
+        sparse.truncate(5_000_000_000)
+
+    with pytest.raises(AppError, match=r"it takes 5\.0 GB of memory or more, and 1\.0 GB are free"):
+        read_file(file, memory=1_000_000_000)
+
+
+def of(nodes: list[Node]) -> Transcript:
+    return Transcript(Conversation(Summary(0, "t"), Tree({node.id: node for node in nodes}, len(nodes) or None)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: [of([Node(1, None, Role.USER, "x" * 9_000_000)])], id="a long message"),
+        pytest.param(lambda: [of([Node(1, None, Role.ASSISTANT, "", "y" * 9_000_000)])], id="long thinking"),
+        pytest.param(lambda: [of([Node(1, None, Role.USER, '[{"a": 1},\n"\\",' * 100_000)])], id="a table"),
+        pytest.param(
+            lambda: [of([Node(n, n - 1 or None, Role.USER, "x") for n in range(1, 5001)])], id="many messages"
+        ),
+        pytest.param(lambda: [of([]) for _ in range(11_000)], id="many conversations"),
+    ],
+)
+def test_what_was_exported_is_read_in_the_memory_that_it_took(
+    tmp_path: Path, make: Callable[[], list[Transcript]]
+) -> None:
+    file = tmp_path / "all.json"
+    tracemalloc.start()
+    written = make()
+    file.write_bytes(to_json(written).encode())
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    read = read_file(file, memory=taken)
+    assert [each.conversation.tree for each in read] == [each.conversation.tree for each in written]
+
+
+def test_the_longest_settings_that_can_be_made_are_read(tmp_path: Path) -> None:
+    live = LiveSettings()
+    live.set("answer.system", '"' * LONGEST_TEXT, Scope.CONVERSATION)
+    live.set("answer.stop", ("\x01" * LONGEST_TEXT,) * Texts().most, Scope.CONVERSATION)
+    file = tmp_path / "all.json"
+    file.write_text(to_json([replace(SAMPLE, conversation=replace(SAMPLE.conversation, settings=live.document))]))
+    [read] = read_file(file)
+
+    assert read.conversation.settings == live.document
 
 
 def test_messages_of_a_markdown_file_are_counted_while_they_are_read() -> None:
     head, message = "<!-- tandem:conversation {} -->\n", '<!-- tandem:message {"role": "user"} -->\n## You\na\n'
     for file in ("## You\na\n" * 9, head + message * 9):
-        with pytest.raises(ValueError, match="more than 8 messages"):
+        with pytest.raises(ValueError, match="more messages in it than the 8 for which memory is free"):
             from_markdown(file, 8)
     assert len(from_markdown("## You\na\n" * 9, 9)[0]["messages"]) == 9
     assert len(from_markdown(head + message * 9, 9)[0]["messages"]) == 9
 
 
-def test_too_many_of_anything_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_there_is_memory_for_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
-    file.write_text(to_json([SAMPLE, SAMPLE]), encoding="utf-8")
-    monkeypatch.setattr(importing, "MAX_MESSAGES", 9)
-    with pytest.raises(AppError, match="more than 9 messages"):
-        read_file(file)
-    monkeypatch.setattr(importing, "MAX_MESSAGES", 4)
-    with pytest.raises(AppError, match="more than 4 messages"):
-        read_file(file)
-    monkeypatch.setattr(importing, "MAX_CONVERSATIONS", 1)
-    with pytest.raises(AppError, match="more than 1 conversations"):
-        read_file(file)
+    file.write_text(json.dumps([{"role": "user", "content": "x"}] * 2000), encoding="utf-8")
+    with pytest.raises(AppError, match="2,001 conversations and messages in it, and the memory that is free is for 1,"):
+        read_file(file, memory=1_600_000)
+    assert len(read_file(file, memory=1_800_000)[0].conversation.tree.nodes) == 2000
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.chat import schema
+from app.chat.deleting import Deleted
 from app.chat.message import Role
 from app.chat.schema import MIGRATIONS, migrate, version_of
 from app.chat.store import Store
@@ -120,13 +122,22 @@ def test_a_long_conversation_can_be_purged(store: Store) -> None:
     assert store.purge(0) == 1
 
 
-def test_half_a_conversation_does_not_come_back(store: Store, clock: Clock) -> None:
+def a_day_later(file: Path, clock: Clock) -> None:
+    """Start Tandem then, and say something."""
+    clock.now += 25 * 3600
+    with closing(Store.open(file, now=clock)) as later:
+        exchange(later, "later", "on")
+
+
+def test_half_a_conversation_does_not_come_back(store: Store, file: Path, clock: Clock) -> None:
     conversation, _, last = exchange(store, "secret", "plan")
     for _ in range(80):
         last = store.add(conversation, Role.USER, "secret", parent=last.id)
     store.delete(conversation)
-    clock.now += 25 * 3600
-    assert store.tidy()
+    a_day_later(file, clock)
+    other = Store.open(file, now=clock)
+    assert other.tidy()
+    other.close()
 
     with pytest.raises(StoreError, match="no longer there"):
         store.set_draft(conversation, "typed", bring_back=True)
@@ -136,7 +147,43 @@ def test_half_a_conversation_does_not_come_back(store: Store, clock: Clock) -> N
         store.resume(last.id)
     with pytest.raises(StoreError, match="no longer there"):
         store.undelete(conversation)
-    assert store.summaries() == ()
+    assert [summary.title for summary in store.summaries()] == ["later"]
+
+
+def test_a_clock_that_was_set_takes_no_conversation(store: Store, file: Path, clock: Clock) -> None:
+    conversation, _, last = exchange(store, "secret", "plan")
+    store.delete(conversation)
+    clock.now += 9e8
+    exchange(store, "said", "since")
+
+    assert not store.tidy(), "a store that is open for a moment knows of no day"
+    assert store.deleted() == (conversation,)
+    store.undelete(conversation)
+    store.delete(conversation)
+    store.resume(last.id).discard()
+    store.delete(conversation)
+    clock.now += 9e8
+    with closing(Store.open(file, now=clock)) as later:
+        assert not later.tidy(), "nothing was said since"
+        later.undelete(conversation)
+        later.delete(conversation)
+    clock.now -= 18e8
+    with closing(Store.open(file, now=clock)) as earlier:
+        assert not earlier.tidy()
+        assert earlier.deleted() == (conversation,)
+
+
+def test_a_store_that_is_open_for_days_lets_go_of_what_was_deleted_then(store: Store, clock: Clock) -> None:
+    opened = Deleted(store._database, clock, lambda: None, clock=clock)
+    conversation, *_ = exchange(store, "secret", "plan")
+    store.delete(conversation)
+    clock.now += 25 * 3600
+    assert not opened.purge_some()
+    assert opened.numbers() == (conversation,)
+    exchange(store, "later", "on")
+
+    assert not opened.purge_some()
+    assert (opened.numbers(), store.holds(conversation)) == ((), False)
 
 
 def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, clock: Clock) -> None:
@@ -144,19 +191,19 @@ def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, cloc
     for _ in range(80):
         last = store.add(conversation, Role.USER, "secret", parent=last.id)
     store.delete(conversation)
-    clock.now += 25 * 3600
-    other = Store.open(file)
+    a_day_later(file, clock)
+    other, store = store, Store.open(file, now=clock)
     left = []
     while store.tidy():
         # Nobody else has to wait for all of it.
         other.create()
         left.append(store._database.rows("SELECT count(*) FROM messages")[0][0])
-    other.close()
 
-    assert left == [50, 18]
+    assert left == [52, 20]
     assert not store.holds(conversation)
     assert (store.deleted(), store.search("secret")) == ((), ())
     assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
+    store.close()
 
 
 def test_a_message_goes_under_one_of_its_own_conversation_only(store: Store) -> None:

@@ -22,11 +22,13 @@ from app.cli import loading, race_session
 from app.cli.bench import command as bench
 from app.cli.bench import task as bench_task
 from app.cli.bench.flags import add_bench_arguments
+from app.cli.bench.task import read_task
 from app.cli.compare import command as compare
 from app.cli.compare.flags import add_compare_arguments
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.output import StatusLine
+from app.cli.parser import build_parser
 from app.cli.race_session import parse_fixed
 from app.compare.benchmark import Raced
 from app.compare.kinds import KINDS
@@ -171,6 +173,44 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
         tandem(*arguments)
     assert error.value.exit_code == 2
     assert not pair.samplers, "nothing must be run before it is found out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "of_settings", "most"),
+    [
+        ("", None, 128),
+        ("", 4096, 128),
+        ("", 20, 20),
+        ("--quick", 4096, 48),
+        ("--check-lossless", 4096, 64),
+        ("--max-tokens 4096", 4096, 4096),
+        ("--max-tokens 300 --quick", 300, 300),
+    ],
+)
+def test_settings_for_answers_to_be_read_make_no_measurement_longer(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
+) -> None:
+    options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
+    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: options)
+
+    assert read_task(build_parser().parse_args(["bench", *arguments.split()])).request.max_tokens == most
+
+
+@pytest.mark.parametrize("command", ["compare x", "bench"])
+@pytest.mark.parametrize("flag", ["--max-tokens unlimited", "--seed random"])
+def test_words_for_no_number_are_refused_where_there_is_always_one(command: str, flag: str) -> None:
+    with pytest.raises(UsageError, match="must be a whole number between"):
+        build_parser().parse_args(f"{command} {flag}".split())
+
+
+@pytest.mark.parametrize("command", ["compare", "bench"])
+def test_help_says_what_is_taken_where_nobody_gives_a_number(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args([command, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+
+    assert f"default: {256 if command == 'compare' else '128, with --quick 48, with --check-lossless 64'};" in told
+    assert "(0 to 4,294,967,294; default: 1)" in told
 
 
 def test_a_stop_in_the_middle(

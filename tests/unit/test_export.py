@@ -300,6 +300,18 @@ def test_a_bad_file_changes_nothing(filled: Path, tmp_path: Path) -> None:
     assert filled.read_bytes() == before
 
 
+def test_a_file_that_does_not_fit_into_the_free_memory_changes_nothing(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, large = filled.read_bytes(), tmp_path / "large.json"
+    large.write_text('[{"role": "user", "content": "x"}]')
+    monkeypatch.setattr("app.cli.conversations.import_.main_memory", lambda: (1 << 30, 100))
+    with pytest.raises(AppError, match="of memory or more"):
+        import_(arguments("import", str(large)))
+
+    assert filled.read_bytes() == before
+
+
 def test_both_are_commands_and_help_does_not_load_the_store() -> None:
     code = (
         "import sys\nfrom app.cli import main\n"

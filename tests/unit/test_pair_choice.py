@@ -10,7 +10,7 @@ import pytest
 from app.catalog import Pair
 from app.cli.chat import _first_pair
 from app.cli.pair_choice import choose_pair
-from app.errors import ModelFileError, PairError
+from app.errors import CatalogError, ModelFileError, PairError
 from app.llama import demo
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.source import DemoModel, LocalModel
@@ -72,3 +72,18 @@ def test_who_has_neither_a_pair_nor_the_demo_is_told_how_to_get_a_pair(monkeypat
     with pytest.raises(ModelFileError, match="not installed") as raised:
         demo.target_file()
     assert "Download a pair: tandem setup." in raised.value.hint
+
+
+def test_the_chat_lets_the_user_choose_where_the_entry_of_the_default_cannot_be_read(
+    registry: Registry, tmp_path: Path
+) -> None:
+    registry.add(own(tmp_path), default=True)
+    file = tmp_path / "pairs.toml"
+    file.write_text(file.read_text("utf-8").replace("[pairs.mine.entry]", "[pairs.mine.entry]\nspin = 1"), "utf-8")
+
+    assert _first_pair(argparse.Namespace())[2] is True
+    with pytest.raises(CatalogError, match="spin"):
+        _first_pair(argparse.Namespace(pair="mine"))
+    file.write_text("no table", "utf-8")
+    with pytest.raises(CatalogError, match="cannot be read"):
+        _first_pair(argparse.Namespace())

@@ -9,8 +9,11 @@ import pytest
 
 from app.catalog import Pair
 from app.cli import main
+from app.cli.doctor.own_files import own_files
 from app.cli.known_pairs import registry
+from app.cli.pair_choice import choose_pair
 from app.llama.demo import draft_place
+from app.paths import pairs_file
 from app.registry import ModelOnDisk, SetUp
 from app.source import DemoModel, LocalModel
 
@@ -109,3 +112,26 @@ def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, capsys: 
 
     assert f"{target.path}  (it is your own file)" in capsys.readouterr().err
     assert target.path.exists()
+
+
+def test_a_pair_whose_entry_cannot_be_read_is_named_and_can_be_forgotten(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = SetUp(Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None), written(folders / "t.gguf"))
+    registry().add(mine, default=False)
+    file = pairs_file()
+    file.write_text(f'{file.read_text("utf-8")}\n[pairs.newer.entry]\ntarget = "y"\nspin = 1\n', "utf-8")
+
+    assert choose_pair({})[0].name == "mine"
+    assert main(["pairs", "remove", "other"]) == 2
+    assert main(["pairs", "show", "newer"]) == 1
+    told = capsys.readouterr().err
+    assert 'pairs.newer has the unknown key "spin".' in told
+    assert "forget it: tandem pairs remove newer" in told
+    assert [(one.state, "spin" in one.text) for one in own_files().lines if one.label == "pairs.toml"] == [
+        ("ok", False),
+        ("problem", True),
+    ]
+    assert main(["pairs", "remove", "newer"]) == 0
+    assert not registry().read().problems
+    assert list(registry().read().pairs) == ["mine"]

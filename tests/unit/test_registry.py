@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -83,9 +84,7 @@ def test_what_a_release_learns_of_a_file_means_no_other_file(tmp_path: Path) -> 
     assert registry.read().usable(other) is None
 
 
-@pytest.mark.parametrize(
-    "content", ["[pairs", "[pairs.x]\ntarget = 3", "pairs = 3", '[pairs.x.target]\npath="y"', "\xff"]
-)
+@pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "downloaded = 3", "\xff"])
 def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     file.write_text(content, encoding="latin-1")
@@ -111,7 +110,7 @@ def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
     [
         (b"\xff\xfe", "it is not UTF-8 text"),
         (b"pairs = 3", "it is not what belongs there"),
-        (b"[pairs.one]\n", "it is not what belongs there"),
+        (b"downloaded = [3]", "it is not what belongs there"),
         (b"a = " + b"9" * 5000, "something in it is too long"),
         (b"a = " + b"[" * 5000, "something in it is too long"),
         (b"a." * 100_000 + b"a = 1", "something in it is too long"),
@@ -126,25 +125,101 @@ def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, rea
     assert caught.value.message == f"{file} cannot be read: {reason}."
 
 
-@pytest.mark.parametrize(
-    ("line", "instead"),
-    [
-        ('default = "one"', "default = [1]"),
-        ('default = "one"', "default = { a = 1 }"),
-        ("size = 3", "size = inf"),
-        ("size = 3", f"size = 1{'0' * 400}"),
-        ("size = 3", "size = -1"),
-    ],
-)
-def test_a_value_that_nobody_can_mean_is_told(tmp_path: Path, line: str, instead: str) -> None:
+@pytest.mark.parametrize("instead", ["default = [1]", "default = { a = 1 }"])
+def test_a_value_that_nobody_can_mean_is_told(tmp_path: Path, instead: str) -> None:
     file = tmp_path / "pairs.toml"
     Registry(file).add(set_up("one", tmp_path), default=True)
+    change(file, 'default = "one"', instead)
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Registry(file).read()
+
+
+def change(file: Path, line: str, instead: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert line in text
     file.write_text(text.replace(line, instead), encoding="utf-8")
 
-    with pytest.raises(CatalogError, match="cannot be read"):
-        Registry(file).read()
+
+OF_NEWER = """
+[colours]
+draft = "teal"
+
+[pairs.newer.entry]
+target = { repo = "owner/big", quant = "Q4_K_M", shards = 3 }
+
+[pairs.newer.target]
+path = "/models/big-00001-of-00002.gguf"
+size = 7
+files = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("x = 3", "pairs.x cannot be read: it is not what belongs there."),
+        ("[pairs.x]\ntarget = 3", "pairs.x cannot be read: it is not what belongs there."),
+        ('[pairs.x.target]\npath = "y"', "pairs.x cannot be read: it is not what belongs there."),
+        ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = inf }', "pairs.x cannot be read: "),
+        ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = -1 }', "pairs.x cannot be read: "),
+        (f'[pairs.x]\nentry = {{ target = "y" }}\ntarget = {{ path = "y", size = 1{"0" * 400} }}', "pairs.x cannot be"),
+        ('[pairs.x.entry]\ntarget = "y"\nspin = 1', 'pairs.x has the unknown key "spin".'),
+    ],
+)
+def test_an_entry_that_nobody_can_mean_costs_only_itself(tmp_path: Path, entry: str, why: str) -> None:
+    file, good = tmp_path / "pairs.toml", set_up("good", tmp_path)
+    Registry(file).add(good, default=True)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(f"pairs.{entry}\n{text}" if entry.startswith("x") else f"{text}\n{entry}\n", encoding="utf-8")
+    found = Registry(file).read()
+
+    assert dict(found.pairs) == {"good": good}
+    assert found.default == "good"
+    assert why in found.problems["x"].message
+    assert found.trouble is found.problems["x"]
+
+
+def test_what_a_newer_tandem_keeps_outlives_what_this_one_changes(tmp_path: Path) -> None:
+    file, one = tmp_path / "pairs.toml", set_up("one", tmp_path)
+    registry = Registry(file)
+    registry.add(one, default=True)
+    change(file, "ours = true", 'ours = true\nchecked = "today"')
+    with file.open("a", encoding="utf-8") as out:
+        out.write(OF_NEWER)
+    change(file, 'default = "one"', 'default = "newer"')
+    registry.add(set_up("two", tmp_path), default=False)
+    registry.claim(tmp_path / "x.gguf")
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
+
+    assert table["colours"] == {"draft": "teal"}
+    assert table["default"] == registry.read().default == "newer"
+    assert table["pairs"]["newer"] == tomllib.loads(OF_NEWER)["pairs"]["newer"]
+    assert table["pairs"]["one"]["target"]["checked"] == "today"
+    assert list(registry.read().pairs) == ["one", "two"]
+
+    registry.add(set_up("newer", tmp_path), default=False)
+    assert not registry.read().problems
+    registry.remove("newer")
+    assert (list(registry.read().pairs), registry.read().default) == (["one", "two"], None)
+
+
+def test_an_entry_that_cannot_be_read_is_forgotten_like_any_other(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    file.write_text(OF_NEWER)
+    Registry(file).remove("newer")
+
+    assert "newer" not in file.read_text()
+    assert "teal" in file.read_text()
+
+
+def test_files_that_an_unreadable_entry_names_stay_when_another_pair_goes(tmp_path: Path) -> None:
+    file, one = tmp_path / "pairs.toml", set_up("one", tmp_path)
+    file.write_text(OF_NEWER)
+    parts = ("big-00001-of-00002.gguf", "big-00002-of-00002.gguf")
+    one = replace(one, target=ModelOnDisk(Path("/models") / parts[0], 7, "owner/big", "abc", parts, ours=True))
+
+    assert [each.shared for each in plan_removal(one, (), (), Registry(file).read().held)] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])

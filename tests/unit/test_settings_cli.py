@@ -381,9 +381,12 @@ def test_a_number_of_fixed_drafting_says_that_it_turns_automatic_off(
     assert options(PLAIN + "--draft y.gguf").drafting == AutoDraft()
     assert told("set", "p_min", "0.5") == "draft.p_min counts for fixed drafting only; draft.mode is auto.\n"
     assert "because" not in told()
+    assert told("set", "draft-source", "model") == ""
 
     given = "draft.n_max and draft.p_min are given"
     assert told("unset", "draft-mode") == f"Drafting is fixed now, because {given}.\n"
+    for name, value in (("draft.source", "lookup"), ("draft.lookup_min_match", "3")):
+        assert told("set", name, value) == f"{name} counts for automatic drafting only; draft.mode is fixed.\n"
     assert told("set", "draft-mode", "fixed") == told("set", "n_min", "1") == ""
 
 

@@ -77,6 +77,31 @@ def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
 
 
+@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.CONVERSATION, Origin.FILE])
+def test_a_mode_that_numbers_mean_is_reset_with_them(file: SettingsFile, origin: Origin) -> None:
+    numbers = {"draft.n_max": 7, "draft.p_min": 0.5}
+    write(file, "[draft]\nsource = 'model'\n" + ("n_max = 7\np_min = 0.5" if origin is Origin.FILE else ""))
+    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
+    if origin is Origin.CONVERSATION:
+        live.enter({"draft": {"n_max": 7, "p_min": 0.5}})
+    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("fixed", origin)
+
+    live.reset("draft.mode")
+    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("auto", Origin.DEFAULT)
+    assert drafting(live.resolved()) == AutoDraft(lookup=False)
+    assert file.read().values == {"draft.source": "model"}
+
+
+def test_a_mode_that_was_chosen_is_reset_before_the_numbers_beside_it(file: SettingsFile) -> None:
+    write(file, "[draft]\nmode = 'auto'\nn_max = 7")
+    live = LiveSettings(file)
+
+    live.reset("draft.mode")
+    assert live.resolved().meaning_fixed == ("draft.n_max",)
+    live.reset("draft.mode")
+    assert file.read().values == {}
+
+
 def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
     write(file, '[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3\n[keys]\n"chat.again" = "f8"')
     live = LiveSettings(file, flags={"sampling.top_k": 3})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from app.cli.argument_parser import file_path, written_file
+from app.cli.flags import SEED
 from app.compare.kinds import KINDS
 
 BENCH_EPILOG = """examples:
@@ -17,6 +18,13 @@ BENCH_EPILOG = """examples:
 What the model file recommends for sampling does not count here, so that results of several files can be compared.
 """
 REPEAT, SAMPLES = 3, 200
+TOKENS, QUICK_TOKENS, CHECK_TOKENS = 128, 48, 64
+BENCH_DEFAULTS = {
+    "answer.max_tokens": f"{TOKENS}, with --quick {QUICK_TOKENS}, with --check-lossless {CHECK_TOKENS}; "
+    "settings can only lower it",
+    "sampling.seed": f"{SEED}",
+}
+"""Defaults of settings that are others here."""
 
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:

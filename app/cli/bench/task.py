@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.bench.flags import REPEAT, SAMPLES
+from app.cli.bench.flags import CHECK_TOKENS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
 from app.cli.options import Options, read_options
 from app.cli.race_session import answer_request, at_least_one, fixed_params
 from app.cli.result_file import LineFile, check_writable
@@ -19,9 +19,6 @@ from app.errors import UsageError
 from app.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
-_TOKENS = 128
-_QUICK_TOKENS = 48
-_CHECK_TOKENS = 64
 _QUICK_SAMPLES = 50
 _OF_SPEED = ("repeat", "against", "no_oracle", "steps", "card")
 """Flags that mean nothing where only texts are compared."""
@@ -87,7 +84,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     return BenchTask(
         options=options,
         prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, per_kind)),
-        request=answer_request(options, _QUICK_TOKENS if quick else _CHECK_TOKENS if checking else _TOKENS),
+        request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else TOKENS),
         fixed=fixed,
         repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),
         server=Server(args.against, key=_api_key(args)) if "against" in args else None,

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.chat.message import Message, Role
-from app.cli.compare.flags import REPEAT
+from app.cli.compare.flags import REPEAT, TOKENS
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
 from app.cli.output import json_for
@@ -39,14 +39,13 @@ from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError, Interrupted, UsageError
 from app.request import AnswerRequest
 
-_TOKENS = 256
 _SHOWN = 60
 
 
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; returns the exit code."""
     options = read_options(args, modes=("auto", "fixed"))
-    request = answer_request(options, _TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
+    request = answer_request(args, options, TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
     repeat = at_least_one(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)
     if "save" in args:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 
 from app.cli.argument_parser import written_file
+from app.cli.flags import SEED
 
 COMPARE_EPILOG = """examples:
   tandem compare "Write a quicksort in Python."
   tandem compare --repeat 5 --fixed n_max=7,p_min=0.6 "Why is the sky blue?"
   tandem compare --json "Name three rivers." > comparison.json
 """
-REPEAT = 3
+REPEAT, TOKENS = 3, 256
+COMPARE_DEFAULTS = {"answer.max_tokens": f"{TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"}
+"""Defaults of settings that are others here."""
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:

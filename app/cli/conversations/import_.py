@@ -12,13 +12,15 @@ from app.chat.tree import Transcript
 from app.cli.conversations.export import open_store
 from app.cli.output import StatusLine
 from app.engine.text import printable
+from app.hardware.machine import main_memory
 from app.paths import conversations_file
 
 
 def import_(args: argparse.Namespace) -> int:
     """Read a file into the store; what is there already stays as it is. See the module."""
     now = time.time()
-    transcripts = read_file(args.file, now)
+    _, free = main_memory()
+    transcripts = read_file(args.file, now, free)
     status = StatusLine(sys.stderr)
     store = open_store(conversations_file())
     try:

@@ -33,14 +33,15 @@ def _catalogue() -> list[Line]:
 
 def _pairs() -> list[Line]:
     try:
-        known = Registry(pairs_file()).read().pairs
+        found = Registry(pairs_file()).read()
     except AppError as error:
         return [_broken("pairs.toml", error)]
+    known, broken = found.pairs, [_broken("pairs.toml", error) for error in found.problems.values()]
     if not known:
-        return [Line("ok", "pairs.toml", "no pair is set up yet")]
+        return broken or [Line("ok", "pairs.toml", "no pair is set up yet")]
     here = [name for name, pair in known.items() if pair.is_here]
     lines = [Line("ok", "pairs.toml", f"set up: {', '.join(here)}")] if here else []
-    return lines + [_gone(name, pair) for name, pair in known.items() if not pair.is_here]
+    return lines + [_gone(name, pair) for name, pair in known.items() if not pair.is_here] + broken
 
 
 def _gone(name: str, pair: SetUp) -> Line:

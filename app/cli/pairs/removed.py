@@ -28,6 +28,10 @@ def remove_pair(args: argparse.Namespace) -> int:
     here = registry().read()
     one = here.pairs.get(args.pair)
     status = StatusLine(sys.stderr)
+    if args.pair in here.problems:
+        registry().remove(args.pair)
+        status.say(f"{args.pair} is forgotten. Its files stay, for its entry did not tell them.")
+        return 0
     pair = one.pair if one is not None else named_pair(args.pair)[0]
     known = every_pair(catalog().pairs, here)
     coming = [other for name, other in known.items() if name != args.pair and here.usable(other) is None]
@@ -40,7 +44,7 @@ def remove_pair(args: argparse.Namespace) -> int:
             "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
     others = [other for name, other in here.pairs.items() if name != args.pair]
-    plan = (plan_removal(one, others, here.downloaded) if one is not None else []) + begun
+    plan = (plan_removal(one, others, here.downloaded, here.held) if one is not None else []) + begun
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     for removal in doomed:
         status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{_NOTES.get(removal.origin, '')}")

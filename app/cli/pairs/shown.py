@@ -85,8 +85,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     if space.doubt:
         legend.append(space.doubt)
     print(for_reading("\n".join(["", *legend]), sys.stdout))
-    if known.trouble is not None:
-        status.say(f"\n{known.trouble.sentences}")
+    for trouble in filter(None, (known.trouble, here.trouble)):
+        status.say(f"\n{trouble.sentences}")
     return 0
 
 

@@ -61,20 +61,24 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
     if setting.name == _THEME and (unknown := _unknown_theme(str(value))) is not None:
         raise unknown
     file.set(setting.name, value, preset)
-    if setting.only_fixed and (told := _of_fixed(LiveSettings(file), setting, preset)):
+    if told := _of_mode(LiveSettings(file), setting, preset):
         print(told)
 
 
-def _of_fixed(live: LiveSettings, setting: Setting, preset: str) -> str:
-    """What a number of fixed drafting brings about, or why nothing; "" where it does what it says."""
+def _of_mode(live: LiveSettings, setting: Setting, preset: str) -> str:
+    """What a setting of one mode of drafting brings about, or why nothing; "" where it does what it says."""
     if preset:
-        is_meant = "draft.mode" not in live.presets.get(preset, {})
+        is_meant = setting.only_fixed and "draft.mode" not in live.presets.get(preset, {})
         return f"With the preset {printable(preset)} drafting is fixed, and not automatic." if is_meant else ""
     now = live.resolved()
     if setting.name in now.meaning_fixed:
         return _FIXED
     mode = now["draft.mode"]
-    return f"{setting.name} counts for fixed drafting only; draft.mode is {mode}." if mode != "fixed" else ""
+    if setting.only_fixed and mode != "fixed":
+        return f"{setting.name} counts for fixed drafting only; draft.mode is {mode}."
+    if setting.only_auto and mode != "auto":
+        return f"{setting.name} counts for automatic drafting only; draft.mode is {mode}."
+    return ""
 
 
 def _unset(file: SettingsFile, name: str) -> None:
@@ -95,7 +99,7 @@ def _unset(file: SettingsFile, name: str) -> None:
             print(f"Drafting is fixed now, because {given(meant)}.")
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
         preset = rest.partition(".")[0]
-        if not file.unset(known.name, preset):
+        if not file.unset(known.name, preset=preset):
             _check_preset(file, preset)
     elif not file.unset(name):
         # What this Tandem does not know may be the very thing to take out, if the file holds it.

@@ -96,7 +96,8 @@ def _of_models(given: dict[str, str]) -> Pair:
     draft = parse_source(given["draft"]) if "draft" in given else None
     pair = Pair(pair_name(target), title_of(target, draft), target, draft)
     known = catalog()
-    taken = every_pair(known.pairs, registry().read()) | dict.fromkeys(known.problems)
+    here = registry().read()
+    taken = every_pair(known.pairs, here) | dict.fromkeys((*known.problems, *here.problems))
     if "name" not in given:
         return replace(pair, name=free_name(pair, taken))
     name = given["name"]

@@ -195,6 +195,8 @@ class Pairs:
             default = self._registered.pairs.get(self._registered.default or "")
             if default is not None and not default.is_here:
                 self._troubles.append(default.gone)
+            if self._registered.trouble is not None:
+                self._troubles.append(self._registered.trouble)
             pairs, trouble = self._outside.catalog()
             known = {pair.name: pair for pair in pairs}
             if trouble is not None:

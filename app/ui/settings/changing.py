@@ -12,7 +12,7 @@ from app.pairing.cells import rounding
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
-from app.settings.tree import Setting
+from app.settings.tree import Setting, given
 from app.ui.key_names import key
 from app.ui.settings.line import Shown, value_text
 from app.ui.settings.rows import not_here, to_load
@@ -98,7 +98,10 @@ class Changing:
     def reset(self, setting: Setting) -> str:
         """Let what is under its value count."""
         told = self._try(lambda: self._live.reset(setting.name))
-        value = value_text(setting, self._live.resolved()[setting.name])
+        now = self._live.resolved()
+        if not told and setting.name == "draft.mode" and now.meaning_fixed:
+            return f"mode is fixed, because {given(now.meaning_fixed)}."
+        value = value_text(setting, now[setting.name])
         return told or (f"{setting.key} is {value} again." if 0 < len(value) <= _LONGEST_VALUE else "")
 
     def reset_all(self) -> str:

@@ -32,15 +32,13 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
     found = []
     for setting in SETTINGS:
         origin = now.origin(setting.name)
-        mode = now["draft.mode"]
-        idle = mode != "fixed" if setting.only_fixed else mode == "off" and setting.table == "draft"
         found.append(
             Shown(
                 setting,
                 now[setting.name],
                 origin,
                 below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
-                idle=(idle and setting.key != "mode") or bool(not_here(setting, scope)),
+                idle=_is_idle(setting, now["draft.mode"]) or bool(not_here(setting, scope)),
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
                 because=now.meaning_fixed if setting.name == "draft.mode" else (),
@@ -48,6 +46,13 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
             )
         )
     return found
+
+
+def _is_idle(setting: Setting, mode: Value) -> bool:
+    """Whether a setting does not matter in this mode of drafting."""
+    if setting.only_fixed or setting.only_auto:
+        return mode != ("fixed" if setting.only_fixed else "auto")
+    return mode == "off" and setting.table == "draft" and setting.key != "mode"
 
 
 def to_load(live: LiveSettings, pair: PairInfo | None) -> tuple[Setting, ...]:
