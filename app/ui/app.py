@@ -266,6 +266,7 @@ class TandemApp(OrderlyApp):
         self._bridge.close()
         self.engine.cancel()
         self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
+        self._chat.reading.give_up()
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)

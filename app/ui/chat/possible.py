@@ -43,7 +43,8 @@ class Possible:
         if action == "leave_task":
             return self._tasks.has_task
         if action == "stop":
-            return session.phase is Phase.ANSWERING or session.waiting is not None or None
+            is_busy = session.phase is Phase.ANSWERING or session.waiting is not None or session.reading is not None
+            return is_busy or None
         if action == "again":
             return session.can_ask_again or None
         if action == "round":

@@ -7,7 +7,6 @@ from functools import partial
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
-from app.errors import AppError
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
@@ -85,21 +84,25 @@ class Steering:
                 begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
+        await self._sending.read(text, partial(self._branch_off, prompt, text), self._tasks.reopen)
+        return True
+
+    async def _branch_off(self, prompt: int, text: str, message: str) -> None:
         screen = self._screen
-        try:
-            message = await self._sending.message(text)
-        except AppError as error:
-            screen.hint.say(error.sentences)
-            return False
+        if not self._may(self._refusal()):
+            self._tasks.reopen()
+            return
         screen.prompt.past.add(text)
         old = self._keeper.tree.nodes.get(prompt)
         if old is not None and message == old.text:
-            return await self._again(prompt)
+            if not await self._again(prompt):
+                self._tasks.reopen()
+            return
         opened = self._keeper.go_before(prompt)
         if opened is None or old is None:
             # Another Tandem has removed the conversation; what was written outlives that.
             screen.prompt.restore(text)
-            return True
+            return
         self._session.restart(opened.said)
         self._asking.take_from_line(old.text)
         self._asking.ask(message)
@@ -108,7 +111,6 @@ class Steering:
             await screen.messages.cut(speech)
         await screen.messages.ask(message)
         screen.hint.unseen(False)
-        return True
 
     async def _say_instead(self, answer: Node, text: str) -> bool:
         if text == printable(answer.text):
@@ -205,5 +207,5 @@ class Steering:
     def _refusal_without_model(self) -> str:
         """Why nothing can be changed now; empty if it can."""
         session = self._session
-        is_busy = session.phase is Phase.ANSWERING or session.waiting is not None
-        return session.refusal or "" if is_busy else ""
+        is_on_its_way = (session.waiting, session.reading) != (None, None)
+        return session.refusal or "" if is_on_its_way or session.phase is Phase.ANSWERING else ""

@@ -115,7 +115,7 @@ class PromptInput(PromptEditor):
         return self.written if saved is None else saved
 
     def restore(self, text: str) -> None:
-        """Put a refused prompt back, before what was typed since."""
+        """Put a prompt that was refused at once back, before what was typed since."""
         self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
