@@ -3,6 +3,7 @@
 session      what is being talked about and what may be asked next: plain values, no widgets
 bare_screen  the screen as all of the others see it
 sending      from what was typed to the message that is sent; unsent  what waits for it
+file_reading the files that it names, read beside everything else
 asking       from a message to the engine          hearing       from the engine to the screen and the store
 steering     editing, other answers; branches      whereabouts   from one conversation to another
 tasks        what is written that is no prompt

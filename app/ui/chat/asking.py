@@ -10,7 +10,7 @@ from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
-from app.ui.commands.command import as_said, as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import CHOOSE, key
 from app.ui.listening.engine import Engine
@@ -67,7 +67,7 @@ class Asking:
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if a prompt that came to nothing waits there, for it is asked in another way."""
         line = self._screen.prompt
-        if as_said(line.text.strip()) == question_of(prompt):
+        if COMMANDS.as_said(line.text.strip()) == question_of(prompt):
             line.clear()
 
     def start(self, request: AnswerRequest) -> None:
@@ -104,5 +104,5 @@ class Asking:
         prompt, session.waiting = session.waiting, None
         if prompt is not None:
             await screen.messages.take_back()
-            self._tasks.give_back(as_typed(prompt))
+            self._tasks.give_back(COMMANDS.as_typed(prompt))
             screen.refresh_bindings()

@@ -19,7 +19,7 @@ from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
 from app.ui.chat.ways_out import in_chat
-from app.ui.commands.command import Command, as_said, is_command
+from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
 from app.ui.prompt.including import gather
@@ -62,7 +62,7 @@ class Sending:
             return
         screen.prompt.past.add(text)
         try:
-            if is_command(text):
+            if COMMANDS.is_command(text):
                 await self._run_line(text)
                 return
             self._refuse()
@@ -168,7 +168,7 @@ class Sending:
 
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())
-        question = as_said(question)
+        question = COMMANDS.as_said(question)
         if "@" not in question:
             await then(compose(question, pastes))
             return

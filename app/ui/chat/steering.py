@@ -13,7 +13,7 @@ from app.ui.chat.branches import Branches
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
-from app.ui.commands.command import as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 from app.ui.messages.message import AnswerMessage, UserMessage
@@ -78,7 +78,7 @@ class Steering:
             case Role.USER:
                 hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
                 asks = partial(self._ask_instead, node.id)
-                begin(hint, as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
+                begin(hint, COMMANDS.as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
             case Role.ASSISTANT:
                 hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
                 begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)

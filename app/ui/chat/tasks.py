@@ -62,8 +62,7 @@ class Tasks:
         None while the line is for prompts. A change is work like any other: it outlives the program, and a look into
         another conversation.
         """
-        task = self._task
-        return task and task.with_unsent(self._changed)
+        return self._task.with_unsent(self._changed) if self._task is not None else None
 
     @property
     def _changed(self) -> str:

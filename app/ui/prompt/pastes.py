@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from app.chat.attached import Attachment
+from app.chat.attached import Attachment, in_other_words
 from app.ui.text import size
 
 LONGEST = 4000
@@ -51,9 +51,7 @@ class Pastes:
 
     def adopt(self, question: str, pastes: Iterable[Attachment]) -> str:
         """Remember the pastes of a message; returns the question as it stands in the prompt."""
-        marks = {paste.reference: self.hold(paste) for paste in pastes}
-        # At once: the mark that one of them gets may be the one that another had.
-        return re.sub("|".join(map(re.escape, marks)), lambda found: marks[found[0]], question) if marks else question
+        return in_other_words(question, {paste.reference: self.hold(paste) for paste in pastes})
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
         """The pastes whose mark stands in a text, in its order."""

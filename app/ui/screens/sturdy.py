@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from textual import events
+from textual import events, on
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
@@ -26,7 +26,8 @@ class SturdyScreen(Screen[_T]):
     _waits_for_us: Widget | None = None
     """What had the focus when another window came in front."""
 
-    def on_mount(self) -> None:
+    @on(events.Mount)
+    def _watch_the_front(self) -> None:
         self.watch(self.app, "app_focus", self._on_front, init=False)
 
     def watch_focused(self, before: Widget | None, focused: Widget | None) -> None:
