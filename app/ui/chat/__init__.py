@@ -11,6 +11,6 @@ own_settings the conversation's own settings       possible      which keys woul
 pair_loading another pair; pair_changes  one is loaded at a time
 draft_switch drafting, on or off                ways_out      what keys can do about a failure
 comparable   what it hands over for a comparison   wanted        the screens it wants on top of it
-token_mode   looking behind an answer              inspector     its rounds, one at a time
+token_mode   looking behind an answer              inspector     its rounds, newest first
 workspace    the conversation and what stands beside it; arrangement  by how wide the terminal is
 """
