@@ -66,6 +66,20 @@ class Steering:
 
     # Another text
 
+    async def edit_last(self) -> None:
+        """Let the last prompt of the conversation be changed."""
+        if not self._may(self._refusal_without_model()):
+            return
+        messages = self._screen.messages
+        last = next((node for node in reversed(self._keeper.tree.path) if node.role is Role.USER), None)
+        speech = await messages.reach(last.id) if last is not None else None
+        if speech is None:
+            self._screen.hint.say("There is no prompt to edit.")
+        else:
+            # That brings it in sight.
+            messages.choose(speech)
+            self._edit(speech)
+
     def _edit(self, speech: Speech) -> None:
         node = self._node(speech)
         if node is None or not self._may(self._refusal_without_model()):

@@ -153,6 +153,9 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
     def action_again(self) -> None:
         self.call_later(self.asking.again)
 
+    def action_edit_last(self) -> None:
+        self.call_later(self.steering.edit_last)
+
     def action_go_on(self) -> None:
         self.call_later(self.steering.go_on)
 
