@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
+from app.chat.attached import joined_as_it_stands
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
@@ -229,8 +231,8 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
 
     @property
     def unsent(self) -> str:
-        """What was typed and has not been put to the model."""
-        return self._unsent.text
+        """What was typed and has not been put to the model; and below it what was typed for a setting and not taken."""
+        return reduce(joined_as_it_stands, self.own_settings.unfinished.texts, self._unsent.text)
 
     def take_up(self, text: str) -> None:
         """Go on with what the last run left typed; what was typed since then stands behind it."""
