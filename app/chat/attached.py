@@ -7,7 +7,7 @@ name, and the question refers to it by that name, so no other Markdown is taken 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -87,6 +87,17 @@ def joined_as_it_stands(first: str, text: str) -> str:
 def question_of(message: str) -> str:
     """What was typed."""
     return split(message)[0]
+
+
+def in_other_words(question: str, words: Mapping[str, str]) -> str:
+    """A question with other words for what it refers to: at once, for the words of one may be another's reference.
+
+    Args:
+        question: What was typed.
+        words: By reference.
+    """
+    references = "|".join(map(re.escape, words))
+    return re.sub(references, lambda found: words[found[0]], question) if words else question
 
 
 def _is_referred_to(attachment: Attachment, question: str) -> bool:

@@ -12,6 +12,9 @@ from textual.dom import DOMNode
 
 _T = TypeVar("_T")
 
+PATIENCE_S = 1.0
+"""So long what comes after it waits for work that is usually done at once."""
+
 
 def run_latest(node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
     """Run something between the messages of a widget or the app; what still runs of its group is given up.
@@ -23,7 +26,20 @@ def run_latest(node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], gro
 
 
 async def aside(work: Callable[[], _T]) -> _T:
-    """Do something on a thread of its own and return what comes of it.
+    """Do something on a thread of its own and return what comes of it."""
+    return await begin_aside(work)
+
+
+async def patiently(future: asyncio.Future[Any]) -> bool:
+    """Wait for something for a moment; returns whether it has come, or was given up.
+
+    A widget that waits for a disk that does not answer takes nothing in, and the program would not end before it.
+    """
+    return bool((await asyncio.wait({future}, timeout=PATIENCE_S))[0])
+
+
+def begin_aside(work: Callable[[], _T]) -> asyncio.Future[_T]:
+    """Begin something on a thread of its own; what comes of it comes to the future, unless that is cancelled before.
 
     The thread is a daemon: a disk that does not answer must not keep the program from ending, as the event loop's own
     threads would.
@@ -51,4 +67,4 @@ async def aside(work: Callable[[], _T]) -> _T:
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, name="aside", daemon=True).start()
-    return await future
+    return future

@@ -57,6 +57,18 @@ class Chat(Driver):
         self.engine.finishes()
         await self.ready()
 
+    async def look_away(self) -> None:
+        """Another window comes in front of the terminal."""
+        self.pilot.app.post_message(events.AppBlur())
+        await self.until(lambda: not self.pilot.app.app_focus)
+        await self.pilot.pause()
+
+    async def come_back(self) -> None:
+        """The terminal is in front again."""
+        self.pilot.app.post_message(events.AppFocus())
+        await self.until(lambda: self.pilot.app.app_focus)
+        await self.pilot.pause()
+
     async def load(self) -> None:
         self.engine.loaded()
         await self.until(lambda: self.screen.session.phase is Phase.READY)

@@ -15,7 +15,6 @@ from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
 from app.ui.commands.code_blocks import code_blocks
-from app.ui.commands.command import as_said, as_typed, is_command
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.suggestions import CHOSEN
 from tests.ui.chat_driver import open_chat
@@ -26,22 +25,54 @@ from tests.ui.chat_driver import open_chat
     [("/new", True), ("/title My trip", True), ("/usr/bin is full", False), (" /new", False), ("//new", False)],
 )
 def test_a_command_is_a_line_that_begins_with_its_name(text: str, command: bool) -> None:
-    assert is_command(text) is command
+    assert COMMANDS.is_command(text) is command
 
 
 def test_a_slash_alone_is_text() -> None:
-    assert not any(map(is_command, ("/", "/new\nlines", "/ new", "/5")))
+    assert not any(map(COMMANDS.is_command, ("/", "/new\nlines", "/ new", "/5")))
 
 
 @pytest.mark.parametrize("between", [" " * 10_000, "\t" * 10_000, " a" * 10_000])
 def test_a_long_paste_that_begins_with_a_slash_is_text_at_once(between: str) -> None:
-    assert not is_command(f"/new{between}\nlines")
-    assert is_command(f"/new{between}")
+    assert not COMMANDS.is_command(f"/new{between}\nlines")
+    assert COMMANDS.is_command(f"/new{between}")
+
+
+PASTED = "role:\n```\nYou are\na pirate.\n```\n\n/system Always: [role]"
+"""A command behind which something was pasted."""
+
+
+@pytest.mark.parametrize(("text", "argument"), [
+    ("/system You are\na pirate.", "You are\na pirate."),
+    ("/System\n\nYou\n\nare", "You\n\nare"),
+    (PASTED, "Always: You are\na pirate."),
+])  # fmt: skip
+def test_a_system_prompt_may_have_several_lines(text: str, argument: str) -> None:
+    assert COMMANDS.is_command(text)
+    command, given = COMMANDS.read(text)
+    assert (command.name, given) == ("system", argument)
+    assert COMMANDS.as_said(f"/{text}") == text or text is PASTED
+    assert COMMANDS.as_said(COMMANDS.as_typed("/system a\nb")) == "/system a\nb"
+
+
+@pytest.mark.parametrize(
+    "text", ["/title My\ntrip", PASTED.replace("system", "title"), PASTED.replace("system", "new")]
+)
+def test_what_takes_one_line_refuses_more(text: str) -> None:
+    assert COMMANDS.is_command(text)
+    with pytest.raises(UsageError) as refused:
+        COMMANDS.read(text)
+    assert refused.value.hint.startswith("A space in front sends")
+
+
+@pytest.mark.parametrize("text", ["/system/a\nb", "/etc\nb", "/new\nb", "a.md:\n```md\nmilk\n```\n\n/new @a.md"])
+def test_what_only_begins_like_a_command_is_said(text: str) -> None:
+    assert not COMMANDS.is_command(text)
 
 
 def test_two_slashes_say_one() -> None:
-    assert as_said("//new chat") == "/new chat"
-    assert as_said("// a comment") == "// a comment"
+    assert COMMANDS.as_said("//new chat") == "/new chat"
+    assert COMMANDS.as_said("// a comment") == "// a comment"
 
 
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
@@ -49,7 +80,7 @@ def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
     text = "/" + rest
     COMMANDS.matching(text)
     COMMANDS.argument_of(text)
-    if is_command(text):
+    if COMMANDS.is_command(text):
         try:
             command, _ = COMMANDS.read(text)
         except UsageError as error:
@@ -317,5 +348,5 @@ async def test_drafting_that_the_settings_turned_off_is_said() -> None:
 
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
 def test_what_is_typed_for_a_message_says_it(text: str) -> None:
-    assert not is_command(as_typed(text))
-    assert as_said(as_typed(text)) == text or text.startswith("//")
+    assert not COMMANDS.is_command(COMMANDS.as_typed(text))
+    assert COMMANDS.as_said(COMMANDS.as_typed(text)) == text or text.startswith("//")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual import events
 
 from app.chat.message import Role
 from app.chat.store import Store
@@ -28,11 +27,8 @@ def say_there(file: Path, *texts: str, parent: int) -> Node:
 
 async def come_back(chat: Chat) -> None:
     """The user looks elsewhere, and at this terminal again."""
-    chat.pilot.app.post_message(events.AppBlur())
-    await chat.until(lambda: not chat.pilot.app.app_focus)
-    chat.pilot.app.post_message(events.AppFocus())
-    await chat.until(lambda: chat.pilot.app.app_focus)
-    await chat.pilot.pause()
+    await chat.look_away()
+    await chat.come_back()
 
 
 async def test_what_was_said_elsewhere_is_shown_before_a_prompt_is_put_below_it(file: Path) -> None:

@@ -19,7 +19,7 @@ from app.errors import AppError
 from app.ui.app import TandemApp
 from app.ui.pairs.downloads import DownloadBars
 from app.ui.reading.origins import COLOURLESS, OriginDocument
-from app.ui.reading.rounds import round_lines
+from app.ui.reading.rounds import round_lines, round_rows
 from app.ui.screens.add_pair import report_lines
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat
@@ -134,7 +134,8 @@ def test_words_that_do_nothing_give_way() -> None:
 
 @pytest.mark.parametrize("width", [38, 54, 60, 78, 120])
 def test_a_round_has_its_lines_whole_at_any_width(width: int) -> None:
-    lines = list(round_lines(replace(ROUND, number=1234), 1299, width))
+    details = replace(ROUND, number=1234)
+    lines = [*round_rows([details, replace(details, number=999)], 0, width), *round_lines(details, width)]
     assert all(line.cell_length <= width for line in lines)
     assert lines[-1].plain.startswith("the target wrote 0 (p .54); the dr")
 

@@ -196,6 +196,15 @@ async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
+@pytest.mark.parametrize(("columns", "shown"), [(71, False), (72, True)])
+async def test_the_sidebar_says_that_it_needs_room_only_where_it_does(file: Path, columns: int, shown: bool) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=(columns, 24), store=lambda: Store.open(file)) as chat:
+        await chat.pilot.press("f7")
+        await chat.shows("rivers" if shown else "The conversations need a window of 72 columns.")
+        assert ("need a window" in chat.text) is not shown
+
+
 async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -> None:
     fill(file, "[red]x[/red]\x1b[2J")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:

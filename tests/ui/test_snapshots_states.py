@@ -59,12 +59,48 @@ async def thought(chat: Chat) -> None:
     await chat.pilot.press("ctrl+t")
 
 
+ONE = replace(
+    ROUND,
+    number=38,
+    drafted=(),
+    n_model=0,
+    confidences=(),
+    written=(b"def",),
+    n_accepted=0,
+    chosen=(0.7,),
+    declined=None,
+)
+LOOKED_UP = replace(
+    ROUND,
+    number=39,
+    drafted=(b" quick", b"sort", b"(items", b")\n"),
+    n_model=0,
+    confidences=(None,) * 4,
+    written=(b" quick", b"sort", b"(items", b"):"),
+    total_ns=37_200_000,
+)
+ALL = replace(
+    ROUND,
+    number=40,
+    drafted=(b"    if", b" len", b"(items", b")", b" <"),
+    written=(b"    if", b" len", b"(items", b")", b" <", b" 2:\n"),
+    n_accepted=5,
+    chosen=(0.9, 0.99, 1.0, 0.97, 0.88, 0.93),
+    declined=None,
+    total_ns=41_600_000,
+)
+
+
 async def tokens(chat: Chat) -> None:
     await chat.pilot.press("f3")
     await chat.send("Write a quicksort in Python.")
-    says(chat, ("def quicksort(items):", D), ("\n", T), ("    if len(items) <", D), (" 2:\n", T))
-    says(chat, ("    pivot =", D), (" items[0", T), details=replace(ROUND, number=1))
-    await chat.shows("round 1")
+    says(chat, ("def", T), details=ONE)
+    says(chat, (" quicksort(items", D), ("):", T), ("\n", T), details=LOOKED_UP)
+    says(chat, ("    if len(items) <", D), (" 2:\n", T), details=ALL)
+    says(chat, ("    pivot =", D), (" items[0", T), details=ROUND)
+    await chat.shows("round 41")
+    await chat.pilot.press("left")
+    await chat.shows("round 40")
 
 
 async def chosen(chat: Chat) -> None:
@@ -102,6 +138,7 @@ async def palette(chat: Chat) -> None:
         (thought, (80, 24), "tandem-light"),
         (tokens, (80, 24), "tandem-dark"),
         (tokens, (120, 40), "textual-light"),
+        (tokens, (200, 60), "tandem-light"),
         (chosen, (80, 24), "tandem-dark"),
         (writing, (80, 24), "tandem-dark"),
         (writing, (80, 24), "textual-light"),

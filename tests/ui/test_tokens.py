@@ -160,12 +160,11 @@ async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another
 
 
 def lines(details: RoundDetails, width: int = 100) -> list[str]:
-    return [line.plain.rstrip() for line in round_lines(details, 76, width)]
+    return [line.plain.rstrip() for line in round_lines(details, width)]
 
 
 def test_a_round_is_told() -> None:
     assert lines(ROUND) == [
-        "round 41 of 76   model   accepted 3 of 5   38.0 ms for 4 tokens, plain 34.0 ms a token",
         "drafted   [·pivot] [·=] [·items] [·len] [(]",
         "draft p   .97      1.0  .93      .61    .58",
         "target    [·pivot] [·=] [·items] [0]",
@@ -177,15 +176,14 @@ def test_a_round_is_told() -> None:
 def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
     plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
     assert lines(replace(plain, declined=None, plain_ns=None)) == [
-        "round 41 of 76   no draft   38.0 ms", "target    [a]", "target p  .50", ""
+        "target    [a]", "target p  .50", ""
     ]  # fmt: skip
     looked = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
-    assert "model and look-up" in looked[0]
     assert "looked up, target p .08" in looked[-1]
 
 
 def test_a_round_that_nobody_looked_at_is_told_without_what_the_target_thought() -> None:
-    assert lines(replace(ROUND, chosen=(), declined=None))[3:] == [
+    assert lines(replace(ROUND, chosen=(), declined=None))[2:] == [
         "target    [·pivot] [·=] [·items] [0]",
         "target p  not computed while this was closed",
         "the target wrote 0; the draft said ·len (draft p .61)",
@@ -204,9 +202,8 @@ def test_a_long_round_shows_where_it_was_decided(width: int) -> None:
         chosen=(0.9,) * 26,
     )
     found = lines(long, width)
-    assert "[other]" in found[3]
-    assert all(len(line) <= width for line in found[1:5])
-    assert "accepted 25 of 30" in found[0]
+    assert "[other]" in found[2]
+    assert all(len(line) <= width for line in found[:4])
 
 
 def test_tokens_are_shown_with_what_cannot_be_seen() -> None:

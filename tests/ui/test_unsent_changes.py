@@ -11,6 +11,7 @@ from app.chat.message import Role
 from app.chat.store import Store
 from app.engine.types import FinishReason
 from app.ui.chat.session import Phase
+from app.ui.conversations.picker import ConversationPicker
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
@@ -18,6 +19,7 @@ from tests.ui.steering_driver import (
     asked,
     chosen,
     exchange,
+    is_chosen,
     next_request,
     press,
 )
@@ -166,6 +168,59 @@ async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None
         await next_request(chat, "ctrl+g")
         assert not chat.screen.tasks.has_task
         assert chat.prompt == "typed"
+
+
+SWITCHES = ["ctrl+r", "ctrl+up r", "ctrl+up left", "ctrl+up up e", "escape"]
+"""What leaves a message that is being changed, and leads elsewhere."""
+
+
+@pytest.mark.parametrize("keys", SWITCHES)
+async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(file: Path, keys: str) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        await chat.type("typed")
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" and many more words")
+        await press(chat, *keys.split())
+        if "left" in keys:
+            await chat.until(lambda: is_chosen(chat, "first"))
+        else:
+            # What was measured of another branch is said in the same place.
+            await chat.shows("What it was changed into is kept: ctrl+s finds it.")
+        assert chat.screen.prompt.past.newest()[0][0] == "second and many more words"
+
+
+async def test_a_change_that_was_found_elsewhere_can_be_fetched_back(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        (prompt,) = (node.id for node in chat.screen.keeper.tree.path if node.text == "first")
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        await chat.screen.whereabouts.open_found(ConversationPicker.Chosen(1, prompt))
+        await chat.shows("first")
+        assert chat.screen.prompt.past.newest()[0][0] == "one more"
+
+
+async def test_a_change_stays_where_the_other_conversation_cannot_be_opened(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        await chat.screen.open_conversation(99)
+        assert chat.screen.tasks.has_task
+        assert chat.prompt == "one more"
+
+
+async def test_what_stands_as_it_was_is_not_fetched_back(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "e", "escape")
+        assert [question for _, question in chat.screen.prompt.past.newest()] == ["one"]
+        assert "ctrl+s finds it" not in chat.text
 
 
 async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(file: Path) -> None:

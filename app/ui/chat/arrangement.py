@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 SIDEBAR_FROM = 100
 PANEL_FROM = 110
 """Columns from which each shows by itself."""
-LEAST_COLUMNS = 76
-"""Columns from which one of them can be asked for: the answer keeps 44, whatever stands beside it."""
 _LEAST_TEXT = 44
+"""Columns that the answer keeps, whatever stands beside it."""
 _ROOMY_FROM = 160
 _NARROW, _WIDE = (28, 32), (36, 40)
 """Cells of the sidebar and of the panel."""
+LEAST_FOR_SIDEBAR, LEAST_FOR_PANEL = (_LEAST_TEXT + width for width in _NARROW)
+"""Columns from which each can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

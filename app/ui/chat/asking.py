@@ -9,7 +9,8 @@ from app.request import AnswerRequest
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
-from app.ui.commands.command import as_said
+from app.ui.chat.unsent import Unsent
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import CHOOSE, key
 from app.ui.listening.engine import Engine
@@ -23,20 +24,24 @@ class Asking:
         engine: Answers.
         keeper: Keeps what is asked.
         tasks: What is written that is no prompt; another answer to one leaves it.
+        unsent: What is typed, and outlives that something is asked.
     """
 
-    def __init__(self, screen: BareChatScreen, engine: Engine, keeper: Keeper, tasks: Tasks) -> None:
+    def __init__(self, screen: BareChatScreen, engine: Engine, keeper: Keeper, tasks: Tasks, unsent: Unsent) -> None:
         self._screen = screen
         self._session = screen.session
         self._engine = engine
         self._keeper = keeper
         self._tasks = tasks
+        self._unsent = unsent
 
     def ask(self, prompt: str) -> None:
         """Put a prompt to the engine."""
         unanswered = self._session.unanswered
         request = self._session.ask(prompt)
         self._keeper.ask(prompt, self._session.said)
+        # What was kept was this prompt; the next one may be in the line already.
+        self._unsent.changed()
         self.start(request)
         if unanswered not in (None, prompt) and self._keeper.is_beside_another:
             choose, earlier = key("chat.choose", CHOOSE), key("message.earlier", "left/right")
@@ -62,7 +67,7 @@ class Asking:
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if a prompt that came to nothing waits there, for it is asked in another way."""
         line = self._screen.prompt
-        if as_said(line.text.strip()) == question_of(prompt):
+        if COMMANDS.as_said(line.text.strip()) == question_of(prompt):
             line.clear()
 
     def start(self, request: AnswerRequest) -> None:
@@ -99,5 +104,5 @@ class Asking:
         prompt, session.waiting = session.waiting, None
         if prompt is not None:
             await screen.messages.take_back()
-            screen.prompt.give_back(prompt)
+            self._tasks.give_back(COMMANDS.as_typed(prompt))
             screen.refresh_bindings()

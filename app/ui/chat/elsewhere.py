@@ -27,7 +27,8 @@ class Elsewhere:
     async def look(self) -> bool:
         """Show what was said since, unless something is on its way here; returns whether a prompt would be below it."""
         screen, session, before = self._screen, self._screen.session, self._keeper.tree
-        if self._tasks.has_task or session.waiting is not None or session.phase is Phase.ANSWERING:
+        is_on_its_way = (session.waiting, session.reading) != (None, None) or session.phase is Phase.ANSWERING
+        if self._tasks.has_task or is_on_its_way:
             return False
         opened = self._keeper.look_again()
         if self._keeper.tree is before:

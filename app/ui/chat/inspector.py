@@ -1,75 +1,123 @@
-"""The verify rounds of the last answer, one at a time."""
+"""The verify rounds of the last answer: a row each, newest first, and what came of the chosen one."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
 
+from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
 from app.events import RoundDetails
-from app.ui.reading.rounds import round_lines
+from app.ui.key_names import key
+from app.ui.reading.rounds import round_lines, round_rows
 
 _MOST_ROUNDS = 2_000
 _NOTHING = (
     "Rounds are kept of the last answer that was given here, and not on disk. The next answer shows them, and left and "
     "right step through them."
 )
-_LEAVES = "chat.tokens"
-_WHOLE = 6
-"""Rows of a whole round."""
+_EXPLAINED, _IN_BRIEF = 5, 3
+"""Lines below the rows: all that is known of the chosen round, and that without the probabilities."""
+_AIRY = 10
+"""Lines from which there is one to spare between the two."""
 
 
 class Inspector(Widget):
-    """Shows the newest round until the user steps back."""
+    """Explains the newest round until the user steps back, or clicks on another one."""
 
     DEFAULT_CSS = "Inspector { display: none; border-title-align: right; border-title-color: $quiet; }"
 
     def __init__(self) -> None:
         super().__init__()
         self._rounds: deque[RoundDetails] = deque(maxlen=_MOST_ROUNDS)
-        self._shown: int | None = None
+        self._chosen: int | None = None
+        self._above = 0
+        """Rows in sight above the chosen one."""
 
-    def on_show(self) -> None:
-        keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
-        if _LEAVES in keys:
-            self.border_title = Content(f" {keys[_LEAVES]} leaves ")
+    def open(self, wanted: bool) -> None:
+        """Be seen, or not."""
+        self.display = wanted
+        self._show()
 
     def begin(self) -> None:
         """Another answer was asked for."""
         self._rounds.clear()
-        self._shown = None
-        self.refresh()
+        self._chosen, self._above = None, 0
+        self._show()
 
     def add(self, rounds: Iterable[RoundDetails]) -> None:
         """Take the rounds that have come."""
         self._rounds.extend(rounds)
         if self.display:
-            self.refresh()
+            self._show()
 
     def step(self, by: int) -> None:
         """Go to later rounds, or to earlier ones if negative; at the newest, stay with it."""
         if self._rounds:
-            at = min(max(0, self._index + by), len(self._rounds) - 1)
-            self._shown = None if at == len(self._rounds) - 1 else self._rounds[at].number
-            self.refresh()
+            before, above, last = self._at, self._above_now, len(self._rounds) - 1
+            at = min(max(0, before + by), last)
+            self._above = 0 if at == last else min(max(0, above + before - at), self._n_rows - 1)
+            self._chosen = None if at == last else self._rounds[at].number
+            self._show()
+
+    def on_click(self, event: events.Click) -> None:
+        place = event.get_content_offset(self)
+        if place is not None and place.y < min(self._n_rows, len(self._rounds)):
+            self.step(self._above_now - place.y)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.step(-1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.step(1)
 
     @property
     def details(self) -> RoundDetails | None:
-        """The round that is shown."""
-        return self._rounds[self._index] if self._rounds else None
+        """The round that is explained."""
+        return self._rounds[self._at] if self._rounds else None
 
     @property
-    def _index(self) -> int:
+    def _at(self) -> int:
         # Only the last rounds are kept; for one that is gone stands the oldest of them.
-        if self._shown is None:
+        if self._chosen is None:
             return len(self._rounds) - 1
-        return next((at for at, details in enumerate(self._rounds) if details.number >= self._shown), 0)
+        return next((at for at, details in enumerate(self._rounds) if details.number >= self._chosen), 0)
+
+    @property
+    def _is_brief(self) -> bool:
+        return self.size.height <= _EXPLAINED
+
+    @property
+    def _n_rows(self) -> int:
+        """How many rows there is room for."""
+        height = self.size.height
+        explained = _IN_BRIEF if self._is_brief else _EXPLAINED + (height >= _AIRY)
+        return max(1, height - explained)
+
+    @property
+    def _above_now(self) -> int:
+        """Rows above the chosen one, of a list that fills its room from the newest to the oldest."""
+        newer, older = len(self._rounds) - 1 - self._at, self._at
+        return min(newer, self._n_rows - 1, max(self._above, self._n_rows - 1 - older))
+
+    def _show(self) -> None:
+        details = self.details
+        round_ = f"round {details.number:,} of {self._rounds[-1].number:,}" if details is not None else ""
+        leaves = f"{key('chat.tokens', 'f3')} leaves"
+        self.border_title = Content(f" {'   '.join(words for words in (round_, leaves) if words)} ")
+        self.refresh()
 
     def render(self) -> Content:
         details = self.details
         if details is None:
             return Content.styled(_NOTHING, "$quiet")
-        lines = round_lines(details, self._rounds[-1].number, self.size.width, brief=self.size.height < _WHOLE)
-        return Content("\n").join(lines)
+        width, at, above = self.size.width, self._at, self._above_now
+        last = at + above
+        shown = [self._rounds[each] for each in range(last, max(-1, last - self._n_rows), -1)]
+        gap = [Content("")] * (self.size.height >= _AIRY)
+        explained = round_lines(details, width, brief=self._is_brief)
+        return Content("\n").join([*round_rows(shown, above, width), *gap, *explained])

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 
 from app.chat.attached import compose, split
 from app.chat.textfile import FolderNamed, MissingFile
 from app.errors import AppError, UsageError
-from app.ui.aside import aside
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.comparable import comparable
 from app.ui.chat.elsewhere import Elsewhere
+from app.ui.chat.file_reading import FileReading, Read
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.wanted import ComparisonWanted
 from app.ui.chat.ways_out import in_chat
-from app.ui.commands.command import Command, as_said, is_command
+from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
 from app.ui.prompt.including import gather
@@ -32,6 +33,7 @@ class Sending:
         asking: Puts prompts to the engine.
         tasks: What is written that is no prompt.
         elsewhere: Knows whether the conversation has gone on without this chat.
+        reading: Reads the files that are named.
         run: Does what a command asks for, given its argument; raises AppError for a refusal.
     """
 
@@ -41,12 +43,14 @@ class Sending:
         asking: Asking,
         tasks: Tasks,
         elsewhere: Elsewhere,
+        reading: FileReading,
         run: Callable[[Command, str], Awaitable[None] | None],
     ) -> None:
         self._screen = screen
         self._asking = asking
         self._tasks = tasks
         self._elsewhere = elsewhere
+        self._reading = reading
         self._run = run
         self._doubted: str | None = None
 
@@ -58,24 +62,36 @@ class Sending:
             return
         screen.prompt.past.add(text)
         try:
-            if is_command(text):
+            if COMMANDS.is_command(text):
                 await self._run_line(text)
                 return
             self._refuse()
-            insisted = self._doubted == text
-            message = await self.message(text)
         except AppError as error:
             screen.prompt.restore(text)
             screen.hint.say(error.sentences)
         else:
-            if await self._elsewhere.look():
-                screen.prompt.restore(text)
-                # Its second enter was for that, and is not asked for once more.
-                self._doubted = text if insisted else None
-                sends = key("prompt.send", "enter")
-                screen.hint.say(f"Another Tandem went on with this conversation; {sends} sends it below that.")
-            else:
-                await self._put(message)
+            insisted = self._doubted == text
+            then = partial(self._put_below, text, insisted)
+            await self.read(text, then, partial(self._tasks.give_back, text))
+
+    async def _put_below(self, text: str, insisted: bool, message: str) -> None:
+        """Ask what was typed below what was said, unless that was seen by nobody yet, or cannot be asked by now."""
+        screen = self._screen
+        refusal = ""
+        if await self._elsewhere.look():
+            # Its second enter was for that, and is not asked for once more.
+            self._doubted = text if insisted else None
+            sends = key("prompt.send", "enter")
+            refusal = f"Another Tandem went on with this conversation; {sends} sends it below that."
+        try:
+            self._refuse()
+        except AppError as error:
+            refusal = error.sentences
+        if refusal:
+            self._tasks.give_back(text)
+            screen.hint.say(refusal)
+        else:
+            await self._put(message)
 
     def _refuse(self) -> None:
         """Raise UsageError if no prompt can be sent now."""
@@ -96,17 +112,25 @@ class Sending:
             self._asking.ask(message)
         answer = await screen.messages.ask(message, unanswered)
         screen.hint.unseen(False)
-        if loading:
+        if loading and answer is not None:
             answer.note("waits for the models")
             screen.refresh_bindings()
 
     async def compare(self) -> None:
         """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
-        screen = self._screen
+        session = self._screen.session
         # What is written for something else than a prompt is not asked.
-        typed = "" if self._tasks.has_task else screen.prompt.whole.strip()
+        typed = "" if self._tasks.has_task else self._screen.prompt.whole.strip()
+        if session.reading is not None:
+            self._screen.hint.say(session.refusal or "")
+        elif typed:
+            await self.read(typed, self._compare, lambda: None, is_sent=False)
+        else:
+            await self._compare("")
+
+    async def _compare(self, message: str) -> None:
+        screen = self._screen
         try:
-            message = await self.message(typed) if typed else ""
             screen.post_message(ComparisonWanted(comparable(screen.session, message)))
         except AppError as error:
             screen.hint.say(error.sentences)
@@ -125,30 +149,53 @@ class Sending:
         if isawaitable(done):
             await done
 
-    async def message(self, text: str) -> str:
-        """The message for what was typed, with the files that it names.
+    async def read(
+        self, text: str, then: Callable[[str], Awaitable[None]], back: Callable[[], None], *, is_sent: bool = True
+    ) -> None:
+        """Go on with the message for what was typed, which has the files that it names in it.
 
-        Raises:
-            AppError: A file cannot be included, as the chat tells it. What need not be meant as one is text when the
-                same is sent again.
+        Where one cannot be included the chat says why. What need not be meant as a file is text when the same is sent
+        again.
+
+        Args:
+            text: What was typed.
+            then: Told the message: at once where no file is named, else when they are read.
+            back: Called instead where it came to nothing, or was stopped.
+            is_sent: Whether it was taken from the line.
         """
         # What the store takes is imported with it, behind the first frame.
         from app.chat.rows import storable
 
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())
-        question = as_said(question)
+        question = COMMANDS.as_said(question)
         if "@" not in question:
-            return compose(question, pastes)
+            await then(compose(question, pastes))
+            return
         pair, insists = self._screen.session.pair, self._doubted == text
         self._doubted = None
+        n_ctx = pair.n_ctx if pair else None
+        await self._reading.begin(
+            text if is_sent else "",
+            lambda: gather(question, pastes, Path(), n_ctx, but_missing=insists),
+            partial(self._go_on, text, then, back),
+            back,
+        )
+
+    async def _go_on(
+        self, text: str, then: Callable[[str], Awaitable[None]], back: Callable[[], None], read: Read
+    ) -> None:
+        """The files were read, or not."""
         try:
-            return await aside(
-                lambda: gather(question, pastes, Path(), pair.n_ctx if pair else None, but_missing=insists)
-            )
+            message = read.result()
         except (MissingFile, FolderNamed) as error:
             self._doubted = text
             hint = f"{error.hint} {key('prompt.send', 'enter').capitalize()} again sends the text as it stands."
-            raise AppError(error.message, hint.lstrip()) from None
+            why = AppError(error.message, hint.lstrip())
         except AppError as error:
-            raise in_chat(error, self._screen) from None
+            why = in_chat(error, self._screen)
+        else:
+            await then(message)
+            return
+        back()
+        self._screen.hint.say(why.sentences)

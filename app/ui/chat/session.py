@@ -50,6 +50,8 @@ class ChatSession:
         self._mode = settings.drafting
         self.waiting: str | None = None
         """A prompt sent while the models load."""
+        self.reading: str | None = None
+        """What was sent, as typed, while the files that it names are read; "" for what still stands in the line."""
         self.request: int | None = None
         """The number of the running answer."""
         self._can_switch = False
@@ -79,6 +81,8 @@ class ChatSession:
             return f"No model is loaded; {key('app.quit', 'ctrl+q')} quits."
         if self.waiting is not None:
             return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
+        if self.reading is not None:
+            return f"Files are still being read; {key('chat.stop', 'esc')} stops that."
         return None
 
     @property
@@ -145,7 +149,7 @@ class ChatSession:
 
     @property
     def can_ask_again(self) -> bool:
-        return self.phase is Phase.READY and self.asked is not None
+        return self.phase is Phase.READY and self.asked is not None and self.reading is None
 
     def ask(self, prompt: str) -> AnswerRequest:
         """The request for an answer to a new prompt."""

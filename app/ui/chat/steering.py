@@ -7,14 +7,13 @@ from functools import partial
 from app.chat.message import Role
 from app.chat.tree import Node
 from app.engine.text import printable
-from app.errors import AppError
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
-from app.ui.commands.command import as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 from app.ui.messages.message import AnswerMessage, UserMessage
@@ -67,6 +66,20 @@ class Steering:
 
     # Another text
 
+    async def edit_last(self) -> None:
+        """Let the last prompt of the conversation be changed."""
+        if not self._may(self._refusal_without_model()):
+            return
+        messages = self._screen.messages
+        last = next((node for node in reversed(self._keeper.tree.path) if node.role is Role.USER), None)
+        speech = await messages.reach(last.id) if last is not None else None
+        if speech is None:
+            self._screen.hint.say("There is no prompt to edit.")
+        else:
+            # That brings it in sight.
+            messages.choose(speech)
+            self._edit(speech)
+
     def _edit(self, speech: Speech) -> None:
         node = self._node(speech)
         if node is None or not self._may(self._refusal_without_model()):
@@ -79,27 +92,31 @@ class Steering:
             case Role.USER:
                 hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
                 asks = partial(self._ask_instead, node.id)
-                begin(hint, as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
+                begin(hint, COMMANDS.as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
             case Role.ASSISTANT:
                 hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
                 begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
 
     async def _ask_instead(self, prompt: int, text: str) -> bool:
+        await self._sending.read(text, partial(self._branch_off, prompt, text), self._tasks.reopen)
+        return True
+
+    async def _branch_off(self, prompt: int, text: str, message: str) -> None:
         screen = self._screen
-        try:
-            message = await self._sending.message(text)
-        except AppError as error:
-            screen.hint.say(error.sentences)
-            return False
+        if not self._may(self._refusal()):
+            self._tasks.reopen()
+            return
         screen.prompt.past.add(text)
         old = self._keeper.tree.nodes.get(prompt)
         if old is not None and message == old.text:
-            return await self._again(prompt)
+            if not await self._again(prompt):
+                self._tasks.reopen()
+            return
         opened = self._keeper.go_before(prompt)
         if opened is None or old is None:
             # Another Tandem has removed the conversation; what was written outlives that.
             screen.prompt.restore(text)
-            return True
+            return
         self._session.restart(opened.said)
         self._asking.take_from_line(old.text)
         self._asking.ask(message)
@@ -108,7 +125,6 @@ class Steering:
             await screen.messages.cut(speech)
         await screen.messages.ask(message)
         screen.hint.unseen(False)
-        return True
 
     async def _say_instead(self, answer: Node, text: str) -> bool:
         if text == printable(answer.text):
@@ -205,5 +221,5 @@ class Steering:
     def _refusal_without_model(self) -> str:
         """Why nothing can be changed now; empty if it can."""
         session = self._session
-        is_busy = session.phase is Phase.ANSWERING or session.waiting is not None
-        return session.refusal or "" if is_busy else ""
+        is_on_its_way = (session.waiting, session.reading) != (None, None)
+        return session.refusal or "" if is_on_its_way or session.phase is Phase.ANSWERING else ""

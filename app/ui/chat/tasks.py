@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.attached import joined, joined_as_it_stands
 from app.ui.chat.bare_screen import BareChatScreen
+from app.ui.key_names import key
 from app.ui.messages.speech import Speech
 
 
@@ -32,6 +33,10 @@ class _Task:
     is_prompt: bool = False
     before: str = ""
 
+    def with_unsent(self, written: str) -> str:
+        """What was typed before, and below it what was written for this; the latter may be empty."""
+        return (joined if self.is_prompt else joined_as_it_stands)(self.unsent, written) if written else self.unsent
+
 
 class Tasks:
     """One at a time, until it is sent or left.
@@ -43,6 +48,7 @@ class Tasks:
     def __init__(self, screen: BareChatScreen) -> None:
         self._screen = screen
         self._task: _Task | None = None
+        self._sent: tuple[_Task, str] | None = None
 
     @property
     def has_task(self) -> bool:
@@ -56,13 +62,14 @@ class Tasks:
         None while the line is for prompts. A change is work like any other: it outlives the program, and a look into
         another conversation.
         """
-        task = self._task
-        if task is None or task.speech is None:
-            return task.unsent if task is not None else None
-        changed = self._screen.prompt.whole
-        if changed.strip() == task.before.strip():
-            return task.unsent
-        return (joined if task.is_prompt else joined_as_it_stands)(task.unsent, changed)
+        return self._task.with_unsent(self._changed) if self._task is not None else None
+
+    @property
+    def _changed(self) -> str:
+        """What a message was changed into; "" where none is, or it stands as it was."""
+        task, changed = self._task, self._screen.prompt.whole
+        is_other = task is not None and task.speech is not None and changed.strip() != task.before.strip()
+        return changed if is_other else ""
 
     def begin(
         self,
@@ -101,7 +108,18 @@ class Tasks:
         screen.refresh_bindings()
 
     def leave(self) -> None:
-        """Leave it as it was, with what was typed before."""
+        """Leave it as it was, with what was typed before; what it was changed into can be fetched back."""
+        task, changed = self._task, self._changed
+        self.end()
+        if task is not None and changed:
+            self._screen.prompt.past.add(replace(task, unsent="").with_unsent(changed))
+            # An answer that begins, or a task that takes its place, takes away what was said before it.
+            searches = key("prompt.search", "ctrl+s")
+            told = f"What it was changed into is kept: {searches} finds it."
+            self._screen.call_later(self._screen.hint.say, told)
+
+    def end(self) -> None:
+        """Leave it, and what was written for it, which is taken care of elsewhere."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -121,6 +139,29 @@ class Tasks:
             self._screen.prompt.restore(text)
             self._screen.hint.say(refusal)
             return
-        self.leave()
-        if not await task.done(text) and self._task is None:
+        self.end()
+        self._sent = task, text
+        if not await task.done(text):
+            self.reopen()
+
+    def reopen(self) -> None:
+        """Go on with what was sent last, which was not taken."""
+        sent, self._sent = self._sent, None
+        if sent is None:
+            return
+        task, text = sent
+        if self._task is None:
             self._begin(replace(task, unsent=self._screen.prompt.whole), text)
+        else:
+            self.give_back(replace(task, unsent="").with_unsent(text))
+
+    def give_back(self, prompt: str) -> None:
+        """Put a prompt that was not sent in front of what was typed since."""
+        if self._task is not None:
+            self._task = replace(self._task, unsent=_in_front(prompt, self._task.unsent))
+        else:
+            self._screen.prompt.put(_in_front(prompt, self._screen.prompt.whole))
+
+
+def _in_front(prompt: str, typed: str) -> str:
+    return joined(prompt, typed) if typed.strip() else prompt

@@ -29,7 +29,7 @@ class TokenMode:
         """Show the tokens of every answer that was seen coming, or the answers as they were."""
         self.on = not self.on
         self._engine.inspect(self.on)
-        self._screen.inspector.display = self.on
+        self._screen.inspector.open(self.on)
         self._screen.refresh_bindings()
         await self._screen.messages.show_tokens(self.on)
 

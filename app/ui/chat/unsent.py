@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.chat.attached import joined
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.tasks import Tasks
-from app.ui.commands.command import as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 
 KEPT_AFTER_S = 1.0
@@ -30,12 +30,10 @@ class Unsent:
     @property
     def text(self) -> str:
         """What was typed and has not been put to the model."""
-        screen = self._screen
-        if self._tasks.unsent is not None:
-            return self._tasks.unsent
-        if screen.session.waiting is None:
-            return screen.prompt.whole
-        return as_typed(joined(screen.session.waiting, screen.prompt.whole))
+        session, written = self._screen.session, self._tasks.unsent
+        typed = self._screen.prompt.whole if written is None else written
+        sent = session.reading if session.waiting is None else COMMANDS.as_typed(session.waiting)
+        return joined(sent, typed) if sent else typed
 
     def changed(self) -> None:
         """Something was typed."""

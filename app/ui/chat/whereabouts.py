@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
+from app.ui.chat.file_reading import FileReading
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_loading import PairLoading
 from app.ui.chat.session import Phase
@@ -31,6 +32,7 @@ class Whereabouts:
         unsent: What is typed there.
         own_settings: The settings of each.
         pair_loading: Loads the pair that waited for an answer to end.
+        reading: Reads the files of what was sent there.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Whereabouts:
         unsent: Unsent,
         own_settings: OwnSettings,
         pair_loading: PairLoading,
+        reading: FileReading,
     ) -> None:
         self._screen = screen
         self._keeper = keeper
@@ -50,6 +53,7 @@ class Whereabouts:
         self._unsent = unsent
         self._own_settings = own_settings
         self._pair_loading = pair_loading
+        self._reading = reading
         self._branches = Branches(screen, keeper)
 
     async def begin_anew(self) -> None:
@@ -61,13 +65,16 @@ class Whereabouts:
 
     async def _leave(self) -> None:
         left = self._keeper.conversation
-        await self._go_to(self._keeper.leave(await self._put_down()), left)
+        opened = self._keeper.leave(self._unsent.text)
+        await self._put_down()
+        await self._go_to(opened, left)
 
     async def open(self, conversation: int | None) -> None:
         """Go on with another conversation; None stays, unless the one that goes on was deleted."""
         left = self._keeper.conversation
         if conversation is not None and conversation != left:
-            if opened := self._keeper.open(conversation, await self._put_down()):
+            if opened := self._keeper.open(conversation, self._unsent.text):
+                await self._put_down()
                 self._screen.hint.forget()
                 await self._go_to(opened, left)
         elif self._keeper.is_deleted:
@@ -94,12 +101,11 @@ class Whereabouts:
             await self._branches.show(self._keeper.switch(message), message)
         await self._screen.messages.seek(message)
 
-    async def _put_down(self) -> str:
-        """Let go of what is being written or waits; returns it."""
-        unsent = self._unsent.text
-        self._tasks.leave()
+    async def _put_down(self) -> None:
+        """Let go of what is being written or waits; it is kept with the conversation that is left."""
+        self._reading.give_up()
+        self._tasks.end()
         await self._asking.take_back()
-        return unsent
 
     async def _go_to(self, opened: Opened, left: int | None) -> None:
         screen, session = self._screen, self._screen.session

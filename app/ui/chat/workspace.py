@@ -11,7 +11,7 @@ from textual.getters import query_one
 
 from app.chat.message import Role
 from app.chat.tree import Node
-from app.ui.chat.arrangement import LEAST_COLUMNS, Arrangement
+from app.ui.chat.arrangement import LEAST_FOR_PANEL, LEAST_FOR_SIDEBAR, Arrangement
 from app.ui.chat.inspector import Inspector
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keeping.keeper import Keeper
@@ -65,11 +65,11 @@ class Workspace(Horizontal, Even):
 
     def toggle_sidebar(self) -> None:
         self._arrangement = self._arrangement.with_sidebar(not self.sidebar.display)
-        self._arrange_or_say("conversations")
+        self._arrange_or_say("conversations", LEAST_FOR_SIDEBAR)
 
     def toggle_panel(self) -> None:
         self._arrangement = self._arrangement.with_panel(not self.panel.display)
-        self._arrange_or_say("numbers")
+        self._arrange_or_say("numbers", LEAST_FOR_PANEL)
 
     def show_numbers(self, message: int) -> None:
         """Show what was measured when an answer was given: in the panel, or for a moment where there is none.
@@ -102,7 +102,7 @@ class Workspace(Horizontal, Even):
             widget.styles.width = width
         self.screen.set_class(panel > 0, "-panel")
 
-    def _arrange_or_say(self, what: str) -> None:
+    def _arrange_or_say(self, what: str, least: int) -> None:
         self._arrange()
-        if self.app.size.width < LEAST_COLUMNS:
-            self.post_message(Hint.Wanted(f"The {what} need a window of {LEAST_COLUMNS} columns."))
+        if self.app.size.width < least:
+            self.post_message(Hint.Wanted(f"The {what} need a window of {least} columns."))

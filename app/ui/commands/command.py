@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from app.chat.attached import compose, split
+from app.chat.attached import compose, in_other_words, split
 from app.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # A path such as /usr/bin has a second slash, and is no command.
 # What is pasted may have a thousand spaces: nothing is tried twice.
 _LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
+_LINES = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _BEGUN = re.compile(r"/[A-Za-z\w-]*")
 
 
@@ -26,6 +27,8 @@ class Takes(Enum):
 
     NOTHING = auto()
     TEXT = auto()
+    """A line of text, or none."""
+    LINES = auto()
     """Any text, or none."""
     PATH = auto()
 
@@ -90,9 +93,10 @@ class Commands:
         Raises:
             UsageError: There is no such command, or its argument is wrong.
         """
-        line = _LINE.fullmatch(text)
-        assert line is not None
-        name, argument = line["name"].lower(), (line["argument"] or "").strip()
+        question, pastes = split(text)
+        parts = self._parts(question)
+        assert parts is not None
+        name, argument = parts
         command = self.known.get(name)
         if command is None:
             near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.5)
@@ -101,23 +105,37 @@ class Commands:
             raise UsageError(f"There is no command /{name};", f"{meant} Two slashes send it as text.")
         if argument and command.takes is Takes.NOTHING:
             raise UsageError(f"/{name} takes nothing behind it.", "A space in front sends the line as text.")
+        if command.takes is Takes.LINES:
+            argument = in_other_words(argument, {paste.reference: paste.text for paste in pastes})
+        elif pastes or "\n" in argument:
+            raise UsageError(f"/{name} takes one line.", "A space in front sends the text as it stands.")
         wrong = bool(command.choices) and argument not in command.choices
         if (wrong and (argument or command.needs_argument)) or (command.needs_argument and not argument):
             raise UsageError(f"Give it as {command.usage}.")
         return command, argument
 
+    def is_command(self, text: str) -> bool:
+        """Whether a text asks for something rather than says it.
 
-def is_command(text: str) -> bool:
-    """Whether a text asks for something rather than says it."""
-    return _LINE.fullmatch(text) is not None
+        One line does; several do where the first one names a command that takes text, pasted or not.
+        """
+        question, attachments = split(text)
+        return self._parts(question) is not None and not any(each.is_file for each in attachments)
 
+    def as_said(self, question: str) -> str:
+        """What a prompt says: two slashes in front mean one."""
+        return question[1:] if question.startswith("//") and self._parts(question[1:]) else question
 
-def as_said(text: str) -> str:
-    """What a prompt says: two slashes in front mean one."""
-    return text[1:] if text.startswith("//") and is_command(text[1:]) else text
+    def as_typed(self, message: str) -> str:
+        """What to type for a message; the other way round than `as_said`."""
+        question, attachments = split(message)
+        return compose("/" + question, attachments) if self._parts(question) else message
 
-
-def as_typed(message: str) -> str:
-    """What to type for a message; the other way round than `as_said`."""
-    question, attachments = split(message)
-    return compose("/" + question, attachments) if is_command(question) else message
+    def _parts(self, question: str) -> tuple[str, str] | None:
+        """The name of a command and what stands behind it; None for what is none."""
+        if line := _LINE.fullmatch(question):
+            return line["name"].lower(), (line["argument"] or "").strip()
+        lines = _LINES.fullmatch(question)
+        command = self.known.get(lines["name"].lower()) if lines else None
+        takes_text = command is not None and command.takes in (Takes.TEXT, Takes.LINES)
+        return (command.name, lines["argument"].strip()) if lines and command and takes_text else None

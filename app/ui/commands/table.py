@@ -97,7 +97,7 @@ COMMANDS = Commands(
         Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
         Command("title", "name this conversation", _title, Takes.TEXT, "[TEXT]"),
-        Command("system", "system prompt for this conversation", _system, Takes.TEXT, "[TEXT]"),
+        Command("system", "system prompt for this conversation", _system, Takes.LINES, "[TEXT]"),
         Command("help", "the commands and some keys", _help),
         Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
     ]

@@ -44,4 +44,6 @@ class TitleInput(QuietInput):
         self.post_message(self.Ended(None))
 
     def on_blur(self) -> None:
-        self.post_message(self.Ended(None))
+        # Whoever looks something up in another window goes on with it; see `app.ui.screens.sturdy`.
+        if self.app.app_focus and self.screen.focused is not self:
+            self.post_message(self.Ended(None))

@@ -28,6 +28,15 @@ KEYS: list[BindingType] = [
     Binding(
         "ctrl+g", "go_on", "continue", id="chat.go_on", tooltip="Go on with an answer that ended early", show=False
     ),
+    Binding(
+        "ctrl+e",
+        "edit_last",
+        "edit",
+        id="chat.edit_last",
+        tooltip="Edit the last prompt, while nothing is typed",
+        show=False,
+        priority=True,
+    ),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
     Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
     Binding(

@@ -19,8 +19,8 @@ from textual.errors import NoWidget
 from textual.message import Message
 from textual.widgets import Input, TextArea
 
-PATIENCE_S = 1.0
-"""A key that is still at work after so long, on a disk that does not answer say, keeps the others no longer."""
+from app.ui.aside import PATIENCE_S
+
 _WHEEL = (events.MouseScrollDown, events.MouseScrollUp, events.MouseScrollLeft, events.MouseScrollRight)
 _LOOK_S = 0.05
 """How often is looked whether what is waited for has gone: what goes does not say so."""
@@ -114,6 +114,7 @@ class InTurn:
         self._resting = asyncio.create_task(self._come_to_rest())
 
     async def _come_to_rest(self) -> None:
+        # A key that is still at work then, on a disk that does not answer say, keeps the others no longer.
         late = asyncio.get_running_loop().call_later(PATIENCE_S, self._lose_patience)
         while self._app.is_running and not await self._is_at_rest():
             pass

@@ -27,8 +27,8 @@ class Exchange(View):
         widget = self._answer.widget if self._answer is not None else None
         return widget if isinstance(widget, AnswerMessage) else None
 
-    async def ask(self, prompt: str, unanswered: str | None = None) -> AnswerMessage:
-        """Add a prompt and the place for its answer, and go there.
+    async def ask(self, prompt: str, unanswered: str | None = None) -> AnswerMessage | None:
+        """Add a prompt and the place for its answer, and go there; None when the program is being left.
 
         Args:
             prompt: What is asked.
@@ -44,7 +44,7 @@ class Exchange(View):
             self._asked = Entry(AbsentPrompt(prompt))
             return await self._begin_answer([self._asked], replaced)
 
-    async def ask_again(self, prompt: UserMessage | None = None) -> AnswerMessage:
+    async def ask_again(self, prompt: UserMessage | None = None) -> AnswerMessage | None:
         """Make a place for another answer; `settle` decides whether it stays or what it takes the place of.
 
         Args:
@@ -56,14 +56,13 @@ class Exchange(View):
 
     async def _begin_answer(
         self, above: Sequence[Entry], replaced: Sequence[Entry], *, is_another: bool = False
-    ) -> AnswerMessage:
+    ) -> AnswerMessage | None:
         self._answer = Entry(AbsentAnswer())
         self._attempt = Attempt((*above, self._answer), tuple(replaced), is_another=is_another)
         self._hide(replaced, True)
         self.said.put(self._attempt.fresh)
         self.anchor()
         await self._settle()
-        assert self.answer is not None
         return self.answer
 
     async def go_on(self, answer: AnswerMessage) -> None:

@@ -184,7 +184,9 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         self.post_message(self.Wished(self, event.wish))
 
     def on_blur(self) -> None:
-        self.set_class(False, "-chosen")
+        # It stays chosen while another window is in front; see `app.ui.screens.sturdy`.
+        if self.app.app_focus and self.screen.focused is not self:
+            self.set_class(False, "-chosen")
 
     def action_wish(self, wish: str) -> None:
         self.post_message(self.Wished(self, Wish[wish]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.ui.aside import aside, run_latest
+from app.ui.aside import aside, begin_aside, patiently, run_latest
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.completion import Completion, Site
 from app.ui.prompt.editor import PromptEditor
@@ -42,7 +42,9 @@ class Completing:
             return
 
         async def look() -> None:
-            await self._look_at_disk(site)
+            found = await aside(lambda: self._completion.offer(site))
+            if site == self._site:
+                self._offer(site, found)
 
         run_latest(self._editor, look, "paths")
 
@@ -52,7 +54,10 @@ class Completing:
         if site is None:
             return False
         if site != self._offered:
-            await self._look_at_disk(site)
+            # What comes later is offered, not taken: it may be about a text that has gone on.
+            looked = begin_aside(lambda: self._completion.offer(site))
+            if await patiently(looked) and site == self._site:
+                self._offer(site, looked.result())
         if self._chosen is not None and site == self._site:
             self._take(site, self._chosen)
         return True
@@ -71,11 +76,6 @@ class Completing:
         """Take a suggestion that was clicked."""
         if self._site is not None and self._offered == self._site:
             self._take(self._site, suggestion)
-
-    async def _look_at_disk(self, site: Site) -> None:
-        found = await aside(lambda: self._completion.offer(site))
-        if site == self._site:
-            self._offer(site, found)
 
     def _offer(self, site: Site | None, found: Sequence[Suggestion]) -> None:
         self._offered = site

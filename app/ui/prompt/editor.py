@@ -7,7 +7,7 @@ from textual.widgets.text_area import Document
 
 from app.chat.attached import Attachment, compose, split
 from app.engine.text import printable
-from app.ui.prompt.pastes import Pastes
+from app.ui.prompt.pastes import Pastes, is_paste
 from app.ui.widgets.text_editor import TextEditor
 
 
@@ -49,8 +49,11 @@ class PromptEditor(TextEditor):
         """Put a message in place of what is there, and behind it more of the text."""
         # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
         shown = printable(message)
-        question, attachments = (shown, ()) if self.as_it_stands else split(shown)
-        self.load_text(self._pastes.adopt(question, attachments) + more)
+        question, attachments = split(shown)
+        if self.as_it_stands or not all(each.is_file or is_paste(each) for each in attachments):
+            question, attachments = shown, ()
+        pastes = (each for each in attachments if not each.is_file)
+        self.load_text(self._pastes.adopt(question, pastes) + more)
         self.move_cursor(self.document.end)
 
     def type_over(self, text: str, start: int, end: int) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 from app.chat.attached import file_reference
 from app.engine.text import printable
 from app.regular_file import with_line_feeds
-from app.ui.commands.command import as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
 from app.ui.prompt.completing import Completing
 from app.ui.prompt.editor import PromptEditor
@@ -115,13 +115,13 @@ class PromptInput(PromptEditor):
         return self.written if saved is None else saved
 
     def restore(self, text: str) -> None:
-        """Put a refused prompt back, before what was typed since."""
+        """Put a prompt that was refused at once back, before what was typed since."""
         self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
         """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
         if not self.whole.strip():
-            self._show(as_typed(text))
+            self._show(COMMANDS.as_typed(text))
 
     def put(self, text: str) -> None:
         """Show this text in place of what is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from app.chat.attached import split
-from app.ui.commands.command import as_typed
+from app.ui.commands.table import COMMANDS
 from app.ui.keeping.keeper import Keeper
 
 Source = Callable[[], Iterable[str] | None]
@@ -16,7 +16,7 @@ _MOST_KEPT = 20_000
 def kept_prompts(keeper: Keeper) -> Iterable[str] | None:
     """What the user asked in any conversation, as it is typed, newest first; None before the store is open."""
     prompts = keeper.with_store(lambda store: store.prompts(_MOST_KEPT))
-    return map(as_typed, prompts) if prompts is not None else None
+    return map(COMMANDS.as_typed, prompts) if prompts is not None else None
 
 
 class PastPrompts:

@@ -24,6 +24,8 @@ class Recalling:
         self._menu = menu
         self._past = past
         self._recalled: int | None = None
+        self._shown = ""
+        """What stood in the line when it was: a paste may have another mark by now than it had then."""
         self._looked_for: str | None = None
         self.set_aside: str | None = None
         """What was written before the search; None unless one goes on."""
@@ -50,8 +52,7 @@ class Recalling:
 
     @property
     def _is_recalled(self) -> bool:
-        shown = self._editor.text.strip()
-        return self._recalled is not None and shown == self._past.newest()[self._recalled][1]
+        return self._recalled is not None and self._editor.text.strip() == self._shown
 
     def _recall(self, index: int) -> None:
         known = self._past.newest()
@@ -61,6 +62,7 @@ class Recalling:
         elif index < len(known):
             self._recalled = index
             self._editor.write(known[index][0])
+            self._shown = self._editor.text.strip()
 
     # Searched
 

@@ -1,14 +1,15 @@
-"""One verify round as lines: what was drafted, what the target made of it, and what that cost."""
+"""Verify rounds as lines: what was drafted, what the target made of it, and what that cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from textual.content import Content
 
 from app.events import RoundDetails
 from app.ui.reading.pieces import visible
+from app.ui.text import MARK
 
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
 _PROBABILITIES = ("draft p", "target p")
@@ -16,6 +17,8 @@ _LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _GAP = "   "
+_ROOMY = 72
+"""Cells from which there is room to say what a number means."""
 _UNSEEN = "not computed while this was closed"
 
 
@@ -69,26 +72,53 @@ def _in_sight(columns: list[_Column], end: int, room: int) -> tuple[int, int]:
     return start, end
 
 
-def _headline(details: RoundDetails, newest: int, width: int) -> Content:
-    n, drafted, by_model = len(details.written), len(details.drafted), details.n_model
+def round_rows(rounds: Sequence[RoundDetails], chosen: int, width: int) -> Iterator[Content]:
+    """Rounds as a row each, in columns: who drafted, what was accepted and what it took.
+
+    Args:
+        rounds: Those in sight.
+        chosen: The place among them of the one that is explained: that says what it cost, the others what they wrote.
+        width: Cells of a row.
+    """
+    heads = [_head(details, brief=width < _ROOMY) for details in rounds]
+    widths = [max(len(head[column]) for head in heads) for column in range(len(heads[0]))] if heads else []
+    for at, (details, head) in enumerate(zip(rounds, heads, strict=True)):
+        number, source, accepted, took = (cell.ljust(cells) for cell, cells in zip(head, widths, strict=True))
+        line = Content.assemble(
+            f"{MARK} " if at == chosen else "  ",
+            Content.styled(head[0].rjust(len(number)), "bold" if at == chosen else ""),
+            _GAP,
+            (source, _DRAFT if details.drafted else _QUIET),
+            _GAP,
+            (accepted, _DRAFT),
+            _GAP if accepted else "",
+            (head[3].rjust(len(took)), _QUIET),
+        )
+        room = width - line.cell_length
+        more = _cost(details, room) if at == chosen else Content(_GAP) + _written(details)
+        yield (line + more).truncate(width, ellipsis=True)
+
+
+def _head(details: RoundDetails, *, brief: bool) -> tuple[str, str, str, str]:
+    drafted, by_model = len(details.drafted), details.n_model
     sources = [name for name, count in (("model", by_model), ("look-up", drafted - by_model)) if count]
-    plain = f", plain {details.plain_ns / 1e6:.1f} ms a token" if details.plain_ns is not None else ""
-    took = f"{details.total_ns / 1e6:.1f} ms"
-    whole = f"{took} for {n} tokens" if n > 1 else took
-    short = f"{details.number:,}"
-    numbered = f"{short} of {newest:,}"
-    wholes = ((numbered, whole + plain), (numbered, took + plain), (short, took + plain), (short, took), (short, ""))
-    for number, cost in wholes:
-        parts = [
-            Content(f"round {number}"),
-            Content.styled(" and ".join(sources) or "no draft", _DRAFT if sources else _QUIET),
-            Content.styled(f"accepted {details.n_accepted} of {drafted}", _DRAFT) if drafted else Content(""),
-            Content.styled(cost, _QUIET),
-        ]
-        line = Content(_GAP).join(part for part in parts if part)
-        if line.cell_length <= width:
-            break
-    return line
+    accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
+    return f"{details.number:,}", " and ".join(sources) or "no draft", accepted, f"{details.total_ns / 1e6:.1f} ms"
+
+
+def _cost(details: RoundDetails, room: int) -> Content:
+    """What a round brought for its time, as far as it can be said."""
+    n, plain_ns = len(details.written), details.plain_ns
+    brought = f" for {n} tokens" if n > 1 else ""
+    plain = f", plain {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
+    whole = next((words for words in (brought + plain, plain) if len(words) <= room), "")
+    return Content.styled(whole, _QUIET)
+
+
+def _written(details: RoundDetails) -> Content:
+    styles = (_DRAFT if at < details.n_accepted else _TARGET for at in range(len(details.written)))
+    pieces = (Content.styled(visible(piece), style) for piece, style in zip(details.written, styles, strict=True))
+    return Content(" ").join(pieces)
 
 
 def _disagreement(details: RoundDetails, width: int) -> Content:
@@ -113,16 +143,14 @@ def _disagreement(details: RoundDetails, width: int) -> Content:
     return line.truncate(width, ellipsis=True)
 
 
-def round_lines(details: RoundDetails, newest: int, width: int, *, brief: bool = False) -> Iterator[Content]:
-    """A round in so many cells.
+def round_lines(details: RoundDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
+    """What a round made of its draft, in so many cells.
 
     Args:
         details: The round.
-        newest: Number of the newest one.
         width: Cells of a line.
         brief: Whether there is no room for the probabilities of each token.
     """
-    yield _headline(details, newest, width)
     depths = max(len(details.drafted), len(details.written))
     columns = [_column(details, depth) for depth in range(depths)]
     start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)

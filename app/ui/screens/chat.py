@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
+from app.chat.attached import joined_as_it_stands
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.elsewhere import Elsewhere
+from app.ui.chat.file_reading import FileReading
 from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
@@ -90,17 +93,23 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.draft_switch = DraftSwitch(self, engine)
         self.own_settings = OwnSettings(self, keeper, live, self.draft_switch)
         self.tasks = Tasks(self)
-        self.asking = Asking(self, engine, keeper, self.tasks)
+        self._unsent = Unsent(self, keeper, self.tasks)
+        self.asking = Asking(self, engine, keeper, self.tasks, self._unsent)
         self._elsewhere = Elsewhere(self, keeper, self.tasks)
+        self.reading = FileReading(self)
         self.sending = Sending(
-            self, self.asking, self.tasks, self._elsewhere, lambda command, argument: command.run(self, argument)
+            self,
+            self.asking,
+            self.tasks,
+            self._elsewhere,
+            self.reading,
+            lambda command, argument: command.run(self, argument),
         )
         self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
         changes = PairChanges(engine, self.session, loads=loads)
         self.pair_loading = PairLoading(self, changes, self.asking)
-        self._unsent = Unsent(self, keeper, self.tasks)
         self.whereabouts = Whereabouts(
-            self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading
+            self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading, self.reading
         )
         self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
         self._counting = Counting(self, engine)
@@ -138,13 +147,16 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         await self.sending.send(event.text)
 
     def action_stop(self) -> None:
-        if not self.asking.stop():
+        if not (self.reading.take_back() or self.asking.stop()):
             self.call_later(self.asking.take_back)
 
     # Keys arrive beside the screen's own messages; what they change must wait its turn behind an answer's text.
 
     def action_again(self) -> None:
         self.call_later(self.asking.again)
+
+    def action_edit_last(self) -> None:
+        self.call_later(self.steering.edit_last)
 
     def action_go_on(self) -> None:
         self.call_later(self.steering.go_on)
@@ -219,8 +231,8 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
 
     @property
     def unsent(self) -> str:
-        """What was typed and has not been put to the model."""
-        return self._unsent.text
+        """What was typed and has not been put to the model; and below it what was typed for a setting and not taken."""
+        return reduce(joined_as_it_stands, self.own_settings.unfinished.texts, self._unsent.text)
 
     def take_up(self, text: str) -> None:
         """Go on with what the last run left typed; what was typed since then stands behind it."""

@@ -43,5 +43,8 @@ class Overlay(SturdyScreen[_T]):
         """Stop what goes on here; returns what that is, "" where nothing does."""
         return ""
 
+    def put_down(self) -> None:
+        """The program ends: let go of what is being typed here, so that it outlives that."""
+
     def dismiss(self, result: _T | None = None) -> AwaitComplete:
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -245,6 +245,9 @@ class SettingsScreen(Overlay[bool]):
 
     # What comes of it
 
+    def put_down(self) -> None:
+        self._field.put_down()
+
     def _step(self, by: int) -> None:
         """One more or less."""
         shown = self.settings.shown

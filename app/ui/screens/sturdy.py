@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from textual import events, on
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
@@ -12,16 +13,39 @@ _T = TypeVar("_T")
 
 
 class SturdyScreen(Screen[_T]):
-    """On which keys always go somewhere, and a click on what has just gone goes nowhere."""
+    """On which keys always go somewhere, and a click on what has just gone goes nowhere.
+
+    A terminal that is not in front takes the focus from its widget, which is not left by that: it gets the focus back.
+    Widgets that end something when they are left look at `App.app_focus` first; if it has gone elsewhere meanwhile,
+    they are told once more that they have lost it.
+    """
 
     # What a screen is for has the rows, where there are few.
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-short"), (20, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
-    def watch_focused(self, focused: Widget | None) -> None:
+    _waits_for_us: Widget | None = None
+    """What had the focus when another window came in front."""
+
+    @on(events.Mount)
+    def _watch_the_front(self) -> None:
+        self.watch(self.app, "app_focus", self._on_front, init=False)
+
+    def watch_focused(self, before: Widget | None, focused: Widget | None) -> None:
+        if focused is None and not self.app.app_focus:
+            self._waits_for_us = before
         # Textual takes the focus from everything when the mouse is where the terminal was before it became smaller,
         # and when what had it goes and nothing stands beside it.
-        if focused is None and self.is_running:
+        elif focused is None and self.is_running:
             self.call_later(self._focus_again)
+
+    def _on_front(self, in_front: bool) -> None:
+        if not in_front:
+            return
+        # Textual has given the focus back before, if it could.
+        waited, self._waits_for_us = self._waits_for_us, None
+        if waited is not None and waited.is_attached and self.focused is not waited:
+            waited.post_message(events.Blur())
+        self.call_later(self._focus_again)
 
     def _focus_again(self) -> None:
         # A terminal that is not in front has its focus kept by the application.

@@ -72,13 +72,20 @@ class Field:
 
     async def close(self) -> str:
         """Take it away; a text waits to be gone on with. Returns what is to be said of that, "" for nothing."""
-        text = editor.text if isinstance(editor := self._settings.editor, TextInput) else ""
+        waits = self.put_down()
         await self._settings.settle()
+        return "What is typed waits here, and does not count yet." if waits else ""
+
+    def put_down(self) -> bool:
+        """Let a text that is being typed wait to be gone on with; returns whether there is one."""
+        if not self.is_open:
+            return False
+        text = editor.text if isinstance(editor := self._settings.editor, TextInput) else ""
         self._waiting.pop(self._setting, None)
-        if not text.strip() or text == self._before:
-            return ""
-        self._waiting[self._setting] = text
-        return "What is typed waits here, and does not count yet."
+        waits = bool(text.strip()) and text != self._before
+        if waits:
+            self._waiting[self._setting] = text
+        return waits
 
     @property
     def _waiting(self) -> MutableMapping[str, str]:

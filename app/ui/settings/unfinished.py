@@ -19,6 +19,12 @@ class Unfinished:
         """Those that can be gone on with, by setting."""
         return self._for_all if scope is Scope.ALL else self._here
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them, wherever they wait."""
+        each = (self._for_all, self._here, *self._elsewhere.values())
+        return tuple(text for texts in each for text in texts.values())
+
     def go(self, left: int | None, entered: int | None) -> None:
         """Go from one conversation to another; None for one in which nothing was said.
 

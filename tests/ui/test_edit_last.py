@@ -1,0 +1,45 @@
+"""ctrl+e: the last prompt, changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.ui.chat_driver import open_chat
+from tests.ui.kept_driver import kept_chat
+from tests.ui.steering_driver import asked, chosen, exchange, next_request, press
+
+
+async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
+    async with kept_chat(file, size=(80, 24)) as chat:
+        await exchange(chat, "one", "first")
+        await chat.exchange("two", "line\n\n" * 60 + "second")
+        await press(chat, "ctrl+e")
+        await chat.shows("Editing: enter asks it as a branch")
+        assert chat.prompt == "two"
+        assert not chosen(chat)
+        await chat.until(lambda: any(row.startswith("┃two") for row in chat.rows))
+        await chat.type(" more")
+        await next_request(chat, "enter")
+        assert asked(chat) == ["one", "first", "two more"]
+
+
+async def test_what_is_typed_keeps_the_key(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("ab")
+        await press(chat, "home", "ctrl+e", "c")
+        assert chat.prompt == "abc"
+        await press(chat, "ctrl+s", "ctrl+e", "escape")
+        assert chat.prompt == "abc"
+        assert not chat.screen.tasks.has_task
+
+
+async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
+    async with open_chat() as chat:
+        await press(chat, "ctrl+e")
+        await chat.shows("There is no prompt to edit.")
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await press(chat, "ctrl+e")
+        await chat.shows("An answer is being written; esc stops it.")
+        assert not chat.screen.tasks.has_task

@@ -1,0 +1,105 @@
+"""The inspector: rounds as rows, newest first, of which the chosen one is explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from app.events import RoundDetails
+from app.ui.chat.inspector import Inspector
+from app.ui.reading.rounds import round_rows
+from app.ui.text import MARK
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.test_tokens import ROUND, D, says
+
+
+def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
+    return kind(None, 0, 0, 0, 0, 0, False, False, False)
+
+
+def listed(chat: Chat) -> list[str]:
+    """The numbers of the rounds in sight, the chosen one with its mark."""
+    left, top, width, height = chat.screen.inspector.content_region
+    found = [row[left : left + width].split(" ms")[0].split() for row in chat.rows[top : top + height]]
+    found = [[">", *words[1:]] if words[:1] == [MARK] else words for words in found]
+    return ["".join(words[: 1 + (words[0] == ">")]) for words in found if words and words[0][-1] in ">0123456789"]
+
+
+async def test_rounds_are_listed_newest_first_and_the_chosen_one_is_explained() -> None:
+    async with open_chat(size=(80, 24)) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        for number in range(1, 6):
+            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
+        await chat.until(lambda: listed(chat) == [">5", "4", "3"])
+        await chat.shows("the target wrote 0 (p .54); the draft said ·len (draft p .61, target p .08)")
+        await chat.pilot.press("left")
+        await chat.until(lambda: listed(chat) == ["5", ">4", "3"])
+        await chat.pilot.press("left", "left")
+        await chat.until(lambda: listed(chat) == ["4", "3", ">2"])
+        says(chat, ("6 ", D), details=replace(ROUND, number=6))
+        await chat.shows("round 2 of 6")
+        assert listed(chat) == ["4", "3", ">2"]
+        await chat.pilot.press("right")
+        await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
+        await chat.pilot.press("left", "left")
+        await chat.until(lambda: listed(chat) == ["3", "2", ">1"])
+        await chat.pilot.resize_terminal(80, 60)
+        await chat.until(lambda: listed(chat) == ["6", "5", "4", "3", "2", ">1"])
+
+
+async def test_the_mouse_chooses_a_round() -> None:
+    async with open_chat(size=(80, 24)) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        for number in range(1, 6):
+            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
+        await chat.until(lambda: listed(chat) == [">5", "4", "3"])
+        await chat.pilot.click(Inspector, offset=(10, 3))
+        await chat.until(lambda: listed(chat) == ["5", "4", ">3"])
+        await chat.pilot.click(Inspector, offset=(10, 6))
+        chat.screen.inspector.post_message(wheel(events.MouseScrollDown))
+        await chat.until(lambda: listed(chat) == ["4", "3", ">2"])
+        chat.screen.inspector.post_message(wheel(events.MouseScrollUp))
+        await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
+        await chat.pilot.click(Inspector, offset=(10, 1))
+        await chat.until(lambda: listed(chat) == [">4", "3", "2"])
+
+
+def rows(chosen: int, *rounds: RoundDetails, width: int = 100) -> list[str]:
+    return [line.plain.rstrip().replace(MARK, ">") for line in round_rows(rounds, chosen, width)]
+
+
+def test_rounds_stand_in_columns_and_the_chosen_one_says_what_it_cost() -> None:
+    plain = replace(ROUND, number=9, drafted=(), n_model=0, written=(b"a",), n_accepted=0, total_ns=4_000_000)
+    newest = replace(ROUND, number=10, n_model=2)
+    assert rows(0, newest, plain) == [
+        "> 10   model and look-up   accepted 3 of 5   38.0 ms for 4 tokens, plain 34.0 ms a token",
+        "   9   no draft                               4.0 ms   a",
+    ]
+    assert rows(1, newest, plain) == [
+        "  10   model and look-up   accepted 3 of 5   38.0 ms   ·pivot ·= ·items 0",
+        ">  9   no draft                               4.0 ms, plain 34.0 ms a token",
+    ]
+    assert rows(0, newest, width=50) == ["> 10   model and look-up   3 of 5   38.0 ms"]
+    assert rows(1, plain, plain, width=20) == ["  9   no draft   4.…", "> 9   no draft   4.…"]
+
+
+def test_the_words_of_a_row_are_in_the_colours_of_their_writers() -> None:
+    (line,) = round_rows([ROUND], 1, 100)
+    found = [(line.plain[span.start : span.end], str(span.style)) for span in line.spans]
+    assert found[-4:] == [("·pivot", "$draft"), ("·=", "$draft"), ("·items", "$draft"), ("0", "$target")]
+
+
+@pytest.mark.parametrize(("size", "n"), [((80, 14), 1), ((80, 24), 3), ((120, 40), 4), ((200, 60), 9)])
+async def test_a_low_window_has_one_row_and_a_tall_one_more(size: tuple[int, int], n: int) -> None:
+    async with open_chat(size=size) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        for number in range(1, 30):
+            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
+        await chat.shows("round 29 of 29")
+        await chat.until(lambda: listed(chat) == [">29", *(str(29 - at) for at in range(1, n))])
+        await chat.shows("target    [")
