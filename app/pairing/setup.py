@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from app.catalog import Pair
-from app.engine.text import printable
 from app.errors import AppError, CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
-from app.pairing.check import PairCheck, check_pair
-from app.pairing.facts import ModelFacts
+from app.pairing.check import check_pair
+from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
 from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.pairing.texts import without_draft
@@ -32,36 +31,9 @@ _LOOK_S = 0.2
 _POLITE_S = 0.5
 _KEEP_FREE = 200_000_000
 """Disk that is left to everybody else."""
-TARGET, DRAFT = "target", "draft"
 
 Trial = Callable[[SetUp, Callable[[], bool]], str]
 """Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A pair whose files are known and whose headers have been read.
-
-    Attributes:
-        pair: What was asked for.
-        target: Its files.
-        draft: The draft's, or None.
-        check: What the headers say.
-        download_bytes: What has still to come.
-        free_bytes: Of the disk it comes to.
-    """
-
-    pair: Pair
-    target: Resolved
-    draft: Resolved | None
-    check: PairCheck
-    download_bytes: int
-    free_bytes: int
-
-    @property
-    def models(self) -> tuple[tuple[str, Resolved], ...]:
-        """Role and files of each model."""
-        return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +109,7 @@ class Setup:
         facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
         return Prepared(
-            pair=_completed(pair, target, facts[0]),
+            pair=completed(pair, target, check),
             target=target,
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
@@ -260,13 +232,6 @@ class Setup:
     def _stop_if_cancelled(self) -> None:
         if self._stop.is_set():
             raise Interrupted
-
-
-def _completed(pair: Pair, target: Resolved, facts: ModelFacts) -> Pair:
-    """The pair with what the catalogue leaves out: the licence that the hub names, and how little a mixture reads."""
-    licence = pair.licence or printable(target.licence)
-    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
-    return replace(pair, licence=licence, bytes_per_token=pair.bytes_per_token or mixture)
 
 
 def _in_background(work: Callable[[], Path], name: str) -> Future[Path]:

@@ -22,9 +22,10 @@ from app.fitting.place import place
 from app.hub import store
 from app.pairing.gain import expected_gain
 from app.pairing.order import every_pair
+from app.pairing.prepared import Prepared
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
-from app.pairing.setup import Prepared, Ready, Setup, Trying
+from app.pairing.setup import Ready, Setup, Trying
 from app.pairing.texts import free_name, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
 from app.paths import memory_dir

@@ -14,7 +14,7 @@ from app.catalog import Pair
 from app.errors import AppError, PairError
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
-from app.pairing.propose import Proposal, propose, weigh, why
+from app.pairing.propose import Proposal, longest_context, propose, weigh, why
 from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
@@ -22,13 +22,14 @@ from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.key_names import key
-from app.ui.pairs.jobs import Question, SetupJob, sized
+from app.ui.pairs.jobs import Question, SetupJob
 from app.ui.pairs.lookout import Lookout, Surroundings
 from app.ui.pairs.opened import Opened
 from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
-    from app.pairing.setup import Prepared, Setup
+    from app.pairing.prepared import Prepared
+    from app.pairing.setup import Setup
 
 
 class Pairs:
@@ -203,7 +204,8 @@ class Pairs:
             self._troubles.append(error)
         known = every_pair(known, self._registered)
         self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
-        proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []
+        room, pairs = self._known.room, [self._as_known(name) for name in self._pairs]
+        proposed = propose(pairs, room) if room is not None else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
 
@@ -221,9 +223,12 @@ class Pairs:
     def _weigh(self, name: str) -> Proposal | None:
         if self._known.room is None:
             return None
+        return weigh(self._as_known(name), self._known.room)
+
+    def _as_known(self, name: str) -> Pair:
+        """The pair with what its files and their headers say, as far as these have been read."""
         files, prepared = self._files(name), self._prepared(name)
-        pair = sized(prepared) if files is None and prepared is not None else with_files(self._pairs[name], files)
-        return weigh(pair, self._known.room)
+        return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
         pair, proposal, name = one.pair, one.proposal, one.pair.name
@@ -249,7 +254,7 @@ class Pairs:
             set_up=one.set_up,
             is_default=one.is_default,
             is_open=name == self._opened.name,
-            context=pair.context,
+            context=longest_context(self._as_known(name), self._known.room) if self._known.room else 0,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
