@@ -145,6 +145,12 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
 
         return came_before(source)
 
+    def free_disk() -> int | None:
+        from app.hardware.disk import place
+        from app.hub.folder import folder
+
+        return place("", folder()).free_bytes
+
     def seen() -> Mapping[str, Seen]:
         from app.cli.seen_pairs import seen_here
 
@@ -163,5 +169,6 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             seen=seen,
             current=current,
             is_loading=is_loading,
+            free_disk=free_disk,
         )
     )

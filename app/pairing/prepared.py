@@ -24,7 +24,7 @@ class Prepared:
         draft: The draft's, or None.
         check: What the headers say.
         download_bytes: What has still to come.
-        free_bytes: Of the disk it comes to.
+        free_bytes: Of the disk it comes to, beside what other downloads have still to bring.
     """
 
     pair: Pair

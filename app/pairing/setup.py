@@ -20,6 +20,7 @@ from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.check import check_pair
+from app.pairing.disk import Underway, has_room
 from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
 from app.pairing.progress import Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
@@ -29,8 +30,6 @@ from app.sizes import gigabytes
 
 _LOOK_S = 0.2
 _POLITE_S = 0.5
-_KEEP_FREE = 200_000_000
-"""Disk that is left to everybody else."""
 
 Trial = Callable[[SetUp, Callable[[], bool]], str]
 """Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
@@ -67,6 +66,7 @@ class Setup:
         demo_file: Where the demo's files are.
         trial: Tries a pair; None leaves that to the first chat with it.
         clock: Seconds, for speeds.
+        underway: Other downloads of this process.
     """
 
     def __init__(
@@ -75,11 +75,13 @@ class Setup:
         demo_file: DemoFile,
         trial: Trial | None = None,
         clock: Callable[[], float] = time.monotonic,
+        underway: Underway | None = None,
     ) -> None:
         self._registry = registry
         self._demo_file = demo_file
         self._trial = trial
         self._clock = clock
+        self._underway = underway or Underway()
         self._stop = threading.Event()
         self.retry = RetryPolicy(self._stop.wait)
 
@@ -108,13 +110,14 @@ class Setup:
         self._stop_if_cancelled()
         facts = [facts_of(model, self._stop.is_set, self.retry) for model in (target, draft) if model is not None]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
+        models = [model for model in (target, draft) if model is not None]
         return Prepared(
             pair=completed(pair, target, check),
             target=target,
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
-            download_bytes=sum(model.missing_bytes for model in (target, draft) if model is not None),
-            free_bytes=store.free_bytes(),
+            download_bytes=sum(model.missing_bytes for model in models),
+            free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
     def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
@@ -130,9 +133,16 @@ class Setup:
             AppError: The pair does not work.
             Interrupted: Cancelled.
         """
-        self.refuse(prepared)
-        paths = yield from self._download(prepared)
-        for _, model in prepared.models:
+        models = [model for _, model in prepared.models]
+
+        def refuse(promised: int) -> None:
+            # Since it was prepared the user may have taken their time, and others the disk.
+            missing, free = sum(model.missing_bytes for model in models), store.free_bytes()
+            self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
+
+        with self._underway.bringing(models, refuse):
+            paths = yield from self._download(prepared)
+        for model in models:
             model.keep_revision()
         pair = self._set_up(prepared, paths)
         line = ""
@@ -156,10 +166,11 @@ class Setup:
         """
         if prepared.check.problems:
             raise PairError(prepared.check.problems[0], "Choose another draft: tandem pairs find TARGET")
-        if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
+        if not has_room(prepared.download_bytes, prepared.free_bytes):
+            beside = " beside what other downloads have still to bring" if self._underway.promised() else ""
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
-                f"and {gigabytes(prepared.free_bytes)} are free there.",
+                f"and {gigabytes(prepared.free_bytes)} are free there{beside}.",
                 "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
             )
 

@@ -20,11 +20,13 @@ from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
+from app.pairing.disk import has_room
 from app.pairing.gain import expected_gain
 from app.pairing.order import every_pair
 from app.pairing.prepared import Prepared
 from app.pairing.progress import Progress
 from app.pairing.propose import Proposal, propose, why
+from app.pairing.resolve import to_come
 from app.pairing.setup import Ready, Setup, Trying
 from app.pairing.texts import free_name, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
@@ -118,11 +120,11 @@ def _of_models(given: dict[str, str]) -> Pair:
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     status.show(LOOKING)
-    here, seen, known = place(), seen_here(), catalog()
-    proposals = propose(list(known.pairs.values()), here.room)
+    here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
+    proposals = propose(list(known.pairs.values()), here.room, lambda pair: has_room(to_come(pair), free))
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
-    status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
+    status.say(f"This machine: {printable(here.line)} · {gigabytes(free)} of disk free\n")
     gains = {one.pair.name: expected_gain(one.pair, here.room, seen) for one in proposals}
     alike = len(set(gains.values())) == 1
     for number, proposal in enumerate(proposals, start=1):

@@ -40,6 +40,7 @@ class Surroundings:
         seen: What answers on this machine have shown of pairs, by their names.
         current: The pair that the chat has; asked on the screen's thread, at every look.
         is_loading: Whether models are being loaded.
+        free_disk: Bytes of the disk that downloads come to; None where that is not told.
     """
 
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
@@ -53,6 +54,7 @@ class Surroundings:
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
     is_loading: Callable[[], bool] = lambda: False
+    free_disk: Callable[[], int | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Found:
         cached: Models of the hub that are here.
         came: Of those that are not, what an earlier download has left, in bytes.
         seen: What answers have shown of pairs, by their names.
+        free_disk: Bytes of the disk that downloads come to; None where that is not known.
     """
 
     machine: str = ""
@@ -74,6 +77,7 @@ class Found:
     cached: frozenset[HubModel] = frozenset()
     came: Mapping[HubModel, int] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    free_disk: int | None = None
 
 
 class Lookout:
@@ -115,7 +119,7 @@ class Lookout:
         except Exception as error:
             log.exception("the machine could not be read")
             found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
-        self.found = replace(found, seen=self._seen())
+        self.found = replace(found, seen=self._seen(), free_disk=self._outside.free_disk())
         self.is_provisional = was_loading or self._outside.is_loading()
         self._changed()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, PairError
+from app.pairing.disk import Underway, has_room
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Proposal, longest_context, propose, weigh, why
@@ -54,6 +55,7 @@ class Pairs:
         self._jobs: dict[str, SetupJob] = {}
         self._question: Question | None = None
         self._old: list[SetupJob | Question] = []
+        self._underway = Underway()
 
     # How it is
 
@@ -164,7 +166,7 @@ class Pairs:
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
 
-        return Setup(self._outside.registry, self._outside.demo_file)
+        return Setup(self._outside.registry, self._outside.demo_file, underway=self._underway)
 
     def _start(self, pair: Pair, prepared: Prepared | None = None, *, agreed: bool) -> None:
         before = self._jobs.pop(pair.name, None)
@@ -205,7 +207,7 @@ class Pairs:
         known = every_pair(known, self._registered)
         self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
         room, pairs = self._known.room, [self._as_known(name) for name in self._pairs]
-        proposed = propose(pairs, room) if room is not None else []
+        proposed = propose(pairs, room, self._has_disk) if room is not None else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
 
@@ -284,6 +286,10 @@ class Pairs:
         sizes = [source.size for source in missing]
         known = sum(size for size in sizes if size is not None)
         return known - sum(map(self._came, missing)) if None not in sizes else None
+
+    def _has_disk(self, pair: Pair) -> bool:
+        free, to_come = self._known.free_disk, self._to_come(pair) if self._files(pair.name) is None else 0
+        return free is None or to_come is None or has_room(to_come, free - self._underway.promised())
 
     def _came(self, source: ModelSource) -> int:
         """Bytes of a model that an earlier download has left."""
