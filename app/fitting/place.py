@@ -37,11 +37,12 @@ class Place:
     line: str
 
 
-def place(held: Mapping[str, int] | None = None) -> Place:
+def place(held: Mapping[str, int] | None = None, *, with_speed: bool = True) -> Place:
     """Look at the machine and at what the installed build can use of it.
 
     Args:
         held: Bytes that are given back before other models are loaded, by device; they count as free.
+        with_speed: Whether it matters how fast models answer there, which may have to be measured first.
     """
     held = {name.lower(): n_bytes for name, n_bytes in (held or {}).items()}
     machine = look()
@@ -53,7 +54,7 @@ def place(held: Mapping[str, int] | None = None) -> Place:
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
     devices = tuple(_with_held(device, held.get(device.name.lower(), 0)) for device in devices)
-    room = _room(machine, devices, measured=only_processor or bool(devices))
+    room = _room(machine, devices, measured=with_speed and (only_processor or bool(devices)))
     return Place(room, _line(machine, devices))
 
 

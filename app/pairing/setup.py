@@ -1,4 +1,4 @@
-"""Setting a pair up: find it, check it, bring both files at once, try it, remember it.
+"""Setting a pair up: find it, check it, bring both files at once, remember it, try it.
 
 The command line and the screen use the same steps; both only show the events.
 """
@@ -121,7 +121,10 @@ class Setup:
         )
 
     def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
-        """Download what is missing, try the pair and remember it.
+        """Download what is missing, remember the pair and try it.
+
+        It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
+        meant by the settings, does not fit. Only a pair that works takes the place of another default.
 
         Yields:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
@@ -145,17 +148,24 @@ class Setup:
         for model in models:
             model.keep_revision()
         pair = self._set_up(prepared, paths)
+        self._stop_if_cancelled()
+        unkept = self._remembered(pair, default=default and self._trial is None)
         line = ""
         if self._trial is not None:
             yield Trying()
             line = self._trial(pair, self._stop.is_set)
-        self._stop_if_cancelled()
+            self._stop_if_cancelled()
+            if default and unkept is None:
+                unkept = self._remembered(pair, default=True)
+        yield Ready(pair, line, unkept)
+
+    def _remembered(self, pair: SetUp, *, default: bool) -> CatalogError | None:
+        """Remember a pair; returns why that cannot be done."""
         try:
             self._registry.add(pair, default=default)
         except CatalogError as error:
-            yield Ready(pair, line, error)
-        else:
-            yield Ready(pair, line)
+            return error
+        return None
 
     def refuse(self, prepared: Prepared) -> None:
         """Say what stands against bringing a pair, before anybody is asked about it; see `bring`.

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,11 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def test_one_command_downloads_checks_tries_and_remembers(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[model]\nctx = 2000\n")
+    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
 
     said = capsys.readouterr().err
@@ -200,15 +204,19 @@ def test_a_pair_that_cannot_be_remembered_is_a_failure(
     assert "Read-only file system" in capsys.readouterr().err
 
 
-def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:
+def test_a_pair_that_says_nothing_is_remembered_and_takes_the_place_of_no_other(pair: LoopbackHub, home: Path) -> None:
     def silent(*_: object) -> str:
         raise PairError("The pair loads but says nothing.")
 
+    steps = _steps(home)
+    list(steps.bring(steps.prepare(replace(_pair(), name="first"))))
     steps = Setup(Registry(home / "data" / "pairs.toml"), no_demo, silent)
     with pytest.raises(PairError):
         list(steps.bring(steps.prepare(_pair())))
 
-    assert not registry().read().pairs
+    known = registry().read()
+    assert known.pairs["mine"].is_here
+    assert known.default == "first"
 
 
 def _pair() -> Pair:

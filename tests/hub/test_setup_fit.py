@@ -17,6 +17,7 @@ from app.errors import CacheError
 from app.fitting import fit_pair
 from app.fitting.place import Place
 from app.hardware.device_room import main_memory_room
+from app.hub import store
 from app.pairing.disk import KEEP_FREE, Underway
 from app.pairing.propose import Room
 from app.pairing.setup import Setup
@@ -24,7 +25,7 @@ from app.registry import Registry
 from app.source import parse_source
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import TARGET, no_demo
+from tests.hub.models import BOTH, TARGET, no_demo
 from tests.hub.pairs_setting import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -52,6 +53,56 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, n_bytes))
 
     return leave
+
+
+def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
+    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.cli.setup.command._agrees", lambda status: False)
+    room(1000)
+    assert main(["setup", *BOTH]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "note It does not fit here: it needs" in said
+    assert " demo does: tandem setup demo" in said
+    assert said.endswith("Nothing was set up.")
+    assert not list(store.folder().rglob("*.gguf"))
+
+    room(10**9)
+    assert main(["setup", *BOTH]) == 0
+    assert "does not fit" not in capsys.readouterr().err
+
+
+def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_told_how_to_open(
+    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
+    # Enough for the target alone.
+    room(1_100_000)
+    capsys.readouterr()
+    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 1
+
+    said = capsys.readouterr().err
+    assert "mine is set up. big with small does not fit: it takes" in said
+    assert "tandem --pair mine --no-draft: no draft" in said
+    assert "tandem --pair mine --fit off: as it is" in said
+    assert "or load it all the same" not in said
+    known = registry().read()
+    assert known.pairs["mine"].is_here
+    assert known.default == "first"
+    # It is not said to be missing, whatever it is opened with.
+    room(10**9)
+    assert main(["run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi"]) == 0
+
+
+def test_the_trial_is_that_of_the_pair_as_the_chat_will_load_it(
+    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[model]\nfit = "off"\n')
+    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    room(1000)
+    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
+    assert "mine is set up. Tried:" in capsys.readouterr().err
 
 
 def test_a_pair_that_the_disk_has_no_room_for_is_not_proposed_first(

@@ -25,12 +25,11 @@ from app.pairing.gain import expected_gain
 from app.pairing.order import every_pair
 from app.pairing.prepared import Prepared
 from app.pairing.progress import Progress
-from app.pairing.propose import Proposal, propose, why
+from app.pairing.propose import Fit, Proposal, propose, weigh, why
 from app.pairing.resolve import to_come
 from app.pairing.setup import Ready, Setup, Trying
 from app.pairing.texts import free_name, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
-from app.paths import memory_dir
 from app.registry import SetUp
 from app.sizes import gigabytes
 from app.source import parse_source
@@ -46,7 +45,7 @@ def setup(args: argparse.Namespace) -> int:
         status.say("Nothing was set up.")
         return 0
     before = registry().read().default
-    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial(memory_dir()))
+    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial)
     try:
         with cancel_on_interrupt(steps.cancel):
             ready = _go(steps, pair, args, status)
@@ -176,6 +175,9 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     for line in lines:
         status.say(line, LABEL)
     steps.refuse(prepared)
+    if prepared.download_bytes and (doubt := _too_big(prepared, status)):
+        # Also to a script, which is not asked.
+        status.say(f"note    {doubt}", LABEL)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(status):
         return None
     ready = None
@@ -191,6 +193,18 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     if ready is not None and ready.unkept is not None:
         raise ready.unkept
     return ready
+
+
+def _too_big(prepared: Prepared, status: StatusLine) -> str:
+    """That a pair does not fit into this machine, and what does; "" for one that fits."""
+    status.show(LOOKING)
+    found = weigh(prepared.sized, place(with_speed=False).room)
+    if found.fit is not Fit.TOO_BIG:
+        return ""
+    known, free = list(catalog().pairs.values()), store.free_bytes()
+    fitting = propose(known, place().room, lambda pair: has_room(to_come(pair), free))
+    instead = f" {fitting[0].pair.name} does: {command(['tandem', 'setup', fitting[0].pair.name])}" if fitting else ""
+    return f"It does not fit here: it {found.reason}.{instead}"
 
 
 def _download_line(prepared: Prepared) -> str:
