@@ -22,7 +22,7 @@ from app.cli.shell import command
 from app.engine.text import printable
 from app.errors import AppError, PairError, RescuedError, UsageError
 from app.pairing.gain import Seen
-from app.pairing.propose import Room
+from app.pairing.propose import USUAL_CONTEXT, Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
 from app.source import HubModel
@@ -151,6 +151,10 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
 
         return place("", folder()).free_bytes
 
+    def n_ctx() -> int:
+        wanted = opener.live.resolved()["model.ctx"]
+        return wanted if isinstance(wanted, int) else USUAL_CONTEXT
+
     def seen() -> Mapping[str, Seen]:
         from app.cli.seen_pairs import seen_here
 
@@ -170,5 +174,6 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             current=current,
             is_loading=is_loading,
             free_disk=free_disk,
+            n_ctx=n_ctx,
         )
     )

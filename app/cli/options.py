@@ -19,6 +19,7 @@ from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
 from app.errors import SettingsError, UsageError
 from app.hardware.cpu import default_threads
+from app.pairing.cells import DEFAULT_CONTEXT
 from app.paths import settings_file
 from app.registry import SetUp
 from app.settings.build import drafting, sampling
@@ -91,6 +92,12 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
     return replace(options_of(settings, pair, files, model), process=read_process(args))
+
+
+def context_for_all() -> int:
+    """The context that the settings give every pair, tokens; what is wrong in their file does not count."""
+    n_ctx = LiveSettings(SettingsFile(settings_file())).resolved()["model.ctx"]
+    return n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT
 
 
 def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:

@@ -45,6 +45,7 @@ class Room:
         bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
         at_least: Whether other programs took the processor meanwhile, so that it may be more.
         on_card: Whether it is a card's own memory, beside main memory.
+        n_ctx: Tokens of context that a pair is to have there.
     """
 
     free_bytes: int
@@ -52,6 +53,7 @@ class Room:
     bytes_per_s: float | None = None
     at_least: bool = False
     on_card: bool = False
+    n_ctx: int = USUAL_CONTEXT
 
     @property
     def where(self) -> str:
@@ -75,7 +77,7 @@ class Proposal:
     Attributes:
         pair: The pair.
         fit: Whether it fits.
-        need_bytes: Memory for both models at `USUAL_CONTEXT`, a guess where their headers are not known.
+        need_bytes: Memory for both models with the context that is meant, a guess where their headers are not known.
         download_bytes: Bytes of both files on the hub; 0 if they are not known or nothing is there.
         reason: Why, as a short clause.
         speed: Tokens per second to expect of plain decoding, a guess; None without grounds for one.
@@ -110,13 +112,13 @@ def in_a_word(fit: Fit | None, *, slow: bool) -> str:
     return fit.value if fit is not None else ""
 
 
-def weigh(pair: Pair, room: Room, n_ctx: int = USUAL_CONTEXT) -> Proposal:
-    """Hold one pair, with a context of so many tokens, against the memory there is."""
+def weigh(pair: Pair, room: Room) -> Proposal:
+    """Hold one pair against the memory there is."""
     if not weights(pair):
         by_hub = isinstance(pair.target, HubModel)
         reason = "only the hub knows its size" if by_hub else "its files are not here to be measured"
         return Proposal(pair, Fit.UNKNOWN, 0, 0, reason)
-    need = needed(pair, n_ctx, on_card=room.on_card)
+    need = needed(pair, room.n_ctx, on_card=room.on_card)
     rough = "" if is_known(pair) else "about "
     if need > room.free_bytes:
         wanted, free = f"{rough}{gigabytes(need)}", gigabytes(room.free_bytes)

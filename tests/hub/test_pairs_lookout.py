@@ -38,6 +38,21 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     assert [card.context for card in now.cards] == [0, 4096, 0]
 
 
+def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
+    n_ctx = [8192]
+    working = Working(per_token=100_000, fixed=0, main=0)
+    long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
+    setting.pairs = [long]
+    setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
+    setting.again().begin()
+    setting.until(lambda: setting.card("long").word)
+    assert (setting.card("long").word, setting.card("long").context) == ("fits", 12_000)
+
+    n_ctx[0] = 16384
+    setting.service.begin()
+    assert setting.card("long").word == "too big"
+
+
 def test_what_the_disk_has_no_room_for_is_not_proposed(setting: Setting) -> None:
     small, large = (
         Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=Working(0, 0, 0))

@@ -72,6 +72,29 @@ def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
     assert "does not fit" not in capsys.readouterr().err
 
 
+def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_it(
+    hub: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(Room(6 * 10**9, "a card"), "a machine"))
+    room(6 * 10**9)
+
+    def found() -> tuple[str, str]:
+        assert main(["setup"]) == 2
+        proposed = " ".join(capsys.readouterr().err.split())
+        assert main(["pairs", "show", "coder-7b-q3"]) == 0
+        return proposed, capsys.readouterr().out
+
+    proposed, shown = found()
+    assert " 1 coder-7b-q3 " in proposed
+    assert "fits: " in shown
+    settings.write_text("[model]\nctx = 32768\n")
+    proposed, shown = found()
+    assert " 1 qwen2.5-3b " in proposed
+    assert "too big: needs 6.9 GB" in shown
+
+
 def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_told_how_to_open(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,7 +102,7 @@ def test_a_laptop_is_not_told_that_a_pair_fits_which_is_refused_behind_its_downl
 
 
 def test_a_longer_context_takes_more_up_to_what_the_pair_was_made_for() -> None:
-    assert weigh(BIG, Room(30 * GB), 20_000).need_bytes - needed(BIG, 10_000) == 10_000 * 100_000
+    assert weigh(BIG, Room(30 * GB, n_ctx=20_000)).need_bytes - needed(BIG, 10_000) == 10_000 * 100_000
     assert needed(replace(BIG, context=10_000), 20_000) == needed(BIG, 10_000)
 
 

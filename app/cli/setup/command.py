@@ -10,6 +10,7 @@ from dataclasses import replace
 from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
+from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
@@ -120,7 +121,8 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     status.show(LOOKING)
     here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
-    proposals = propose(list(known.pairs.values()), here.room, lambda pair: has_room(to_come(pair), free))
+    room = replace(here.room, n_ctx=context_for_all())
+    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(to_come(pair), free))
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(here.line)} · {gigabytes(free)} of disk free\n")
@@ -168,7 +170,7 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     status.show(f"Looking at {pair.title}")
     prepared = steps.prepare(pair)
     status.clear()
-    lines = check_lines(prepared.check, _download_line(prepared))
+    lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all())
     if prepared.check.problems:
         # What stands against the pair is said by the error that follows.
         lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
@@ -198,11 +200,12 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
 def _too_big(prepared: Prepared, status: StatusLine) -> str:
     """That a pair does not fit into this machine, and what does; "" for one that fits."""
     status.show(LOOKING)
-    found = weigh(prepared.sized, place(with_speed=False).room)
+    n_ctx = context_for_all()
+    found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
     if found.fit is not Fit.TOO_BIG:
         return ""
     known, free = list(catalog().pairs.values()), store.free_bytes()
-    fitting = propose(known, place().room, lambda pair: has_room(to_come(pair), free))
+    fitting = propose(known, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
     instead = f" {fitting[0].pair.name} does: {command(['tandem', 'setup', fitting[0].pair.name])}" if fitting else ""
     return f"It does not fit here: it {found.reason}.{instead}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import AppError
 from app.pairing.gain import Seen
-from app.pairing.propose import Room
+from app.pairing.propose import USUAL_CONTEXT, Room
 from app.registry import Registry, SetUp
 from app.source import HubModel
 from app.ui.pairs.opened import Current
@@ -25,7 +25,7 @@ log = logging.getLogger("tandem.pairs")
 class Surroundings:
     """What the program knows and the screens must not import.
 
-    All but `catalog`, `open_pair` and `current` run on other threads; `is_loading` on any.
+    All but `catalog`, `open_pair`, `current` and `n_ctx` run on other threads; `is_loading` on any.
 
     Attributes:
         catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
@@ -41,6 +41,7 @@ class Surroundings:
         current: The pair that the chat has; asked on the screen's thread, at every look.
         is_loading: Whether models are being loaded.
         free_disk: Bytes of the disk that downloads come to; None where that is not told.
+        n_ctx: The context that pairs get as the settings are, tokens.
     """
 
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
@@ -55,6 +56,7 @@ class Surroundings:
     current: Current = lambda: None
     is_loading: Callable[[], bool] = lambda: False
     free_disk: Callable[[], int | None] = lambda: None
+    n_ctx: Callable[[], int] = lambda: USUAL_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from app.errors import AppError, PairError
 from app.pairing.disk import Underway, has_room
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
-from app.pairing.propose import Proposal, longest_context, propose, weigh, why
+from app.pairing.propose import Proposal, Room, longest_context, propose, weigh, why
 from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
@@ -113,7 +113,7 @@ class Pairs:
 
     def ask(self, target: str, draft: str) -> None:
         self.drop()
-        self._question = Question(target, draft, self._make_setup, self._known.room)
+        self._question = Question(target, draft, self._make_setup, self._room)
         self._question.begin()
 
     def drop(self) -> None:
@@ -163,6 +163,12 @@ class Pairs:
     def _is_setting_up(self) -> bool:
         return any(one.job.running for one in self._jobs.values())
 
+    @property
+    def _room(self) -> Room | None:
+        """What pairs are held against, as the settings are."""
+        room = self._known.room
+        return replace(room, n_ctx=self._outside.n_ctx()) if room is not None else None
+
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
 
@@ -206,7 +212,7 @@ class Pairs:
             self._troubles.append(error)
         known = every_pair(known, self._registered)
         self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
-        room, pairs = self._known.room, [self._as_known(name) for name in self._pairs]
+        room, pairs = self._room, [self._as_known(name) for name in self._pairs]
         proposed = propose(pairs, room, self._has_disk) if room is not None else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
@@ -223,9 +229,9 @@ class Pairs:
         )
 
     def _weigh(self, name: str) -> Proposal | None:
-        if self._known.room is None:
+        if self._room is None:
             return None
-        return weigh(self._as_known(name), self._known.room)
+        return weigh(self._as_known(name), self._room)
 
     def _as_known(self, name: str) -> Pair:
         """The pair with what its files and their headers say, as far as these have been read."""
@@ -248,7 +254,7 @@ class Pairs:
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=expected_gain(pair, self._known.room, self._known.seen),
+            gain=expected_gain(pair, self._room, self._known.seen),
             good_at=pair.good_at,
             licence=pair.licence,
             tested_with=pair.tested_with,
@@ -256,7 +262,7 @@ class Pairs:
             set_up=one.set_up,
             is_default=one.is_default,
             is_open=name == self._opened.name,
-            context=longest_context(self._as_known(name), self._known.room) if self._known.room else 0,
+            context=longest_context(self._as_known(name), self._room) if self._room else 0,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
