@@ -22,6 +22,7 @@ from app.source import (
     is_repository,
 )
 from app.toml_error import read_toml, reason
+from app.working import Working
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -31,6 +32,7 @@ _PAIR_KEYS = (
     "good_at",
     "memory_gb",
     "bytes_per_token",
+    "working",
     "context",
     "licence",
     "tested_with",
@@ -40,6 +42,7 @@ _PAIR_KEYS = (
     "drafting",
 )
 _DEFAULT = SamplingParams()
+_WORKING_KEYS = tuple(Working.__dataclass_fields__)
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
 MAX_SIZE = (1 << 63) - 1
@@ -64,6 +67,7 @@ class Pair:
         good_at: What to take it for.
         memory_gb: The smallest card, or free memory, it is meant for; 0 where it is not said.
         bytes_per_token: Bytes that the target reads for one token, if not all of its weights; 0 for all.
+        working: What both models take of memory besides their weights; None where that is not known.
         context: Tokens that the target was made for; 0 where it is not said.
         licence: Identifier on the hub.
         tested_with: Figures that others have published, and where.
@@ -82,6 +86,7 @@ class Pair:
     licence: str = ""
     tested_with: str = ""
     bytes_per_token: int = 0
+    working: Working | None = None
     kept: tuple[str, ...] = ()
 
     @property
@@ -212,6 +217,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         memory_gb=_whole(entry, "memory_gb", where) or 0,
         context=_whole(entry, "context", where) or 0,
         bytes_per_token=_whole(entry, "bytes_per_token", where) or 0,
+        working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
         licence=_text(entry, "licence", where) or "",
         tested_with=_text(entry, "tested_with", where) or "",
         sampling=sampling,
@@ -231,6 +237,8 @@ def write_pair(pair: Pair) -> dict[str, Any]:
         for key in ("title", "family", "good_at", "memory_gb", "bytes_per_token", "context", "licence", "tested_with")
         if (value := getattr(pair, key))
     }
+    if pair.working is not None:
+        entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
     entry["target"] = _write_source(pair.target)
     if pair.draft is not None:
         entry["draft"] = _write_source(pair.draft)
@@ -273,6 +281,14 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
         size=_whole(entry, "size", where),
         sha256=sha256.lower() if sha256 else None,
     )
+
+
+def _working(table: Any, where: str) -> Working:
+    """What is left out is nothing."""
+    if not isinstance(table, dict):
+        raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
+    _known(table, _WORKING_KEYS, where)
+    return Working(**{key: _whole(table, key, where) or 0 for key in _WORKING_KEYS})
 
 
 def _whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:

@@ -21,7 +21,7 @@ from app.cli.process import read_process
 from app.engine.text import printable
 from app.errors import AppError, PairError, RescuedError, UsageError
 from app.pairing.gain import Seen
-from app.pairing.propose import Room
+from app.pairing.propose import USUAL_CONTEXT, Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
 from app.shell import command
@@ -147,6 +147,16 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
 
         return came_before(source)
 
+    def free_disk() -> int | None:
+        from app.hardware.disk import place
+        from app.hub.folder import folder
+
+        return place("", folder()).free_bytes
+
+    def n_ctx() -> int:
+        wanted = opener.live.resolved()["model.ctx"]
+        return wanted if isinstance(wanted, int) else USUAL_CONTEXT
+
     def seen() -> Mapping[str, Seen]:
         from app.cli.seen_pairs import seen_here
 
@@ -165,5 +175,7 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             seen=seen,
             current=current,
             is_loading=is_loading,
+            free_disk=free_disk,
+            n_ctx=n_ctx,
         )
     )

@@ -19,6 +19,7 @@ from app.engine.text import printable
 from app.engine.types import Drafting, DraftParams
 from app.errors import SettingsError, UsageError
 from app.hardware.cpu import default_threads
+from app.pairing.cells import DEFAULT_CONTEXT
 from app.paths import settings_file
 from app.registry import SetUp
 from app.settings.build import drafting, sampling
@@ -102,6 +103,12 @@ def _refuse_idle(settings: Resolved, args: argparse.Namespace) -> None:
         raise UsageError(
             f"{named} means automatic drafting, and draft.mode is {mode} ({origin.value}).", "Add --drafting auto."
         )
+
+
+def context_for_all() -> int:
+    """The context that the settings give every pair, tokens; what is wrong in their file does not count."""
+    n_ctx = LiveSettings(SettingsFile(settings_file())).resolved()["model.ctx"]
+    return n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT
 
 
 def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:

@@ -39,6 +39,7 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> lis
     # A draft draws nothing, so what its makers recommend does not matter.
     if check.target.recommended.line:
         lines.append(f"makers  recommend {check.target.recommended.line}")
+    n_ctx = check.context(n_ctx)
     lines.append(f"memory  {gigabytes(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
     notices = [check.target.recommended.notice] if check.target.recommended.notice else []
     lines += [f"note    {printable(notice)}" for notice in (*check.warnings, *notices)]

@@ -11,8 +11,8 @@ from app.gguf import read_header
 from app.hardware.device_room import MAIN
 from app.hardware.fit import KV_BYTES, Need
 from app.llama.params import ALL_LAYERS, ModelParams
-from app.pairing.cells import round_up
 from app.pairing.facts import model_facts
+from app.pairing.taken import taken
 from app.source import HubModel, ModelSource
 from app.split_model import parts_here
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from app.llama.footprint import Part
     from app.llama.pair_params import PairParams
     from app.llama.params import ContextParams
-
-_TOKEN_BYTES = 400
-"""Of a vocabulary for each token: llama.cpp's texts, look-up table and merges, and the list of this program; measured
-as what a process grows by besides all else, 410 bytes at 49,152 tokens and at 151,936."""
 
 
 def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Need, Need | None]:
@@ -49,18 +45,21 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
     size = sum(part.stat().st_size for part in parts)
     facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
     context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
-    kv = facts.kv_bytes_per_token * round_up(context.n_ctx) * KV_BYTES[context.kv_type] / KV_BYTES["f16"]
-    # The vocabulary in front of the tensors is read into other places, a few megabytes.
-    weights = size - header.n_bytes
-    output = weights * facts.graph.embedding * facts.graph.vocabulary
+    found = taken(
+        facts,
+        context.n_ctx,
+        n_outputs=context.n_outputs,
+        n_snapshots=context.n_snapshots,
+        n_batch=context.n_batch,
+        flash_attention=context.flash_attention != "off",
+    )
+    output = found.weights * facts.graph.embedding * facts.graph.vocabulary
     need = Need(
         name=facts.name,
-        weights=weights,
-        kv=int(kv),
-        compute=facts.graph.compute_bytes(
-            context.n_ctx, context.n_outputs, n_batch=context.n_batch, flash_attention=context.flash_attention != "off"
-        ),
-        host=facts.graph.rows_bytes(context.n_outputs),
+        weights=found.weights,
+        kv=int(found.kv * KV_BYTES[context.kv_type] / KV_BYTES["f16"]),
+        compute=found.compute,
+        host=found.rows,
         n_layers=facts.n_layers,
         n_ctx=context.n_ctx,
         kv_type=context.kv_type,
@@ -69,9 +68,9 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
         source=str(source or path),
         n_ctx_train=facts.n_ctx_train,
         output=output // facts.n_parameters if facts.n_parameters else 0,
-        vocabulary=_TOKEN_BYTES * facts.graph.vocabulary,
-        states=facts.state_bytes,
-        snapshots=facts.states_bytes(context.n_snapshots) - facts.state_bytes,
+        vocabulary=found.vocabulary,
+        states=found.states,
+        snapshots=found.snapshots,
     )
     return need, context.n_ctx
 

@@ -37,11 +37,12 @@ class Place:
     line: str
 
 
-def place(held: Mapping[str, int] | None = None) -> Place:
+def place(held: Mapping[str, int] | None = None, *, with_speed: bool = True) -> Place:
     """Look at the machine and at what the installed build can use of it.
 
     Args:
         held: Bytes that are given back before other models are loaded, by device; they count as free.
+        with_speed: Whether it matters how fast models answer there, which may have to be measured first.
     """
     held = {name.lower(): n_bytes for name, n_bytes in (held or {}).items()}
     machine = look()
@@ -53,7 +54,7 @@ def place(held: Mapping[str, int] | None = None) -> Place:
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
     devices = tuple(_with_held(device, held.get(device.name.lower(), 0)) for device in devices)
-    room = _room(machine, devices, loads=only_processor or bool(devices))
+    room = _room(machine, devices, measured=with_speed and (only_processor or bool(devices)))
     return Place(room, _line(machine, devices))
 
 
@@ -65,15 +66,15 @@ def _with_held(device: Device, held: int) -> Device:
     return replace(device, free_bytes=min(free, device.total_bytes) if device.total_bytes else free)
 
 
-def _room(machine: Machine, devices: tuple[Device, ...], *, loads: bool) -> Room:
+def _room(machine: Machine, devices: tuple[Device, ...], *, measured: bool) -> Room:
     cards = _cards(devices)
     # What a card of its own can hold it also reads fast enough.
     shared = not cards or _share_memory(cards) or all(gpu.integrated for gpu in machine.gpus)
-    free, name = _for_models(machine, cards), _named(cards)
-    if not shared or not loads:
-        return Room(free, name)
+    room = Room(_for_models(machine, cards), _named(cards), on_card=not shared)
+    if not shared or not measured:
+        return room
     found = weights_per_second(build_identity(), machine.cpu, devices, default_threads(), memory_dir())
-    return Room(free, name, found.bytes_per_s, at_least=not found.alone) if found is not None else Room(free, name)
+    return replace(room, bytes_per_s=found.bytes_per_s, at_least=not found.alone) if found is not None else room
 
 
 def _cards(devices: tuple[Device, ...]) -> list[Device]:

@@ -16,6 +16,7 @@ from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.params import ModelParams
+from app.pairing.cells import DEFAULT_CONTEXT
 from app.pairing.propose import Fit, Room, weigh
 from app.source import ModelSource
 
@@ -51,7 +52,7 @@ class Fitting:
             self.draft,
             self.rooms,
             _wishes(self.params),
-            smaller=_smaller(pairs, self._room_bytes, need_bytes),
+            smaller=_smaller(pairs, self._room, need_bytes),
             flash_attention=self.params.flash_attention,
         )
 
@@ -60,10 +61,13 @@ class Fitting:
         return plan(target, draft, self.rooms, _wishes(self.params)).fits
 
     @property
-    def _room_bytes(self) -> int:
-        """What the devices that the target would go to can hold."""
+    def _room(self) -> Room:
+        """What the devices that the target would go to can hold, for pairs with the context that is asked for."""
         by_name = {room.name.lower(): room for room in self.rooms}
-        return sum(by_name[name.lower()].room_bytes for name in self.plan.target.devices)
+        devices = [by_name[name.lower()] for name in self.plan.target.devices]
+        on_card = all(device.has_own_memory for device in devices)
+        n_ctx = self.params.n_ctx or DEFAULT_CONTEXT
+        return Room(sum(device.room_bytes for device in devices), on_card=on_card, n_ctx=n_ctx)
 
 
 def weighed(
@@ -125,9 +129,9 @@ def _model(model: ModelParams, placed: Placed) -> ModelParams:
     return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
 
 
-def _smaller(pairs: Sequence[Pair], room_bytes: int, need_bytes: int) -> Smaller | None:
+def _smaller(pairs: Sequence[Pair], room: Room, need_bytes: int) -> Smaller | None:
     """The largest known pair that fits where this one does not."""
-    weighed = [weigh(pair, Room(room_bytes)) for pair in pairs]
+    weighed = [weigh(pair, room) for pair in pairs]
     fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
     best = max(fits, key=lambda found: found.need_bytes, default=None)
     return Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None

@@ -115,17 +115,23 @@ class _Finder:
         return self.target.with_context(n_ctx), self.draft.with_context(n_ctx) if self.draft is not None else None
 
     def kv_type(self, flash_attention: str) -> Offer | None:
-        if self.target.kv_type not in _WIDE_KV:
+        """Caches of 8 bits: the draft's alone, which changes no answer, or the target's, or both; the first that fits,
+        and where none does all that can be had."""
+        target = self.target.with_kv_type("q8_0") if self.target.kv_type in _WIDE_KV else None
+        draft = self.draft.with_kv_type("q8_0") if self.draft and self.draft.kv_type in _WIDE_KV else None
+        choices = [choice for choice in ((None, draft), (target, None), (target, draft)) if any(choice)]
+        if not choices:
             return None
-        smaller = self.target.with_kv_type("q8_0")
-        flags = ("--kv-type", "q8_0", *(("--flash-attn", "auto") if flash_attention == "off" else ()))
-        return Offer(
-            "a KV cache of 8 bits (q8_0)",
-            self.target.kv - smaller.kv,
-            "answers may differ in a word here and there; long contexts are read more slowly",
-            flags,
-            self._fits(smaller),
-        )
+        fitting = next((choice for choice in choices if self._fits(*choice)), None)
+        target, draft = fitting or choices[-1]
+        gain = self.target.kv - target.kv if target is not None else 0
+        gain += self.draft.kv - draft.kv if self.draft is not None and draft is not None else 0
+        flags = [
+            *(("--kv-type", "q8_0") if target is not None else ()),
+            *(("--draft-kv-type", "q8_0") if draft is not None else ()),
+            *(("--flash-attn", "auto") if flash_attention == "off" else ()),
+        ]
+        return Offer(_caches(target, draft), gain, _cost_of(target), tuple(flags), fitting is not None)
 
     def quantisation(self) -> Offer | None:
         """The largest usual one that fits, of the target."""
@@ -217,6 +223,18 @@ class _Finder:
             ("--gpu-layers", str(n), *flags),
             True,
         )
+
+
+def _caches(target: Need | None, draft: Need | None) -> str:
+    if target is None:
+        return "the draft's KV cache in 8 bits (q8_0)"
+    return f"{'both KV caches in' if draft is not None else 'a KV cache of'} 8 bits (q8_0)"
+
+
+def _cost_of(target: Need | None) -> str:
+    if target is None:
+        return "drafts may be a little worse; long contexts are read more slowly"
+    return "answers may differ in a word here and there; long contexts are read more slowly"
 
 
 def _halves(n_ctx: int) -> Iterator[int]:

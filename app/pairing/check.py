@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.engine.tuning.curve import MAX_ROWS
 from app.engine.vocab import incompatibility
+from app.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
 from app.pairing.facts import ModelFacts
 from app.pairing.snapshots import N_SNAPSHOTS
+from app.pairing.taken import Taken, taken
 from app.pairing.way_out import WayOut
+from app.working import Working
 
 KEEPS_STATE = "it keeps a running state that cannot be taken back after a rejected draft"
 _WORTHWHILE = 0.5
@@ -33,11 +37,28 @@ class PairCheck:
     warnings: tuple[str, ...] = ()
     way_out: WayOut | None = None
 
+    def context(self, n_ctx: int) -> int:
+        """The context that both get where so many tokens are asked for."""
+        return min(round_up(n_ctx), longest_trained(self.target.n_ctx_train))
+
     def memory_bytes(self, n_ctx: int) -> int:
-        """Bytes that both want together, with a context of `n_ctx` tokens each."""
+        """Bytes that both take together, with a context of `n_ctx` tokens each."""
+        return sum(one.total for one in self.taken(n_ctx))
+
+    def taken(self, n_ctx: int) -> tuple[Taken, ...]:
+        """What each of the models takes, loaded as it is unless the settings say otherwise."""
         if self.draft is None:
-            return self.target.memory_bytes(n_ctx)
-        return self.target.memory_bytes(n_ctx, N_SNAPSHOTS) + self.draft.memory_bytes(n_ctx)
+            return (taken(self.target, n_ctx, n_outputs=MAX_ROWS),)
+        return taken(self.target, n_ctx, n_outputs=MAX_ROWS, n_snapshots=N_SNAPSHOTS), taken(self.draft, n_ctx)
+
+    @property
+    def working(self) -> Working:
+        """What both take besides their weights; exact for the usual context, and for longer ones all but so."""
+        near, far = self.taken(DEFAULT_CONTEXT), self.taken(2 * DEFAULT_CONTEXT)
+        growing = sum(one.kv + one.buffers for one in far) - sum(one.kv + one.buffers for one in near)
+        per_token = growing // DEFAULT_CONTEXT
+        fixed = sum(one.kv + one.buffers for one in near) - per_token * DEFAULT_CONTEXT
+        return Working(per_token, fixed, sum(one.main for one in near))
 
 
 def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:

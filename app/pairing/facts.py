@@ -52,6 +52,7 @@ class ModelFacts:
         recommended: The sampling values that its makers recommend.
         state_bytes: Of one running state; 0 for a model without.
         keeps_snapshots: Whether earlier running states can be kept, so that drafts for it can be taken back.
+        header_bytes: Of the files those in front of the tensors, as far as they were read.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ModelFacts:
     recommended: Recommended = field(default_factory=Recommended)
     state_bytes: int = 0
     keeps_snapshots: bool = False
+    header_bytes: int = 0
 
     @property
     def can_be_drafted_for(self) -> bool:
@@ -80,11 +82,6 @@ class ModelFacts:
     def bytes_per_token(self) -> int:
         """Weights that one token reads, about: its experts, and what all of them have in common."""
         return int(self.weight_bytes * (_COMMON + (1 - _COMMON) * self.expert_share))
-
-    def memory_bytes(self, n_ctx: int, n_snapshots: int = 0) -> int:
-        """Weights, KV cache, running states and buffers for a context of `n_ctx` tokens."""
-        cache = self.kv_bytes_per_token * n_ctx + self.states_bytes(n_snapshots)
-        return self.weight_bytes + cache + self.graph.compute_bytes(n_ctx)
 
     def states_bytes(self, n_snapshots: int) -> int:
         """The present running state and as many earlier ones as are asked for and can be kept."""
@@ -120,6 +117,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         recommended=recommended(header.metadata),
         state_bytes=state_bytes(header),
         keeps_snapshots=keeps_snapshots(header),
+        header_bytes=header.n_bytes,
     )
 
 

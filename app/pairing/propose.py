@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.catalog import Pair
-from app.pairing.weight import model_bytes
-from app.sizes import GB, gigabytes
+from app.pairing.cells import DEFAULT_CONTEXT
+from app.pairing.weight import is_known, model_bytes, needed, weights
+from app.sizes import gigabytes
 from app.source import DemoModel, HubModel
 
-USUAL_CONTEXT = 8192
-_WORKING_SHARE = 0.08
-_WORKING_BYTES = 500_000_000
-"""KV caches for `USUAL_CONTEXT` and buffers of both models, before their headers are read: a share of the weights, and
-what a small model needs too."""
-_CLASS_SHARE = 0.85
-"""Weights that a memory class holds, where sizes are not known."""
+USUAL_CONTEXT = DEFAULT_CONTEXT
 _TIGHT = 0.9
 PLEASANT = 8.0
 """Tokens per second of plain decoding: people read five or six, and skim faster."""
@@ -27,7 +22,6 @@ _FAST = 30.0
 _USUAL_BYTES_PER_S = 40e9
 """Of main memory in a desktop, where it cannot be measured; for the order of pairs alone, never shown."""
 N_PROPOSED = 3
-_USUAL_DRAFT = 600_000_000
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
 """Tokens per second that a guess is rounded to: finer ones would pretend to know more."""
 
@@ -50,12 +44,16 @@ class Room:
         device: Its name; "" for main memory.
         bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
         at_least: Whether other programs took the processor meanwhile, so that it may be more.
+        on_card: Whether it is a card's own memory, beside main memory.
+        n_ctx: Tokens of context that a pair is to have there.
     """
 
     free_bytes: int
     device: str = ""
     bytes_per_s: float | None = None
     at_least: bool = False
+    on_card: bool = False
+    n_ctx: int = USUAL_CONTEXT
 
     @property
     def where(self) -> str:
@@ -79,11 +77,13 @@ class Proposal:
     Attributes:
         pair: The pair.
         fit: Whether it fits.
-        need_bytes: Estimated memory for both models at `USUAL_CONTEXT`.
+        need_bytes: Memory for both models with the context that is meant, a guess where their headers are not known.
         download_bytes: Bytes of both files on the hub; 0 if they are not known or nothing is there.
         reason: Why, as a short clause.
         speed: Tokens per second to expect of plain decoding, a guess; None without grounds for one.
         slow: Whether that is less than people like to read, or must be taken to be.
+        is_largest: Of the first that is proposed, whether no other one that would do as well takes more memory.
+        larger_have_no_disk: Of the same, whether larger ones only lack room on the disk.
     """
 
     pair: Pair
@@ -93,6 +93,8 @@ class Proposal:
     reason: str
     speed: float | None = None
     slow: bool = False
+    is_largest: bool = True
+    larger_have_no_disk: bool = False
 
     @property
     def word(self) -> str:
@@ -112,13 +114,12 @@ def in_a_word(fit: Fit | None, *, slow: bool) -> str:
 
 def weigh(pair: Pair, room: Room) -> Proposal:
     """Hold one pair against the memory there is."""
-    weights = _weights(pair)
-    if not weights:
+    if not weights(pair):
         by_hub = isinstance(pair.target, HubModel)
         reason = "only the hub knows its size" if by_hub else "its files are not here to be measured"
         return Proposal(pair, Fit.UNKNOWN, 0, 0, reason)
-    need = int(weights * (1 + _WORKING_SHARE)) + _WORKING_BYTES
-    rough = "" if model_bytes(pair.target) is not None else "about "
+    need = needed(pair, room.n_ctx, on_card=room.on_card)
+    rough = "" if is_known(pair) else "about "
     if need > room.free_bytes:
         wanted, free = f"{rough}{gigabytes(need)}", gigabytes(room.free_bytes)
         reason = f"needs {wanted}, {free} are free for models"
@@ -137,19 +138,46 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     return Proposal(pair, Fit.TIGHT if tight else Fit.FITS, need, _download(pair), reason, speed, slow)
 
 
-def propose(pairs: Sequence[Pair], room: Room) -> list[Proposal]:
+def longest_context(pair: Pair, room: Room) -> int:
+    """The longest context that a pair was made for and that memory has room for, tokens; 0 where that is not known."""
+    if pair.working is None or not is_known(pair):
+        return 0
+    return min(pair.context, pair.working.longest(room.free_bytes - weights(pair), on_card=room.on_card))
+
+
+def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
     """The best pair for a machine and two alternatives, the best first.
 
     The best is the largest that fits with room to spare and should answer at a pleasant speed; where none does, the
     fastest that fits. Of one size the catalogue's own order counts. Alternatives are the next of that size, the best of
     smaller ones, and the smallest of those that fit but are slower than is pleasant.
+
+    Args:
+        pairs: All there are.
+        room: What they are held against.
+        has_disk: Whether the disk has room for what is still to come of a pair. Those that lack it are proposed only
+            where all do.
     """
     weighed = [found for found in (weigh(pair, room) for pair in pairs) if not _is_demo(found.pair)]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
+    on_disk = [p for p in fits if has_disk(p.pair)]
+    if not on_disk and (tight := [p for p in weighed if p.fit is Fit.TIGHT and has_disk(p.pair)]):
+        on_disk = tight
+    found = _in_order(on_disk or fits, [pair for pair in pairs if _is_demo(pair)], room)
+    if not found:
+        return []
+    need = found[0].need_bytes
+    others = [p for p in on_disk or fits if p.slow == found[0].slow and p.need_bytes > need]
+    beyond = [p for p in fits if p not in on_disk and not p.slow and p.need_bytes > need] if on_disk else []
+    return [replace(found[0], is_largest=not others, larger_have_no_disk=bool(beyond)), *found[1:]]
+
+
+def _in_order(fits: Sequence[Proposal], demos: Sequence[Pair], room: Room) -> list[Proposal]:
+    """What `propose` does with those that fit."""
     pleasant = sorted((p for p in fits if not p.slow), key=lambda p: -p.pair.memory_gb)
     slow = sorted((p for p in fits if p.slow), key=lambda p: bytes_per_token(p.pair))
     if not pleasant:
-        return slow[:N_PROPOSED] or [weigh(pair, room) for pair in pairs if _is_demo(pair)]
+        return slow[:N_PROPOSED] or [weigh(pair, room) for pair in demos]
     best = pleasant[0]
     same = [p for p in pleasant[1:] if p.pair.memory_gb == best.pair.memory_gb]
     smaller = [p for p in pleasant if p.pair.memory_gb < best.pair.memory_gb]
@@ -168,10 +196,14 @@ def why(proposals: Sequence[Proposal]) -> str:
         return f"{name} is all that fits into this memory."
     if best.slow:
         return f"Nothing that fits should answer as fast as people read; {name} comes nearest{at}."
+    rank = "the largest that" if best.is_largest else "the first choice among the largest that"
+    disk = "; the disk has no room for larger ones" if best.larger_have_no_disk else ""
     if any(p.slow and p.pair.memory_gb > best.pair.memory_gb for p in proposals):
-        return f"{name} is the largest that should answer as fast as people read{at}; larger ones are slower."
+        larger = disk or "; larger ones are slower"
+        return f"{name} is {rank} should answer as fast as people read{at}{larger}."
+    fits = "fits" if best.is_largest else "fit"
     how = ", though only just" if best.fit is Fit.TIGHT else " with room to spare"
-    return f"{name} is the largest that fits{how}{at}."
+    return f"{name} is {rank} {fits}{how}{at}{disk}."
 
 
 def about(speed: float, *, at_least: bool = False) -> str:
@@ -199,15 +231,7 @@ def _guess(speed: float) -> float:
 
 def bytes_per_token(pair: Pair) -> int:
     """What the target reads for one token: all of its weights, or what the pair says."""
-    return pair.bytes_per_token or model_bytes(pair.target) or _weights(pair)
-
-
-def _weights(pair: Pair) -> int:
-    """Bytes of both models, guessed where the catalogue does not know."""
-    target, draft = model_bytes(pair.target), model_bytes(pair.draft) if pair.draft is not None else 0
-    if target is None:
-        return max(draft or 0, int(_CLASS_SHARE * pair.memory_gb * GB))
-    return target + (draft if draft is not None else _USUAL_DRAFT)
+    return pair.bytes_per_token or model_bytes(pair.target) or weights(pair)
 
 
 def _download(pair: Pair) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app import regular_file
+from app.catalog import Pair
 from app.errors import HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
@@ -127,6 +128,12 @@ def came_before(source: HubModel) -> int:
     if source.file is None or source.size is None or source.sha256 is None:
         return 0
     return store.kept_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
+
+
+def to_come(pair: Pair) -> int:
+    """Bytes of a pair that would be downloaded, as far as the catalogue knows how large it is."""
+    missing = [s for s in pair.sources if isinstance(s, HubModel) and s.size is not None and cached_file(s) is None]
+    return sum((source.size or 0) - came_before(source) for source in missing)
 
 
 def _cached(source: HubModel) -> Resolved | None:

@@ -1,4 +1,4 @@
-"""Setting a pair up: find it, check it, bring both files at once, try it, remember it.
+"""Setting a pair up: find it, check it, bring both files at once, remember it, try it.
 
 The command line and the screen use the same steps; both only show the events.
 """
@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 
 from app.catalog import Pair
-from app.engine.text import printable
 from app.errors import AppError, CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.background import Pause, in_background
-from app.pairing.check import PairCheck, check_pair
-from app.pairing.facts import ModelFacts
+from app.pairing.check import check_pair
+from app.pairing.disk import Underway, has_room
+from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
 from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.pairing.texts import way_out_text, without_draft
@@ -32,38 +32,9 @@ from app.sizes import gigabytes
 
 _LOOK_S = 0.2
 _POLITE_S = 0.5
-_KEEP_FREE = 200_000_000
-"""Disk that is left to everybody else."""
-TARGET, DRAFT = "target", "draft"
 
 Trial = Callable[[SetUp, Callable[[], bool]], str]
 """Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A pair whose files are known and whose headers have been read.
-
-    Attributes:
-        pair: What was asked for.
-        target: Its files.
-        draft: The draft's, or None.
-        check: What the headers say.
-        download_bytes: What has still to come.
-        free_bytes: Of the disk it comes to.
-    """
-
-    pair: Pair
-    target: Resolved
-    draft: Resolved | None
-    check: PairCheck
-    download_bytes: int
-    free_bytes: int
-
-    @property
-    def models(self) -> tuple[tuple[str, Resolved], ...]:
-        """Role and files of each model."""
-        return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +68,7 @@ class Setup:
         demo_file: Where the demo's files are.
         trial: Tries a pair; None leaves that to the first chat with it.
         clock: Seconds, for speeds.
+        underway: Other downloads of this process.
     """
 
     def __init__(
@@ -105,11 +77,13 @@ class Setup:
         demo_file: DemoFile,
         trial: Trial | None = None,
         clock: Callable[[], float] = time.monotonic,
+        underway: Underway | None = None,
     ) -> None:
         self._registry = registry
         self._demo_file = demo_file
         self._trial = trial
         self._clock = clock
+        self._underway = underway or Underway()
         self._stop = threading.Event()
         self._brought: set[Path] = set()
         self.retry = RetryPolicy(self._stop.wait)
@@ -147,17 +121,21 @@ class Setup:
             if model is not None
         ]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
+        models = [model for model in (target, draft) if model is not None]
         return Prepared(
-            pair=_completed(pair, target, facts[0]),
+            pair=completed(pair, target, check),
             target=target,
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
-            download_bytes=sum(model.missing_bytes for model in (target, draft) if model is not None),
-            free_bytes=store.free_bytes(),
+            download_bytes=sum(model.missing_bytes for model in models),
+            free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
     def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
-        """Download what is missing, try the pair and remember it.
+        """Download what is missing, remember the pair and try it.
+
+        It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
+        meant by the settings, does not fit. Only a pair that works takes the place of another default.
 
         Yields:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
@@ -169,22 +147,36 @@ class Setup:
             AppError: The pair does not work.
             Interrupted: Cancelled.
         """
-        self.refuse(prepared)
-        paths = yield from self._download(prepared)
-        for _, model in prepared.models:
+        models = [model for _, model in prepared.models]
+
+        def refuse(promised: int) -> None:
+            # Since it was prepared the user may have taken their time, and others the disk.
+            missing, free = sum(model.missing_bytes for model in models), store.free_bytes()
+            self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
+
+        with self._underway.bringing(models, refuse):
+            paths = yield from self._download(prepared)
+        for model in models:
             model.keep_revision()
         pair = self._set_up(prepared, paths)
+        self._stop_if_cancelled()
+        unkept = self._remembered(pair, default=default and self._trial is None)
         line = ""
         if self._trial is not None:
             yield Trying()
             line = self._trial(pair, self._stop.is_set)
-        self._stop_if_cancelled()
+            self._stop_if_cancelled()
+            if default and unkept is None:
+                unkept = self._remembered(pair, default=True)
+        yield Ready(pair, line, unkept)
+
+    def _remembered(self, pair: SetUp, *, default: bool) -> CatalogError | None:
+        """Remember a pair; returns why that cannot be done."""
         try:
             self._registry.add(pair, default=default)
         except CatalogError as error:
-            yield Ready(pair, line, error)
-        else:
-            yield Ready(pair, line)
+            return error
+        return None
 
     def refuse(self, prepared: Prepared) -> None:
         """Say what stands against bringing a pair, before anybody is asked about it; see `bring`.
@@ -195,10 +187,11 @@ class Setup:
         """
         if prepared.check.way_out is not None:
             raise PairError(prepared.check.problems[0], way_out_text(prepared.check.way_out, prepared.pair.target))
-        if prepared.download_bytes and prepared.download_bytes + _KEEP_FREE > prepared.free_bytes:
+        if not has_room(prepared.download_bytes, prepared.free_bytes):
+            beside = " beside what other downloads have still to bring" if self._underway.promised() else ""
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
-                f"and {gigabytes(prepared.free_bytes)} are free there.",
+                f"and {gigabytes(prepared.free_bytes)} are free there{beside}.",
                 "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
             )
 
@@ -279,10 +272,3 @@ class Setup:
     def _stop_if_cancelled(self) -> None:
         if self._stop.is_set():
             raise Interrupted
-
-
-def _completed(pair: Pair, target: Resolved, facts: ModelFacts) -> Pair:
-    """The pair with what the catalogue leaves out: the licence that the hub names, and how little a mixture reads."""
-    licence = pair.licence or printable(target.licence)
-    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
-    return replace(pair, licence=licence, bytes_per_token=pair.bytes_per_token or mixture)

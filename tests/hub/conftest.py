@@ -62,7 +62,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.cli.known_pairs.pairs_file", "app.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
     monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
-    monkeypatch.setattr("app.cli.setup.command.memory_dir", lambda: tmp_path / "memory")
+    monkeypatch.setattr("app.cli.wanted.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 
 

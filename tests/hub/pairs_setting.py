@@ -18,6 +18,7 @@ from app.ui.pairs.service import Pairs
 from app.ui.pairs.setups import Card, Choice, Job
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker import CancelSwitch, Progress
+from app.working import Working
 from tests.hub.models import DRAFT, TARGET, tiny
 
 WAIT_S = 20.0
@@ -31,6 +32,7 @@ MINE = Pair(
     HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE),
     HubModel(DRAFT),
     memory_gb=1,
+    working=Working(per_token=100_000, fixed=0, main=0),
     context=4096,
 )
 DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)

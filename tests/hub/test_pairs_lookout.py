@@ -14,6 +14,7 @@ from app.source import HubModel, LocalModel
 from app.ui.pairs.lookout import Lookout
 from app.ui.pairs.service import Pairs
 from app.ui.pairs.setups import Stage
+from app.working import Working
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, sha256, tiny
@@ -36,6 +37,35 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     ]
     assert setting.service.look().cards is now.cards
     assert [card.context for card in now.cards] == [0, 4096, 0]
+
+
+def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
+    n_ctx = [8192]
+    working = Working(per_token=100_000, fixed=0, main=0)
+    long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
+    setting.pairs = [long]
+    setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
+    setting.again().begin()
+    setting.until(lambda: setting.card("long").word)
+    assert (setting.card("long").word, setting.card("long").context) == ("fits", 12_000)
+
+    n_ctx[0] = 16384
+    setting.service.begin()
+    assert setting.card("long").word == "too big"
+
+
+def test_what_the_disk_has_no_room_for_is_not_proposed(setting: Setting) -> None:
+    small, large = (
+        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=Working(0, 0, 0))
+        for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
+    )
+    setting.pairs = [large, small]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: 1_150_000_000)
+    setting.again().begin()
+    setting.until(lambda: setting.card("small").word)
+
+    assert setting.card("small").why.endswith("with room to spare; the disk has no room for larger ones.")
+    assert not setting.card("large").why
 
 
 def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:

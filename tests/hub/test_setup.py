@@ -15,7 +15,7 @@ from huggingface_hub import constants, hf_hub_download
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, HubError, PairError
+from app.errors import AppError, CatalogError, HubError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
@@ -33,8 +33,11 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def test_one_command_downloads_checks_tries_and_remembers(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[model]\nctx = 2000\n")
+    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
 
     said = capsys.readouterr().err
@@ -211,15 +214,31 @@ def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, 
     assert last.pair.target.path.stat().st_size == last.pair.target.size
 
 
-def test_a_pair_that_says_nothing_is_not_remembered(pair: LoopbackHub, home: Path) -> None:
+def test_a_pair_that_cannot_be_remembered_is_a_failure(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, default: bool) -> None:
+        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
+
+    monkeypatch.setattr(Registry, "add", refuse)
+    tiny(home / "mine", "t.gguf", general__name="Own")
+    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
+    assert "Read-only file system" in capsys.readouterr().err
+
+
+def test_a_pair_that_says_nothing_is_remembered_and_takes_the_place_of_no_other(pair: LoopbackHub, home: Path) -> None:
     def silent(*_: object) -> str:
         raise PairError("The pair loads but says nothing.")
 
+    steps = _steps(home)
+    list(steps.bring(steps.prepare(replace(_pair(), name="first"))))
     steps = Setup(Registry(home / "data" / "pairs.toml"), no_demo, silent)
     with pytest.raises(PairError):
         list(steps.bring(steps.prepare(_pair())))
 
-    assert not registry().read().pairs
+    known = registry().read()
+    assert known.pairs["mine"].is_here
+    assert known.default == "first"
 
 
 def _pair() -> Pair:

@@ -74,7 +74,7 @@ def test_a_set_up_survives_it(tmp_path: Path) -> None:
     pair = SetUp(Pair("n", "t", LocalModel(path), None), ModelOnDisk(path, path.stat().st_size))
 
     with pytest.raises(ModelFileError, match="does not survive it"):
-        trial(tmp_path / "drafting")(pair, lambda: False)
+        trial(pair, lambda: False)
 
 
 def test_the_program_survives_it(tmp_path: Path) -> None:

@@ -330,6 +330,24 @@ def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None
     assert found["--kv-type"].flags == ("--kv-type", "q8_0", "--flash-attn", "auto")
 
 
+def test_the_drafts_cache_is_the_first_to_be_of_8_bits_and_both_are_where_one_is_not_enough() -> None:
+    rooms, big, small = (main(20),), need(14, 2), need(0.6, 1.2)
+    room = rooms[0].room_bytes - big.total - small.total
+
+    def offered(lacking: float) -> Offer:
+        found = offers(replace(big, weights=big.weights + room + int(lacking * GB)), small, rooms)
+        return next(offer for offer in found if "q8_0" in offer.flags)
+
+    draft, target, both, neither = (offered(lacking) for lacking in (0.5, 0.9, 1.4, 5))
+    assert draft.flags == ("--draft-kv-type", "q8_0")
+    assert draft.gain_bytes == pytest.approx(1.2 * GB * 15 / 32, rel=0.001)
+    assert "answers" not in draft.cost
+    assert target.flags == ("--kv-type", "q8_0")
+    assert both.flags == neither.flags == ("--kv-type", "q8_0", "--draft-kv-type", "q8_0")
+    assert both.gain_bytes == pytest.approx(3.2 * GB * 15 / 32, rel=0.001)
+    assert [one.suffices for one in (draft, target, both, neither)] == [True, True, True, False]
+
+
 def test_a_smaller_quantisation_without_a_place_to_get_it_from_has_no_flag() -> None:
     found = offers(need(34, n_parameters=32 * GB), None, (card(), main()))
 

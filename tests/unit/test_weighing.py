@@ -16,6 +16,7 @@ from app.hardware.fit import Need
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.source import HubModel
+from app.working import Working
 
 GB = 1_000_000_000
 ROOMS = (
@@ -26,7 +27,11 @@ ROOMS = (
 )
 BIG = Need("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
 SMALL = Need("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
-PAIRS = [Pair(f"of-{n}", f"Of {n} GB", HubModel("o/t", "Q4_K_M", size=n * GB), None) for n in (1, 5, 18, 24)]
+CACHE = Working(per_token=GB // 8192, fixed=0, main=GB // 10)
+PAIRS = [
+    Pair(f"of-{n}", f"Of {n} GB", HubModel("o/t", "Q4_K_M", size=(n - 1) * GB + GB // 2), None, working=CACHE)
+    for n in (1, 5, 18, 22, 24)
+]
 
 
 def params(*devices: str, draft: bool = False) -> PairParams:
@@ -54,6 +59,17 @@ def test_a_smaller_pair_fits_where_this_one_would_go(devices: tuple[str, ...], n
 
     assert not found.plan.fits
     assert [offer.flags for offer in found.offers(PAIRS) if "--pair" in offer.flags] == [("--pair", name)]
+
+
+def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
+    most = int(0.9 * ROOMS[1].room_bytes) - 8192 * CACHE.per_token
+    just = [replace(PAIRS[0], target=HubModel("o/t", "Q4_K_M", size=most))]
+
+    def offered(n_ctx: int | None) -> bool:
+        found = weighed(replace(params("CUDA1"), n_ctx=n_ctx), (None, None), ROOMS)
+        return any("--pair" in offer.flags for offer in found.offers(just))
+
+    assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
 
 
 def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:

@@ -137,8 +137,8 @@ def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
     return {
         "target": model(check.target),
         "draft": model(check.draft),
-        "memory": check.memory_bytes(n_ctx),
-        "context": n_ctx,
+        "memory": check.memory_bytes(check.context(n_ctx)),
+        "context": check.context(n_ctx),
         "compatible": not check.problems,
         "problems": list(check.problems),
         "warnings": list(check.warnings),

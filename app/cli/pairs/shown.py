@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from app.catalog import Pair
 from app.chat.titles import fit, in_brief, width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
+from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine, clear_status, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.prose import columns_of, for_reading
@@ -35,13 +37,13 @@ def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
-    known, here, space = catalog(), registry().read(), place().room
+    known, here, space = catalog(), registry().read(), _room()
     pairs = every_pair(known.pairs, here)
     seen = seen_here()
     rows: list[dict[str, Any]] = []
     shown: list[str] = []
     standings = [_standing(pair, here, space) for pair in pairs.values()]
-    for one in in_order(standings, propose(list(pairs.values()), space)):
+    for one in in_order(standings, propose([with_files(pair, here.usable(pair)) for pair in pairs.values()], space)):
         pair, files, proposal = one.pair, here.usable(one.pair), one.proposal
         assert proposal is not None
         rows.append(
@@ -94,7 +96,7 @@ def show_pair(args: argparse.Namespace) -> int:
     """Everything about one."""
     StatusLine(sys.stderr).show(LOOKING)
     pair, here = named_pair(args.pair)
-    space = place().room
+    space = _room()
     proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
     facts: dict[str, Any] = {
         "name": pair.name,
@@ -122,6 +124,10 @@ def show_pair(args: argparse.Namespace) -> int:
             text = f"{key.replace('_', ' '):{_LABEL}}" + f"\n{'':{_LABEL}}".join(map(printable, lines))
             print(for_reading(text, sys.stdout, 0 if len(lines) > 1 else _LABEL))
     return 0
+
+
+def _room() -> Room:
+    return replace(place().room, n_ctx=context_for_all())
 
 
 def _standing(pair: Pair, here: Registered, space: Room) -> Standing:

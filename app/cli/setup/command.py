@@ -10,6 +10,7 @@ from dataclasses import replace
 from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
+from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
@@ -19,14 +20,16 @@ from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
 from app.fitting.place import place
 from app.hub import store
+from app.pairing.disk import has_room
 from app.pairing.gain import expected_gain
 from app.pairing.order import every_pair
+from app.pairing.prepared import Prepared
 from app.pairing.progress import Progress
-from app.pairing.propose import Proposal, propose, why
-from app.pairing.setup import Prepared, Ready, Setup, Trying
+from app.pairing.propose import Fit, Proposal, propose, weigh, why
+from app.pairing.resolve import to_come
+from app.pairing.setup import Ready, Setup, Trying
 from app.pairing.texts import free_name, model_flags, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
-from app.paths import memory_dir
 from app.registry import SetUp
 from app.shell import command, quoted
 from app.sizes import gigabytes
@@ -43,7 +46,7 @@ def setup(args: argparse.Namespace) -> int:
         status.say("Nothing was set up.")
         return 0
     before = registry().read().default
-    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial(memory_dir()))
+    steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial)
     try:
         with cancel_on_interrupt(steps.cancel):
             ready = _go(steps, pair, args, status)
@@ -118,11 +121,12 @@ def _of_models(given: dict[str, str]) -> Pair:
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     status.show(LOOKING)
-    here, seen, known = place(), seen_here(), catalog()
-    proposals = propose(list(known.pairs.values()), here.room)
+    here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
+    room = replace(here.room, n_ctx=context_for_all())
+    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(to_come(pair), free))
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")
-    status.say(f"This machine: {printable(here.line)} · {gigabytes(store.free_bytes())} of disk free\n")
+    status.say(f"This machine: {printable(here.line)} · {gigabytes(free)} of disk free\n")
     gains = {one.pair.name: expected_gain(one.pair, here.room, seen) for one in proposals}
     alike = len(set(gains.values())) == 1
     for number, proposal in enumerate(proposals, start=1):
@@ -167,13 +171,16 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
     status.show(f"Looking at {pair.title}")
     prepared = steps.prepare(pair, lambda looking: status.show(looking.line))
     status.clear()
-    lines = check_lines(prepared.check, _download_line(prepared))
+    lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all())
     if prepared.check.problems:
         # What stands against the pair is said by the error that follows.
         lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
     for line in lines:
         status.say(line, LABEL)
     steps.refuse(prepared)
+    if prepared.download_bytes and (doubt := _too_big(prepared, status)):
+        # Also to a script, which is not asked.
+        status.say(f"note    {doubt}", LABEL)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(status):
         return None
     ready = None
@@ -195,6 +202,19 @@ def _unremembered(pair: SetUp) -> str:
     """How to chat with a pair whose files are here, as long as it cannot be remembered."""
     flags = model_flags(*(str(model.path) for model in pair.models))
     return f"Until then, chat with it: {command(['tandem', *flags])}"
+
+
+def _too_big(prepared: Prepared, status: StatusLine) -> str:
+    """That a pair does not fit into this machine, and what does; "" for one that fits."""
+    status.show(LOOKING)
+    n_ctx = context_for_all()
+    found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
+    if found.fit is not Fit.TOO_BIG:
+        return ""
+    known, free = list(catalog().pairs.values()), store.free_bytes()
+    fitting = propose(known, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
+    instead = f" {fitting[0].pair.name} does: {command(['tandem', 'setup', fitting[0].pair.name])}" if fitting else ""
+    return f"It does not fit here: it {found.reason}.{instead}"
 
 
 def _download_line(prepared: Prepared) -> str:

@@ -16,14 +16,14 @@ from app.catalog import Pair
 from app.errors import AppError, Interrupted
 from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
-from app.pairing.weight import with_size
 from app.source import parse_source
 from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
 from app.ui.pairs.setups import Download, Job, Stage
 
 if TYPE_CHECKING:
+    from app.pairing.prepared import Prepared
     from app.pairing.progress import Looking, Progress
-    from app.pairing.setup import Prepared, Setup
+    from app.pairing.setup import Setup
     from app.registry import SetUp
 
 log = logging.getLogger("tandem.pairs")
@@ -204,7 +204,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
         for role, files in prepared.models
         if (one := facts[role]) is not None
     )
-    proposal = weigh(sized(prepared), room) if room is not None else None
+    proposal = weigh(prepared.sized, room) if room is not None else None
     return Report(
         models=models,
         problems=prepared.check.problems,
@@ -217,14 +217,4 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
         gated=any(files.gated for _, files in prepared.models),
         download_bytes=prepared.download_bytes,
         free_bytes=prepared.free_bytes,
-    )
-
-
-def sized(prepared: Prepared) -> Pair:
-    """The pair with the sizes of its files."""
-    draft = prepared.pair.draft
-    return replace(
-        prepared.pair,
-        target=with_size(prepared.pair.target, prepared.target.size),
-        draft=with_size(draft, prepared.draft.size) if draft is not None and prepared.draft is not None else None,
     )

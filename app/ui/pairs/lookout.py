@@ -12,7 +12,7 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import AppError
 from app.pairing.gain import Seen
-from app.pairing.propose import Room
+from app.pairing.propose import USUAL_CONTEXT, Room
 from app.registry import Registry, SetUp
 from app.source import HubModel
 from app.ui.pairs.opened import Current
@@ -25,7 +25,7 @@ log = logging.getLogger("tandem.pairs")
 class Surroundings:
     """What the program knows and the screens must not import.
 
-    All but `catalog`, `open_pair` and `current` run on other threads; `is_loading` on any.
+    All but `catalog`, `open_pair`, `current` and `n_ctx` run on other threads; `is_loading` on any.
 
     Attributes:
         catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
@@ -40,6 +40,8 @@ class Surroundings:
         seen: What answers on this machine have shown of pairs, by their names.
         current: The pair that the chat has; asked on the screen's thread, at every look.
         is_loading: Whether models are being loaded.
+        free_disk: Bytes of the disk that downloads come to; None where that is not told.
+        n_ctx: The context that pairs get as the settings are, tokens.
     """
 
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
@@ -53,6 +55,8 @@ class Surroundings:
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
     is_loading: Callable[[], bool] = lambda: False
+    free_disk: Callable[[], int | None] = lambda: None
+    n_ctx: Callable[[], int] = lambda: USUAL_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Found:
         cached: Models of the hub that are here.
         came: Of those that are not, what an earlier download has left, in bytes.
         seen: What answers have shown of pairs, by their names.
+        free_disk: Bytes of the disk that downloads come to; None where that is not known.
     """
 
     machine: str = ""
@@ -74,6 +79,7 @@ class Found:
     cached: frozenset[HubModel] = frozenset()
     came: Mapping[HubModel, int] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    free_disk: int | None = None
 
 
 class Lookout:
@@ -115,7 +121,7 @@ class Lookout:
         except Exception as error:
             log.exception("the machine could not be read")
             found = Found(error.message if isinstance(error, AppError) else "what it has could not be read")
-        self.found = replace(found, seen=self._seen())
+        self.found = replace(found, seen=self._seen(), free_disk=self._outside.free_disk())
         self.is_provisional = was_loading or self._outside.is_loading()
         self._changed()
 

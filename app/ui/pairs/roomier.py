@@ -9,7 +9,7 @@ from app.ui.pairs.setups import Card
 
 
 def roomier(cards: Iterable[Card], n_tokens: int) -> Card | None:
-    """The first pair that was made for more than so many tokens of context.
+    """The first pair that can have a context here of more than so many tokens.
 
     One that can be opened at once goes before the others, and one that answers as fast as people read before the slow.
     """

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, PairError
+from app.pairing.disk import Underway, has_room
 from app.pairing.gain import expected_gain
 from app.pairing.order import Standing, every_pair, in_order
-from app.pairing.propose import Proposal, propose, weigh, why
+from app.pairing.propose import Proposal, Room, longest_context, propose, weigh, why
 from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
@@ -22,13 +23,14 @@ from app.regular_file import is_file
 from app.sizes import gigabytes
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.key_names import key
-from app.ui.pairs.jobs import Question, SetupJob, sized
+from app.ui.pairs.jobs import Question, SetupJob
 from app.ui.pairs.lookout import Lookout, Surroundings
 from app.ui.pairs.opened import Opened
 from app.ui.pairs.setups import Card, Choice, Stage, State
 
 if TYPE_CHECKING:
-    from app.pairing.setup import Prepared, Setup
+    from app.pairing.prepared import Prepared
+    from app.pairing.setup import Setup
 
 
 class Pairs:
@@ -53,6 +55,7 @@ class Pairs:
         self._jobs: dict[str, SetupJob] = {}
         self._question: Question | None = None
         self._old: list[SetupJob | Question] = []
+        self._underway = Underway()
 
     # How it is
 
@@ -110,7 +113,7 @@ class Pairs:
 
     def ask(self, target: str, draft: str) -> None:
         self.drop()
-        self._question = Question(target, draft, self._make_setup, self._known.room)
+        self._question = Question(target, draft, self._make_setup, self._room)
         self._question.begin()
 
     def drop(self) -> None:
@@ -160,10 +163,16 @@ class Pairs:
     def _is_setting_up(self) -> bool:
         return any(one.job.running for one in self._jobs.values())
 
+    @property
+    def _room(self) -> Room | None:
+        """What pairs are held against, as the settings are."""
+        room = self._known.room
+        return replace(room, n_ctx=self._outside.n_ctx()) if room is not None else None
+
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup
 
-        return Setup(self._outside.registry, self._outside.demo_file)
+        return Setup(self._outside.registry, self._outside.demo_file, underway=self._underway)
 
     def _start(self, pair: Pair, prepared: Prepared | None = None, *, agreed: bool) -> None:
         before = self._jobs.pop(pair.name, None)
@@ -205,7 +214,8 @@ class Pairs:
             self._troubles.append(error)
         known = every_pair(known, self._registered)
         self._pairs = self._opened.join({name: one.pair for name, one in self._added.items()} | known)
-        proposed = propose(list(self._pairs.values()), self._known.room) if self._known.room else []
+        room, pairs = self._room, [self._as_known(name) for name in self._pairs]
+        proposed = propose(pairs, room, self._has_disk) if room is not None else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
 
@@ -221,11 +231,14 @@ class Pairs:
         )
 
     def _weigh(self, name: str) -> Proposal | None:
-        if self._known.room is None:
+        if self._room is None:
             return None
+        return weigh(self._as_known(name), self._room)
+
+    def _as_known(self, name: str) -> Pair:
+        """The pair with what its files and their headers say, as far as these have been read."""
         files, prepared = self._files(name), self._prepared(name)
-        pair = sized(prepared) if files is None and prepared is not None else with_files(self._pairs[name], files)
-        return weigh(pair, self._known.room)
+        return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
         pair, proposal, name = one.pair, one.proposal, one.pair.name
@@ -243,7 +256,7 @@ class Pairs:
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=expected_gain(pair, self._known.room, self._known.seen),
+            gain=expected_gain(pair, self._room, self._known.seen),
             good_at=pair.good_at,
             licence=pair.licence,
             tested_with=pair.tested_with,
@@ -251,7 +264,7 @@ class Pairs:
             set_up=one.set_up,
             is_default=one.is_default,
             is_open=name == self._opened.name,
-            context=pair.context,
+            context=longest_context(self._as_known(name), self._room) if self._room else 0,
         )
 
     def _is_here(self, source: ModelSource) -> bool:
@@ -281,6 +294,10 @@ class Pairs:
         sizes = [source.size for source in missing]
         known = sum(size for size in sizes if size is not None)
         return known - sum(map(self._came, missing)) if None not in sizes else None
+
+    def _has_disk(self, pair: Pair) -> bool:
+        free, to_come = self._known.free_disk, self._to_come(pair) if self._files(pair.name) is None else 0
+        return free is None or to_come is None or has_room(to_come, free - self._underway.promised())
 
     def _came(self, source: ModelSource) -> int:
         """Bytes of a model that an earlier download has left."""

@@ -121,7 +121,7 @@ class Card:
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
         is_open: Whether the chat has it, or loads it.
-        context: Tokens of context that the target was made for; 0 where it is not said.
+        context: Tokens of context that the target was made for and memory has room for; 0 where that is not known.
     """
 
     name: str

@@ -1,0 +1,53 @@
+"""The shapes that makers publish of the catalogue's models, as the headers of their files would tell them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from app.gguf import TOKENS_KEY, GgufHeader
+from app.pairing.facts import ModelFacts, model_facts
+from app.source import DemoModel, HubModel, ModelSource
+
+SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))
+_SAME = {
+    "Qwen2.5-Coder": "Qwen2.5",
+    "Meta-Llama": "Llama",
+    "Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B",
+    "Mistral-Small-3.2-24B": "Mistral-Small",
+}
+
+
+def shape_of(source: ModelSource) -> str:
+    """The name of a model's shape."""
+    if isinstance(source, DemoModel):
+        return "SmolLM2-135M"
+    assert isinstance(source, HubModel)
+    name = source.repo.partition("/")[2]
+    for long, short in _SAME.items():
+        name = name.replace(long, short)
+    found = [shape for shape in SHAPES if re.search(rf"(?:^|_){re.escape(shape)}(?![\w.])", name, re.IGNORECASE)]
+    return max(found, key=len)
+
+
+def facts_of_shape(name: str, size: int) -> ModelFacts:
+    """What a header of that shape would tell."""
+    shape = SHAPES[name]
+    values = {
+        "block_count": shape["layers"],
+        "embedding_length": shape["hidden"],
+        "attention.head_count": shape["heads"],
+        "attention.head_count_kv": shape["kv_heads"],
+        "attention.key_length": shape["head"],
+        "attention.value_length": shape["head"],
+        "attention.sliding_window": shape.get("window"),
+    }
+    if "experts_used" in shape:
+        values |= {"expert_feed_forward_length": shape["feed_forward"], "expert_used_count": shape["experts_used"]}
+    else:
+        values["feed_forward_length"] = shape["feed_forward"]
+    metadata = {f"llama.{key}": value for key, value in values.items() if value is not None}
+    metadata |= {"general.architecture": "llama", TOKENS_KEY: [b"a"] * shape["vocabulary"]}
+    return model_facts(GgufHeader(3, 1, metadata), file=f"{name}.gguf", size=size, quant="", whole=True)
