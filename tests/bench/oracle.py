@@ -12,8 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.chat.message import Message, Role
+from app.engine.cache import TokenCache
+from app.engine.interfaces import Logits
 from app.engine.probability import most_probable
 from app.engine.replays.replay import Curve, oracle_cost, plain_cost
 from app.engine.replays.trace import Trace
@@ -107,9 +110,18 @@ def _steps_ns(pair: NativePair, trace: Trace) -> tuple[float, float]:
     drafted: list[int] = []
     for place, token in enumerate(trace.text[: _LOOKS * _DRAFTED]):
         if place % _DRAFTED == 0:
-            plain.append(_spent(lambda token=token: (target.evaluate((token,), 1), target.logits(0))))
-        drafted.append(_spent(lambda token=token: (draft.evaluate((token,), 1), most_probable(draft.logits(0)))))
+            plain.append(_spent(partial(_logits_behind, target, token)))
+        drafted.append(_spent(partial(_draft_behind, draft, token)))
     return statistics.median(plain), statistics.median(drafted)
+
+
+def _logits_behind(cache: TokenCache, token: int) -> Logits:
+    cache.evaluate((token,), 1)
+    return cache.logits(0)
+
+
+def _draft_behind(cache: TokenCache, token: int) -> int:
+    return most_probable(_logits_behind(cache, token))[0]
 
 
 def _spent(work: Callable[[], object]) -> int:

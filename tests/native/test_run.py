@@ -49,8 +49,8 @@ def test_a_draft_that_is_cut_short_costs_no_answer(demo_target: Path, tmp_path: 
 
 
 def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> None:
-    pair = ["--target", demo_target, "--draft", demo_draft, "--device", "cpu", "--draft-device", "cpu"]
-    done = tandem("run", *pair, "--json", *GREEDY, "Name a colour.")
+    here = ["--device", "cpu", "--draft-device", "cpu", *GREEDY]
+    done = tandem("run", "--target", demo_target, "--draft", demo_draft, "--json", *here, "Name a colour.")
 
     answer = json.loads(done.stdout)
     assert tuple(answer) == JSON_KEYS["run"]
