@@ -24,6 +24,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning, in several processes at once, are many times slower than one each.
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")
 
+# The clipboard, the multiplexer and the hub's account and cache of the person who runs the tests are not theirs; before
+# anything is imported that looks there.
+for _name in (
+    *("DISPLAY", "WAYLAND_DISPLAY", "TMUX", "TMUX_PANE"),
+    *("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"),
+):
+    os.environ.pop(_name, None)
+
 REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
 
 

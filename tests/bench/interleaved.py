@@ -6,11 +6,11 @@ Every contender has weights and caches of its own. Whoever is behind makes the n
 are at the same token of their answers: what slows the machine for a second slows them alike. A llama-server is stopped
 as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
 after the first, what its draft model's reading of the prompt took included: a llama-server does that before its first
-token and tells it nobody, so it is charged with what the same draft model took for the same prompt here. With
---oracle, every answer is also followed by the draft model, and the least time in which these drafts could have served
-is reckoned from that trace and the costs as they were measured: once with a draft model that knows the prompt already,
-and once with one that reads it like everybody's here, or leaves all to the look-up. A second table tells what the
-decisions alone were worth: see `tests.bench.steady`.
+token and tells it nobody, so it is charged with what the same draft model took for the same prompt here. A second
+table tells what the decisions alone were worth: see `tests.bench.steady`. With --oracle, every answer is also followed
+by the draft model, and in the end the least time in which these drafts could have served is reckoned from what batches
+took in the races: once with a draft model that knows the prompt already, and once with one that reads it like
+everybody's here, or leaves all to the look-up; see `tests.bench.oracle`.
 """
 
 from __future__ import annotations
@@ -18,31 +18,24 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from app.chat.message import Message, Role
-from app.engine.replays.replay import Curve, oracle_cost, plain_cost
-from app.engine.replays.trace import Trace
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
 from tests.bench.fixed import Ours
 from tests.bench.lanes import Lane, OwnLane, ServerLane, race
+from tests.bench.oracle import ORACLES, Followed, follow, oracles, reading_ns
 from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
-from tests.bench.record import record_all
+from tests.bench.rivals import rivals
 from tests.bench.steady import Race, steady, widths_of
-
-SERVER_MODEL = ((3, 0.0), (7, 0.6), (15, 0.8))
-SERVER_LOOKUP = ("ngram-simple", "ngram-mod")
-_ORACLES = ("oracle", "reading oracle")
-_DEPTH = 16
 
 Contender = Callable[[str], Lane]
 """Begins an answer to a prompt."""
@@ -58,6 +51,7 @@ def main() -> None:
     memory: Memory | None = None
     results: dict[str, dict[str, float]] = {}
     races: list[Race] = []
+    followed: list[Followed] = []
     for kind in args.kinds:
         for number, prompt in list(enumerate(PROMPTS[kind], start=1))[: args.each]:
             ratios: dict[str, list[float]] = {}
@@ -70,19 +64,24 @@ def main() -> None:
                     for name, ratio in _ratios(raced).items():
                         ratios.setdefault(name, []).append(ratio)
                     if args.oracle:
-                        for name, ratio in zip(_ORACLES, _oracles(ours, prompt, args.tokens), strict=True):
-                            ratios.setdefault(name, []).append(ratio)
+                        followed.append(follow(ours, f"{kind} {number}", prompt, args.tokens))
             results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in sorted(ratios.items())}
             print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
             if args.json:
-                args.json.write_text(json.dumps({"ratios": results, "races": [asdict(race) for race in races]}))
-    _summary(results)
+                _keep(args.json, results, races, followed)
+    bounds = oracles(followed, races)
+    _summary({prompt: ratios | bounds.get(prompt, {}) for prompt, ratios in results.items()})
     print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
     print(_seen(races))
-    steadily = steady(races)
+    steadily = {prompt: ratios | bounds.get(prompt, {}) for prompt, ratios in steady(races).items()}
     for name, of in steadily.items():
         print(f"{name:<8}", _line(of))
     _summary(steadily)
+
+
+def _keep(file: Path, results: Mapping[str, Mapping[str, float]], races: list[Race], followed: list[Followed]) -> None:
+    told = {"ratios": results, "oracles": oracles(followed, races), "races": [asdict(race) for race in races]}
+    file.write_text(json.dumps(told))
 
 
 def _knowing(ours: Ours, memory: Memory | None) -> Memory:
@@ -109,7 +108,7 @@ def _loaded(
     Where in the machine's memory a copy of the weights lies was seen to make seven percent, for as long as it lies
     there; so all are loaded anew for every answer, in another order.
     """
-    flags = _server_flags(args.draft) if args.server else {}
+    flags = rivals(args.draft) if args.server else {}
     names = [*drafting, *(name for name in flags if not args.rivals or name in args.rivals)]
     ours: dict[str, Ours] = {}
     servers: dict[str, LlamaServer] = {}
@@ -145,36 +144,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path, help="every ratio and every round of ours")
     args = parser.parse_args()
-    if unknown := set(args.rivals or ()) - _server_flags(args.draft).keys():
-        parser.error(f"no such rivals: {', '.join(sorted(unknown))}; there are: {', '.join(_server_flags(args.draft))}")
+    if unknown := set(args.rivals or ()) - rivals(args.draft).keys():
+        parser.error(f"no such rivals: {', '.join(sorted(unknown))}; there are: {', '.join(rivals(args.draft))}")
     return args
-
-
-def _server_flags(draft: Path | None) -> dict[str, list[object]]:
-    flags: dict[str, list[object]] = {"server plain": []}
-    for kind in SERVER_LOOKUP:
-        flags[f"server {kind}"] = ["--spec-type", kind]
-    for n, p in SERVER_MODEL if draft else ():
-        name = f"server draft n{n} p{p:g}"
-        flags[name] = ["-md", draft, "--spec-type", "draft-simple", "--spec-draft-n-max", n, "--spec-draft-p-min", p]
-    return flags
 
 
 def _served(server: LlamaServer, ours: Ours, prompt: str, n_tokens: int, drafts: bool) -> Lane:
     tokens = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
-    return ServerLane(server, tokens, n_tokens, draft_prompt_ns=_reading_ns(ours, tokens) if drafts else 0)
-
-
-def _reading_ns(ours: Ours, prompt: Sequence[int]) -> int:
-    """What the draft model takes to read a prompt, which it forgets again."""
-    assert ours.pair.drafter is not None
-    cache = ours.pair.drafter.cache
-    started = time.perf_counter_ns()
-    for _ in cache.process(prompt, lambda: False):
-        pass
-    spent = time.perf_counter_ns() - started
-    cache.rollback(0)
-    return spent
+    return ServerLane(server, tokens, n_tokens, draft_prompt_ns=reading_ns(ours, tokens) if drafts else 0)
 
 
 def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, Lane]:
@@ -202,40 +179,18 @@ def _steps(prompt: str, raced: dict[str, Lane]) -> Race:
     )
 
 
-def _oracles(ours: Ours, prompt: str, n_tokens: int) -> tuple[float, float]:
-    """Plain decoding's time over the oracle's, all reckoned from the costs as they are known now.
-
-    The second one pays for its draft model's reading of the prompt, where that is worth it.
-    """
-    assert ours.pair.memory is not None
-    costs = ours.pair.memory.costs.snapshot()
-    if ours.pair.drafter is not None:
-        trace = record_all(ours.pair, "", "", prompt, n_tokens, _DEPTH)
-    else:
-        prompt_tokens = ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens
-        ours.run(prompt, None, n_tokens)
-        text = ours.pair.target.tokens[len(prompt_tokens) :]
-        trace = Trace("", "", tuple(prompt_tokens), tuple(text), (0,) * len(text), ((),) * len(text))
-    curve = Curve.of(costs)
-    plain, best = plain_cost(trace, curve), oracle_cost(trace, curve, lookup=True)
-    without_model = oracle_cost(replace(trace, matches=(0,) * len(trace.matches)), curve, lookup=True)
-    reading = costs.draft_prompt_ns * len(trace.prompt)
-    return plain / best, plain / min(without_model, best + reading)
-
-
 def _summary(results: dict[str, dict[str, float]]) -> None:
     """Over the suite, every prompt with equal tokens and weighed by plain decoding's time, which hardly differs."""
     names = list(next(iter(results.values())))
     spent = {name: sum(1 / ratios[name] for ratios in results.values()) for name in names}
     print("all     ", _line({name: spent["plain"] / ns for name, ns in spent.items()}))
     for name in names:
-        if name in _ORACLES:
+        if name in ORACLES:
             print(f"auto over the {name}: {spent[name] / spent['auto']:.3f}")
     for prefix, what in (("server", "the server's"), ("n", "our fixed")):
-        rivals = [name for name in names if name.startswith(prefix)]
-        if rivals:
-            best = min(rivals, key=lambda name: spent[name])
-            each = sum(min(1 / ratios[name] for name in rivals) for ratios in results.values())
+        if others := [name for name in names if name.startswith(prefix)]:
+            best = min(others, key=lambda name: spent[name])
+            each = sum(min(1 / ratios[name] for name in others) for ratios in results.values())
             print(f"auto over {what} best, {best}: {spent[best] / spent['auto']:.3f};", end=" ")
             print(f"over the best of them for each prompt: {each / spent['auto']:.3f}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,17 +24,28 @@ _ROOT = Path(__file__).parents[2]
 
 
 class Terminal:
-    """`tandem` in a tmux window of its own server."""
+    """`tandem` in a tmux window of its own server.
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    Args:
+        folder: For what is told of the program.
+        flags: It is given.
+        output: A file that takes its standard output in the terminal's place.
+    """
+
+    def __init__(self, folder: Path, *flags: str, output: Path | None = None) -> None:
         self._name = f"tandem-test-{uuid.uuid4().hex}"
         self._status = folder / "status"
         self._process = folder / "process"
+        into = f"> {shlex.quote(str(output))}" if output is not None else ""
         # The shell that becomes the program tells its number, to kill exactly this one.
-        program = f"echo $$ > {self._process}; exec {sys.executable} -m app {' '.join(flags)}"
+        program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
         # Readline, which a test runner loads, tells children a size that would hold whatever the window's becomes.
-        run = f"unset COLUMNS LINES; sh -c '{program}'; echo $? > {self._status}; sleep 60"
-        self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), run)
+        # Ctrl+c is for the program; some shells would end with it before they have told its status.
+        run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep 60'
+        words = [str(self._status), str(self._process), sys.executable, "-m", "app", *flags]
+        # Word by word: a single one is for the shell of the person, whose language may be another.
+        shell = ["sh", "-c", run, *words]
+        self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), *shell)
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(["tmux", "-L", self._name, *arguments], check=True, capture_output=True, text=True)

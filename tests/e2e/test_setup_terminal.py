@@ -61,7 +61,7 @@ def test_a_stopped_set_up_goes_on_where_it_was(hub: LoopbackHub, tmp_path: Path)
 def test_with_the_output_in_a_file_the_question_is_still_seen(hub: LoopbackHub, tmp_path: Path) -> None:
     into = tmp_path / "pair.json"
     models = ("--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
-    terminal = Terminal(tmp_path, "setup", *models, "--json", f"> {into}")
+    terminal = Terminal(tmp_path, "setup", *models, "--json", output=into)
     terminal.until(lambda screen: "Download? [Y/n]" in screen)
     terminal.press("Enter")
     assert terminal.exit_code() == 0

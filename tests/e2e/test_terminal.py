@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from app.paths import conversations_file
 from app.ui.text import MARK
@@ -112,6 +115,20 @@ def test_a_missing_model_is_explained_and_the_prompt_kept(start: Callable[..., T
     assert "hello" in screen
     terminal.press("C-c", "C-c")
     assert terminal.exit_code(5) == 0
+
+
+def test_it_starts_whatever_the_persons_shell_and_folders_are_called(
+    start: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own := tmp_path / "it's mine").mkdir()
+    (python := own / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("SHELL", shutil.which("false") or "")
+    terminal = start("--target", "/nowhere/a big one.gguf")
+    terminal.until(lambda s: "/nowhere/a big one.gguf" in s)
+    terminal.press("C-c", "C-c")
+    assert terminal.exit_code() == 0
 
 
 def test_without_a_terminal_the_chat_points_to_run() -> None:

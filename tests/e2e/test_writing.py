@@ -60,7 +60,7 @@ def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tm
     assert terminal.exit_code() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
 def test_ended_from_outside_it_restores_the_terminal_and_keeps_what_was_said(
     start: Callable[..., Terminal],
     tmp_path: Path,

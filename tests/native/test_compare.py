@@ -95,13 +95,16 @@ def test_it_can_be_told(rounds: list[Round]) -> None:
     assert "automatic: " in text
 
 
-def test_the_check_finds_it_lossless(pair: NativePair) -> None:
+def test_the_check_finds_greedy_answers_lossless_and_says_what_few_draws_tell(pair: NativePair) -> None:
     checks = Checks()
     prompts = [Prompt("chat", "one", "Name a colour.")]
-    for _ in check(pair, checks, prompts, REQUEST, [("everything", EVERYTHING)], 8, never):
+    for _ in check(pair, checks, prompts, REQUEST, [("everything", EVERYTHING)], 2, never):
         pass
+    assert checks.greedy[0].drafted > 0
     assert checks.hold
     assert statement(checks).startswith("Lossless as far as was tested")
+    # How draws are told apart: `tests.native.test_sampled`.
+    assert statement(checks).endswith("the sampled answers are too few or too much alike for a test.")
 
 
 def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:

@@ -19,7 +19,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import ContextParams
+from app.llama.params import CPU, ContextParams, ModelParams
 from tests.native.conftest import NewContext
 from tests.native.generation import rows_alone
 
@@ -200,7 +200,7 @@ def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tok
 def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
     new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model(open_model_file(tiny()))
+    model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
     context = new_context(1024, of=model, n_batch=512)
     prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
     on_processor = TokenCache(context)

@@ -1,22 +1,32 @@
 """Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
 
 from app.ui.messages import view
+from app.ui.terminal import copying
 from tests.ui.conversations_driver import NOW
 
 SVGImageExtension.file_extension = "svg"
+Programs = Callable[[], Sequence[Sequence[str]]]
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Where conversations are kept."""
     return tmp_path / "conversations.db"
+
+
+@pytest.fixture(autouse=True)
+def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
+    """What would hold the clipboard here, for tests that ask; no test hands anything to the person's own."""
+    found = copying._programs
+    monkeypatch.setattr(copying, "_programs", lambda: ())
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,7 @@ from app.ui.terminal.sequences import through_tmux
 from app.ui.terminal.signals import end_politely
 from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
 from tests.ui.chat_driver import open_chat
+from tests.ui.conftest import Programs
 
 HOSTILE = "red \x1b[31mword\x1b[0m and\rmore text that is longer than any key"
 
@@ -72,7 +73,19 @@ async def test_what_is_copied_is_also_in_a_private_file() -> None:
             assert copied_file().stat().st_mode & 0o777 == 0o600
 
 
-async def test_tmux_is_asked_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("system", ["darwin", "win32", "linux"])
+def test_no_test_reaches_the_clipboard_of_who_runs_it(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it does"))
+    assert not copying._give("something that was there before")
+    assert not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "TMUX"))
+
+
+async def test_tmux_is_asked_by_its_own_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs
+) -> None:
+    monkeypatch.setattr(copying, "_programs", clipboard_programs)
     tmux = tmp_path / "tmux"
     tmux.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\ncat > {tmp_path}/given\n")
     tmux.chmod(0o755)
@@ -206,8 +219,9 @@ def test_windows_tells_of_ctrl_by_itself_and_it_is_no_key(console: Callable[[Seq
     assert [event.key for event in found if isinstance(event, events.Key)] == ["ctrl+c", "a", "b", "c"]
 
 
-def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs) -> None:
     calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(copying, "_programs", clipboard_programs)
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
     monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))

@@ -190,3 +190,20 @@ def test_an_excerpt_is_cut_at_words_around_the_first_hit() -> None:
     assert {shown.text[start:end] for start, end in shown.marks} == {"needle", "hay"}
     assert excerpt("short", ["x"]).text == "short"
     assert excerpt("short", ["x"]).marks == ()
+
+
+def test_a_search_does_not_read_what_it_does_not_find(tmp_path: Path) -> None:
+    """However long a history is, a rare word costs what its hits cost."""
+
+    def steps(n_messages: int, query: str) -> int:
+        store = Store.open(tmp_path / f"{n_messages}.db")
+        if not store.summaries():
+            talk(store, *(f"message {number} tells of trains and brakes" for number in range(n_messages)), "a zebra")
+        counted: list[None] = []
+        store._database.connection.set_progress_handler(lambda: counted.append(None), 10)
+        assert len(store.search(query)) == 1
+        store.close()
+        return len(counted)
+
+    assert steps(500, "zebra") < 2 * steps(50, "zebra")
+    assert steps(500, "trains") > 4 * steps(50, "trains"), "else nothing was counted"
