@@ -140,6 +140,23 @@ def test_a_slow_target_runs_every_batch_once() -> None:
     assert (profile.draft_ns, profile.draft_prompt_ns) == pytest.approx((20, 84 / 64))
 
 
+@pytest.mark.parametrize("begins", range(700, 3500, 100))
+def test_a_row_that_was_held_up_is_not_what_all_widths_are_told_in(begins: int) -> None:
+    class HeldUp(TimedModel):
+        """For a while all takes half as long again, and single rows more than those of a slow target."""
+
+        def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+            before = TimedModel.now
+            super().decode(tokens, n_outputs)
+            TimedModel.now += (TimedModel.now - before) // 2 if begins <= before < begins + 700 else 0
+
+    profile, _ = measure(HeldUp({n: 150 + 10 * (n - 1) for n in range(1, 65)}), budget_ns=4000)
+
+    shares = {width: profile.rows[width] / profile.rows[1] / (1 + (width - 1) / 15) for width in profile.rows}
+    # What is looked at just when that begins or ends is told in the other speed.
+    assert sum(abs(share - 1) > 0.2 for share in shares.values()) <= 2, shares
+
+
 def test_a_draft_model_that_reads_slowly_reads_once() -> None:
     draft = TimedModel({1: 100, 64: 3200})
     measure(TimedModel(SLOW), draft, budget_ns=4000)

@@ -283,9 +283,16 @@ class TestReading:
     def test_a_short_prompt_does_not_make_long_ones_look_dear(self) -> None:
         # A card: thirty tokens take little longer than one, and that one is most of it.
         costs = CostModel(CostProfile({1: 10e6}, draft_ns=1.5e6, draft_prompt_ns=0.02e6))
-        costs.observe_reading(30, 2.1e6)
+        for ns in (1.4e6, 2.1e6, 2.9e6):
+            costs.observe_reading(30, ns)
 
-        assert costs.profile.draft_prompt_ns == pytest.approx(0.02e6, rel=0.01)
+        assert costs.profile.draft_prompt_ns == 0.02e6
+
+    def test_what_the_first_token_takes_is_not_every_tokens(self) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_ns=1.5e6, draft_prompt_ns=0.1e6))
+        costs.observe_reading(30, 4.5e6)
+
+        assert costs.profile.draft_prompt_ns == pytest.approx(0.1e6)
 
     def test_a_few_tokens_take_as_long_as_one(self) -> None:
         costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6))

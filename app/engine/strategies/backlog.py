@@ -52,6 +52,7 @@ class Backlog:
         self._n_tokens = 0
         self._most_tokens = self._n_past = 0
         self._behind = 0
+        self._gain = 0.0
         self._was_used = False
 
     def begin(self, sequence: Sequence[int], expected_tokens: int, *, patient: bool) -> None:
@@ -66,7 +67,8 @@ class Backlog:
             return
         memory = self._memory
         memory.may_catch_up = min(max(memory.may_catch_up, _CATCH_UP_START), memory.MOST_SAVED)
-        self._most_tokens, self._n_past = expected_tokens, len(sequence) - 1
+        # To guess it takes longer than all the rest of a round.
+        self._most_tokens, self._n_past, self._gain = expected_tokens, len(sequence) - 1, memory.likely_gain
         self.unread = self._drafter.unread(sequence)
         if common_prefix(memory.prompt_before, sequence) < _SAME_TEXT * len(sequence):
             memory.n_without = 0
@@ -89,7 +91,7 @@ class Backlog:
         """Plain steps that reading may take, by what drafts are likely to save."""
         ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
         # What was answered without is likely to be answered again; a document is asked about for many answers.
-        return _STAKE * self._memory.likely_gain * max(ahead, self._memory.n_without)
+        return _STAKE * self._gain * max(ahead, self._memory.n_without)
 
     @property
     def is_put_off(self) -> bool:
@@ -172,6 +174,7 @@ class Backlog:
         memory.n_without += n_tokens
         if before // _USUAL_ANSWER < self._n_tokens // _USUAL_ANSWER and not self.is_worth_reading:
             memory.leave_out()
+            self._gain = memory.likely_gain
 
     def _tokens_a_step(self, n_past: int) -> float:
         """Prompt tokens that the draft model reads in the time of a plain step."""

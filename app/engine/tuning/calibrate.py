@@ -141,6 +141,7 @@ class _Bench:
         self.ones: list[float] = []
         self.shares: dict[int, list[float]] = {}
         self.switches: list[float] = []
+        self._is_slow = False
 
     def time(self, cache: TokenCache, width: int, n_outputs: int | None = None) -> float:
         """Nanoseconds of one batch, its logits for every row unless told otherwise."""
@@ -182,6 +183,7 @@ class _Bench:
                 self.shares[2] = [two_ns / row_ns]
         if self._is_dear(row_ns):
             self.ones.append(row_ns)
+            self._is_slow = True
         else:
             self.one()
 
@@ -190,7 +192,7 @@ class _Bench:
 
     def one(self) -> float:
         """Nanoseconds of a single row: now, unless that takes long."""
-        if not (self.ones and self._is_dear(self.ones[-1])):
+        if not self._is_slow:
             self.ones.append(self._twice(self._target, 1))
         return self.ones[-1]
 
@@ -202,7 +204,7 @@ class _Bench:
         """Nanoseconds that the shortest look at a width should take."""
         one = self.ones[-1]
         share = expand({1: 1.0} | self.settled(), width)[width]
-        return one * (share if self._is_dear(one) else 1.0 + share)
+        return one * (share if self._is_slow else 1.0 + share)
 
     def settled(self) -> dict[int, float]:
         """What widths cost in single rows. Every batch reads all weights once, so less than one is a disturbance."""
@@ -221,7 +223,7 @@ class _Bench:
         shares = self.shares.setdefault(width, [])
         if not times:
             spent, one = self.time(self._target, width), self.ones[-1]
-            shares.append(spent / (one if self._is_dear(one) else self.time(self._target, 1)))
+            shares.append(spent / (one if self._is_slow else self.time(self._target, 1)))
         self._add(shares, self._target, width, times)
 
     def draft_shares(self, draft: TokenCache) -> tuple[float, float]:
@@ -233,12 +235,13 @@ class _Bench:
         if prompt < _COMFORT * self._budget_ns:
             # The first one may also have made what its kernels need.
             prompt = min(prompt, self.time(draft, width, 1))
-        longest = min(draft.n_batch, draft.n_ctx)
-        while 2 * prompt < _SOON * self._budget_ns and 2 * width <= longest:
+        each = prompt / width
+        while 2 * prompt < _SOON * self._budget_ns and 2 * width <= min(draft.n_batch, draft.n_ctx):
             width *= 2
-            prompt = self.time(draft, width, 1)
+            prompt = min(self.time(draft, width, 1) for _ in range(2))
+            each = min(each, prompt / width)
         draft.rollback(0)
-        return statistics.median(shares), prompt / width / self.one()
+        return statistics.median(shares), each / self.one()
 
     def fill_cost(self) -> float:
         """What it would take to fill the cache far enough to see the cost of context, in nanoseconds."""

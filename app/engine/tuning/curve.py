@@ -275,11 +275,11 @@ class CostModel:
         """Learn from prompt tokens that the draft model read at once.
 
         The first takes what a drafted one takes, for all weights are read for it; where that is most of it, a short
-        prompt says little of a long one.
+        prompt says nothing of a long one.
         """
-        if n_tokens < _FEWEST_READ:
+        if n_tokens < _FEWEST_READ or 2.0 * self.scale * self.profile.draft_ns > ns:
             return
-        per_token = max(0.0, ns / self.scale - self.profile.draft_ns) / n_tokens
+        per_token = (ns / self.scale - self.profile.draft_ns) / n_tokens
         known = self.profile.draft_prompt_ns or per_token
         clipped = min(per_token, _READING_CLIP * known)
         # It was measured with one batch of about so many tokens, and long ones have told more.
