@@ -421,12 +421,10 @@ class TestDocuments:
         ]
 
     def test_it_is_read_once_so_much_was_answered_without(self) -> None:
-        memory = memory_for(self.CURVE)
-        drafted = self.answers(memory, [self.DOCUMENT] * 6)
+        drafted = self.answers(memory_for(self.CURVE), [self.DOCUMENT] * 4)
 
         assert not drafted[0]
-        assert drafted[-1]
-        assert memory.n_without == 0
+        assert any(drafted)
 
     def test_another_text_begins_anew(self) -> None:
         memory = memory_for(self.CURVE)
