@@ -76,7 +76,7 @@ def test_no_colour_still_lets_a_line_overwrite_itself(monkeypatch: pytest.Monkey
 
 
 def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.MonkeyPatch) -> None:
-    def offline(*_: object) -> NoReturn:
+    def offline(*_: object, **__: object) -> NoReturn:
         raise HubError("The hub cannot be found.", "Look here.\nOr there.")
 
     monkeypatch.setattr("app.cli.pairs.checked.resolve", offline)
