@@ -71,13 +71,13 @@ class Database:
             self.connection.execute(f"PRAGMA synchronous = {usual}")
 
     @contextmanager
-    def write_soon(self, wait_s: float) -> Iterator[sqlite3.Connection]:
-        """A transaction that waits only so long. Raises StoreError, and SQLite's own where another writer holds it."""
+    def write_soon(self, wait_s: float, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """As `write`, but it waits for another writer only so long, and raises SQLite's own error then."""
         with sentences(self.file, but_busy=True):
             self._check_place()
             self.connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             try:
-                with transaction(self.connection) as db:
+                with self._through() if durable else nullcontext(), transaction(self.connection) as db:
                     yield db
             finally:
                 self.connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")

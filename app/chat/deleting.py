@@ -1,5 +1,9 @@
-"""Conversations that were deleted: kept for a day, then removed for good, a few messages at a time. Until that has
-begun they can be brought back, whatever the clock says: one that was set meanwhile makes a minute a year."""
+"""Conversations that were deleted: kept for a day and more, then removed for good, a few messages at a time.
+
+Until that has begun they can be brought back, whatever the clock says. One that is set, as at the start of a machine
+that has no clock of its own, makes a minute a year. So a conversation that is found to be a day old is only noted, and
+goes a day after that: whoever sets the clock once spoils one of these days, and not the other.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,20 @@ from app.chat.database import Database
 from app.chat.rows import LAST_SECOND, change
 
 UNDO_S = 24 * 3600.0
-"""How long a deleted conversation can be brought back at least; after that its messages go a few at a time."""
+"""How long a deleted conversation can be brought back at least, whatever the clock does; usually twice as long."""
 GOING = -LAST_SECOND
 """When a conversation was deleted that is on its way out, or not yet in: too long ago for any clock."""
 _PURGED_AT_ONCE = 32
 """Messages; taking one out of the index takes as long as putting it in."""
 _DOOMED = "deleted <= ? AND id NOT IN (SELECT conversation FROM arriving)"
 """Of a conversation: that it was deleted so long ago that it goes for good, and is not one on its way in."""
+_NOTED = """EXISTS (
+    SELECT 1 FROM overdue WHERE conversation = conversations.id AND overdue.deleted = conversations.deleted
+    AND since <= ?
+)"""
+"""Of a conversation: that it was found to be a day old so long ago, and not brought back since."""
+_OLD = f"deleted > ? AND deleted <= ? AND NOT {_NOTED}"
+"""Of a conversation: that this is to be noted. What a wrong clock has noted in the future is so anew."""
 
 
 def bring_back(db: sqlite3.Connection, conversation: int, also: str = "", *values: object) -> None:
@@ -73,17 +84,26 @@ class Deleted:
         """Remove for good what was deleted longer ago than this; returns how many conversations."""
         before = self._now() - older_than_s
         [(n,)] = self._database.rows(f"SELECT count(*) FROM conversations WHERE {_DOOMED}", (before,))
-        while self._remove_some(before):
+        self._doom(_DOOMED, before)
+        while self._remove_some():
             pass
         return int(n)
 
     def purge_some(self) -> bool:
-        """Remove a few messages of what surely was deleted more than a day ago.
+        """Remove a few messages of what was noted a day ago, and note what surely was deleted longer ago than that.
 
         Returns:
             Whether there are more.
         """
-        return self._remove_some(self._surely_past() - UNDO_S)
+        before, now = self._surely_past() - UNDO_S, self._now()
+        if self._any(_OLD, GOING, before, now):
+            with self._database.write() as db:
+                old = f"SELECT id, deleted, ? FROM conversations WHERE {_OLD}"
+                db.execute(
+                    f"INSERT OR REPLACE INTO overdue(conversation, deleted, since) {old}", (now, GOING, before, now)
+                )
+        self._doom(_NOTED, before)
+        return self._remove_some()
 
     def _surely_past(self) -> float:
         """A time that has come by every witness: the clock, how long this store is open, and when something was said
@@ -91,16 +111,24 @@ class Deleted:
         [(said,)] = self._database.rows("SELECT max(updated) FROM conversations")
         return min(self._now(), self._opened + self._clock(), said if isinstance(said, int | float) else 0.0)
 
-    def _remove_some(self, before: float) -> bool:
+    def _any(self, which: str, *values: object) -> bool:
+        return bool(self._database.rows(f"SELECT 1 FROM conversations WHERE {which} LIMIT 1", values))
+
+    def _doom(self, which: str, before: float) -> None:
+        """From here on they go, whole: half a conversation does not come back."""
+        which = f"deleted > ? AND {which}"
+        if self._any(which, GOING, before):
+            with self._database.write() as db:
+                db.execute(f"UPDATE conversations SET deleted = ? WHERE {which}", (GOING, GOING, before))
+
+    def _remove_some(self) -> bool:
         """All at once would keep the screen and every other Tandem waiting for seconds."""
         self._give_up_lost()
-        if not self._database.rows(f"SELECT 1 FROM conversations WHERE {_DOOMED} LIMIT 1", (before,)):
+        if not self._any(_DOOMED, GOING):
             return False
         doomed = f"SELECT id FROM conversations WHERE {_DOOMED}"
         some = f"SELECT id FROM messages WHERE conversation IN ({doomed}) LIMIT {_PURGED_AT_ONCE}"
         with self._database.write() as db:
-            # Half a conversation does not come back.
-            db.execute(f"UPDATE conversations SET deleted = ? WHERE {_DOOMED}", (GOING, before))
             db.execute(f"DELETE FROM messages WHERE id IN ({some})", (GOING,))
             db.execute(
                 f"DELETE FROM conversations WHERE {_DOOMED} "

@@ -76,7 +76,7 @@ class Parting:
             return None
         database = reopen_file(self.file)
         try:
-            with sentences(self.file), database.write_soon(SOON_S) as db:
+            with sentences(self.file), database.write_soon(SOON_S, durable=True) as db:
                 changed = _differing(_conversations(memory.connection), self.known)
                 is_free = not self._taken(memory.connection, db, changed)
                 if is_free:
@@ -107,7 +107,7 @@ class Parting:
             return
         changed = _differing(now, self.known)
         database, _ = open_file(self.file)
-        with closing(database), database.write() as db:
+        with closing(database), database.write(durable=True) as db:
             taken = self._taken(memory.connection, db, changed)
             self._write(memory.connection, db, changed - taken)
             for number in sorted(taken):

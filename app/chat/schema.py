@@ -67,6 +67,14 @@ _UNSENT = """
 """What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
 _ARRIVING = "CREATE TABLE IF NOT EXISTS arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)"
 """The conversations that are on their way in, and by whom."""
+_OVERDUE = """
+    CREATE TABLE IF NOT EXISTS overdue (
+        conversation INTEGER PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
+        deleted REAL NOT NULL,
+        since REAL NOT NULL
+    )
+"""
+"""The conversations that were found to be deleted long enough ago: when they were, and when that was found."""
 
 _INDEX = (
     "CREATE VIRTUAL TABLE {} USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
@@ -124,9 +132,10 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def prepare_unfinished(db: sqlite3.Connection) -> None:
-    """Make the places of what is typed where nothing was said yet, and of what is on its way in."""
+    """Make the places of what is typed where nothing was said yet, and of what is on its way in and out."""
     db.execute(_UNSENT)
     db.execute(_ARRIVING)
+    db.execute(_OVERDUE)
 
 
 def prepare_index(db: sqlite3.Connection) -> None:

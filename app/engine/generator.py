@@ -202,7 +202,8 @@ class Generator:
         """Evaluate the last token and the draft in one batch, with logits for every row."""
         started = self._clock()
         *behind, last = sequence[len(self._target) :]
-        # Only a target that could not be cut has anything behind: it starts again from an empty cache.
+        # Only a target that could not be cut has anything behind: it starts again from a state that it kept, or from
+        # an empty cache.
         for _ in self._target.process(behind, request.cancelled):
             pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))

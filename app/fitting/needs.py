@@ -71,6 +71,7 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
         vocabulary=found.vocabulary,
         states=found.states,
         snapshots=found.snapshots,
+        kept=found.kept,
     )
     return need, context.n_ctx
 

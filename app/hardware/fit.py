@@ -53,6 +53,7 @@ class Need:
         vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
         states: Its running state, of any context and `kv_type`; it lies where the KV cache does.
         snapshots: Earlier ones, kept beside it so that drafts can be taken back.
+        kept: Main memory for a copy of one, wherever the layers are.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Need:
     vocabulary: int = 0
     states: int = 0
     snapshots: int = 0
+    kept: int = 0
 
     @property
     def total(self) -> int:
@@ -84,7 +86,7 @@ class Need:
     @property
     def always_main(self) -> int:
         """Main memory that it takes wherever its layers are."""
-        return self.host + self.vocabulary
+        return self.host + self.vocabulary + self.kept
 
     def with_context(self, n_ctx: int) -> Need:
         return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))

@@ -24,6 +24,7 @@ class Taken:
         vocabulary: Main memory for the tokens' texts and the tables to look them up.
         states: Its running state.
         snapshots: Earlier ones, kept so that drafts can be taken back.
+        kept: Main memory for a copy of one, which the next prompt goes back to.
     """
 
     weights: int
@@ -33,6 +34,7 @@ class Taken:
     vocabulary: int
     states: int
     snapshots: int
+    kept: int
 
     @property
     def total(self) -> int:
@@ -46,7 +48,7 @@ class Taken:
     @property
     def main(self) -> int:
         """Main memory that it takes wherever its layers are."""
-        return self.rows + self.vocabulary
+        return self.rows + self.vocabulary + self.kept
 
 
 def taken(
@@ -77,4 +79,5 @@ def taken(
         vocabulary=_TOKEN_BYTES * graph.vocabulary,
         states=facts.state_bytes,
         snapshots=facts.states_bytes(n_snapshots) - facts.state_bytes,
+        kept=facts.state_bytes,
     )

@@ -36,6 +36,7 @@ from app.llama.sampler import SamplerChain
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots
+from app.pairing.taken import taken
 from tests.native.conftest import NewContext
 from tests.native.generation import Machine
 
@@ -189,6 +190,16 @@ def test_a_state_is_kept_beside_those_of_drafts(kept: Model, new_context: NewCon
 
     assert cache.reuse(PROMPT) == 144
     assert_as_if_read_anew(cache, new_context(of=kept))
+
+
+def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
+    context.decode(PROMPT[:50], 0)
+    context.keep_state()
+
+    reckoned = taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept
+    # Beside the values llama.cpp writes down what they are.
+    assert reckoned <= len(context._kept._data) <= reckoned + 100
 
 
 def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,9 @@ async def test_what_was_deleted_long_ago_goes_while_nothing_is_asked(file: Path)
     for _ in range(80):
         parent = store.add(conversation, Role.USER, "secret", parent=parent).id
     store.delete(conversation)
+    with closing(Store.open(file, now=lambda: 200_000.0)) as later:
+        later.create()
+        assert not later.tidy()
     fill(file, "said since")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.until(lambda: not store.holds(conversation))

@@ -15,6 +15,7 @@ import pytest
 from app.chat import journal_mode
 from app.chat.message import Role
 from app.chat.network_disk import is_on_network
+from app.chat.same import make_same
 from app.chat.store import Store
 from app.chat.tree import State
 from app.errors import StoreError
@@ -163,6 +164,28 @@ def test_a_power_cut_takes_no_prompt_and_no_answer_that_has_ended(store: Store) 
     assert levels()[-1] == "FULL"
     store.rename(imported, "Light")
     assert levels() == ["NORMAL"]
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_power_cut_takes_nothing_that_has_come_back_from_memory(
+    store: Store, at_the_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[int] = []
+
+    def same(memory: sqlite3.Connection, db: sqlite3.Connection, number: int) -> None:
+        levels.extend(db.execute("PRAGMA synchronous").fetchone())
+        make_same(memory, db, number)
+
+    monkeypatch.setattr("app.chat.parting.make_same", same)
+    store.go_on_in_memory()
+    exchange(store, "a", "b")
+    if at_the_end:
+        store.close()
+    else:
+        assert store.return_to_disk()
+        assert kept_by(store) == ("wal", _NORMAL)
+
+    assert levels == [_FULL]
 
 
 def test_a_disk_that_refuses_leaves_the_rest_as_fast_as_it_was(store: Store) -> None:

@@ -125,8 +125,20 @@ def test_a_long_conversation_can_be_purged(store: Store) -> None:
 def a_day_later(file: Path, clock: Clock) -> None:
     """Start Tandem then, and say something."""
     clock.now += 25 * 3600
+    said_in_another_start(file, clock, "later")
+
+
+def two_days_later(file: Path, clock: Clock) -> None:
+    """As `a_day_later`, twice; the first day is found to be over."""
+    a_day_later(file, clock)
     with closing(Store.open(file, now=clock)) as later:
-        exchange(later, "later", "on")
+        assert not later.tidy()
+    a_day_later(file, clock)
+
+
+def said_in_another_start(file: Path, clock: Clock, prompt: str) -> None:
+    with closing(Store.open(file, now=clock)) as another:
+        exchange(another, prompt, "on")
 
 
 def test_half_a_conversation_does_not_come_back(store: Store, file: Path, clock: Clock) -> None:
@@ -134,7 +146,7 @@ def test_half_a_conversation_does_not_come_back(store: Store, file: Path, clock:
     for _ in range(80):
         last = store.add(conversation, Role.USER, "secret", parent=last.id)
     store.delete(conversation)
-    a_day_later(file, clock)
+    two_days_later(file, clock)
     other = Store.open(file, now=clock)
     assert other.tidy()
     other.close()
@@ -147,7 +159,7 @@ def test_half_a_conversation_does_not_come_back(store: Store, file: Path, clock:
         store.resume(last.id)
     with pytest.raises(StoreError, match="no longer there"):
         store.undelete(conversation)
-    assert [summary.title for summary in store.summaries()] == ["later"]
+    assert [summary.title for summary in store.summaries()] == ["later", "later"]
 
 
 def test_a_clock_that_was_set_takes_no_conversation(store: Store, file: Path, clock: Clock) -> None:
@@ -173,6 +185,52 @@ def test_a_clock_that_was_set_takes_no_conversation(store: Store, file: Path, cl
         assert earlier.deleted() == (conversation,)
 
 
+@pytest.mark.parametrize("brought_back", [False, True])
+@pytest.mark.parametrize("jump", [2 * 86400.0, 9e8])
+def test_a_clock_that_is_set_between_two_starts_leaves_a_day_for_second_thoughts(
+    store: Store, file: Path, clock: Clock, jump: float, brought_back: bool
+) -> None:
+    conversation, *_ = exchange(store, "secret", "plan")
+    store.delete(conversation)
+    if brought_back:
+        # That it had been a day old by then counts for nothing.
+        a_day_later(file, clock)
+        with closing(Store.open(file, now=clock)) as later:
+            assert not later.tidy()
+            later.undelete(conversation)
+            later.delete(conversation)
+    clock.now += jump
+    said_in_another_start(file, clock, "by a wrong clock")
+
+    for hours in (0, 1, 22):
+        clock.now += hours * 3600
+        said_in_another_start(file, clock, "more")
+        with closing(Store.open(file, now=clock)) as later:
+            assert not later.tidy()
+            assert later.deleted() == (conversation,)
+    clock.now += 2 * 3600
+    said_in_another_start(file, clock, "the day is over")
+    with closing(Store.open(file, now=clock)) as later:
+        assert not later.tidy()
+        assert not later.holds(conversation)
+
+
+def test_a_day_that_a_wrong_clock_has_begun_begins_anew(store: Store, file: Path, clock: Clock) -> None:
+    conversation, *_ = exchange(store, "secret", "plan")
+    store.delete(conversation)
+    clock.now += 9e8
+    said_in_another_start(file, clock, "by a wrong clock")
+    for clock.now in (9e8, 2 * 86400.0):
+        with closing(Store.open(file, now=clock)) as later:
+            assert not later.tidy()
+            assert later.deleted() == (conversation,)
+    clock.now += 86400
+
+    with closing(Store.open(file, now=clock)) as later:
+        assert not later.tidy()
+        assert not later.holds(conversation), "what was noted 28 years from now was noted by a wrong clock"
+
+
 def test_a_store_that_is_open_for_days_lets_go_of_what_was_deleted_then(store: Store, clock: Clock) -> None:
     opened = Deleted(store._database, clock, lambda: None, clock=clock)
     conversation, *_ = exchange(store, "secret", "plan")
@@ -183,6 +241,11 @@ def test_a_store_that_is_open_for_days_lets_go_of_what_was_deleted_then(store: S
     exchange(store, "later", "on")
 
     assert not opened.purge_some()
+    clock.now += 25 * 3600
+    assert not opened.purge_some()
+    assert opened.numbers() == (conversation,), "nothing was said since"
+    exchange(store, "later", "still")
+    assert not opened.purge_some()
     assert (opened.numbers(), store.holds(conversation)) == ((), False)
 
 
@@ -191,7 +254,7 @@ def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, cloc
     for _ in range(80):
         last = store.add(conversation, Role.USER, "secret", parent=last.id)
     store.delete(conversation)
-    a_day_later(file, clock)
+    two_days_later(file, clock)
     other, store = store, Store.open(file, now=clock)
     left = []
     while store.tidy():
@@ -199,7 +262,7 @@ def test_what_is_removed_for_good_goes_bit_by_bit(store: Store, file: Path, cloc
         other.create()
         left.append(store._database.rows("SELECT count(*) FROM messages")[0][0])
 
-    assert left == [52, 20]
+    assert left == [54, 22]
     assert not store.holds(conversation)
     assert (store.deleted(), store.search("secret")) == ((), ())
     assert store._database.rows("PRAGMA integrity_check") == [("ok",)]

@@ -74,13 +74,13 @@ def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int
 
 def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() -> None:
     plain, rooms = need(10, 4), (card(), main())
-    big = replace(plain, states=4 * GB)
+    big = replace(plain, states=4 * GB, kept=GB)
 
     assert loaded(plan(big, None, rooms))["CUDA0"] == loaded(plan(plain, None, rooms))["CUDA0"] + 4 * GB
-    assert loaded(plan(big, None, rooms))[MAIN] == loaded(plan(plain, None, rooms))[MAIN]
-    assert big.total == plain.total + 4 * GB
+    assert loaded(plan(big, None, rooms))[MAIN] == loaded(plan(plain, None, rooms))[MAIN] + GB
+    assert big.total == plain.total + 5 * GB
     for smaller in (big.with_context(4096), big.with_kv_type("q8_0")):
-        assert smaller.states == big.states
+        assert (smaller.states, smaller.kept) == (big.states, big.kept)
 
 
 def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:

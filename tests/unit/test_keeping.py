@@ -387,7 +387,8 @@ def test_what_is_removed_for_good_is_not_offered(kept: Kept) -> None:
     conversation = kept.exchange("a", "b")
     kept.keeper.delete(conversation)
     with sqlite3.connect(kept.file) as db:
-        db.execute("UPDATE conversations SET deleted = deleted - 90000")
+        db.execute("UPDATE conversations SET deleted = deleted - 180000")
+        db.execute("INSERT INTO overdue SELECT id, deleted, deleted + 90000 FROM conversations")
     db.close()
     kept.keeper.tidy()
     assert not kept.keeper.can_undelete

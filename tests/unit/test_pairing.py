@@ -92,6 +92,8 @@ def test_earlier_states_are_counted_where_they_are_kept() -> None:
     assert kept.states_bytes(7) == 8 * kept.state_bytes
     alone, drafted = taken(kept, 256), taken(kept, 256, n_snapshots=N_SNAPSHOTS)
     assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
+    assert alone.kept == drafted.kept == kept.state_bytes, "a copy for the next prompt"
+    assert alone.main == alone.rows + alone.vocabulary + alone.kept
     assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
     assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
 

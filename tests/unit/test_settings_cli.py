@@ -390,6 +390,17 @@ def test_a_number_of_fixed_drafting_says_that_it_turns_automatic_off(
     assert told("set", "draft-mode", "fixed") == told("set", "n_min", "1") == ""
 
 
+def test_a_mode_that_only_numbers_mean_is_taken_out_with_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[draft]\nn_max = 4\np_min = 0.5\nlookup_min_match = 3\n")
+    assert main(["settings", "unset", "draft.mode"]) == 0
+    assert capsys.readouterr().out == (
+        "Without draft.n_max and draft.p_min, which the file no longer has, draft.mode is auto.\n"
+    )
+    assert file.read_text() == "[draft]\nlookup_min_match = 3\n"
+    assert main(["settings", "unset", "draft.mode"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "set", "presets.fast.draft.n_max", "3"]) == 0
     assert capsys.readouterr().out == "With the preset fast drafting is fixed, and not automatic.\n"

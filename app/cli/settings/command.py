@@ -17,6 +17,7 @@ from app.paths import settings_file
 from app.registry import SetUp
 from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
+from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
@@ -94,9 +95,10 @@ def _unset(file: SettingsFile, name: str) -> None:
                 f"Those that it has stand under [{KEYS}]. tandem settings path tells where it is.",
             )
     elif (known := find(name)) is not None:
-        file.unset(known.name)
-        if known.name == "draft.mode" and (meant := LiveSettings(file).resolved().meaning_fixed):
-            print(f"Drafting is fixed now, because {given(meant)}.")
+        if known.name == "draft.mode":
+            _unset_mode(file)
+        else:
+            file.unset(known.name)
     elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
         preset = rest.partition(".")[0]
         if not file.unset(known.name, preset=preset):
@@ -107,6 +109,18 @@ def _unset(file: SettingsFile, name: str) -> None:
             f'There is no setting "{printable(name)}", here or in the file.{nearest(name)}',
             "tandem settings lists all of them.",
         )
+
+
+def _unset_mode(file: SettingsFile) -> None:
+    """Take the mode of drafting out of the file; one that only numbers mean goes with these."""
+    if numbers := Resolved({Origin.FILE: file.read().values}).meaning_fixed:
+        file.unset(*numbers)
+        mode = LiveSettings(file).resolved()["draft.mode"]
+        print(f"Without {' and '.join(numbers)}, which the file no longer has, draft.mode is {mode}.")
+        return
+    file.unset("draft.mode")
+    if meant := LiveSettings(file).resolved().meaning_fixed:
+        print(f"Drafting is fixed now, because {given(meant)}.")
 
 
 def _check_preset(file: SettingsFile, name: str) -> None:
