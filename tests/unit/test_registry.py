@@ -35,6 +35,8 @@ def test_what_was_remembered_is_read_again(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data" / "pairs.toml")
     one, two = set_up("one", tmp_path), set_up("two", tmp_path)
 
+    registry.add(one, default=False, first=False)
+    assert registry.read().default is None
     registry.add(one, default=False)
     registry.add(two, default=False)
 
