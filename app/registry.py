@@ -154,7 +154,7 @@ class Registry:
                 pairs[name] = self._set_up(name, entry)
             except (CatalogError, *_NOT_MEANT) as error:
                 said = error.message if isinstance(error, CatalogError) else self._unlike_a_pair(name, error)
-                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {name}")
+                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {quoted(name)}")
                 held += _named_in(entry)
         default = table.get("default")
         downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
