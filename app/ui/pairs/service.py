@@ -129,7 +129,8 @@ class Pairs:
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
-            pair = replace(asked, name=free_name(asked, self._pairs))
+            unread = dict.fromkeys(self._registered.problems)
+            pair = replace(asked, name=free_name(asked, {**unread, **self._pairs}))
         prepared = replace(prepared, pair=pair)
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
