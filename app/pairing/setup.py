@@ -22,7 +22,7 @@ from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.background import Pause, in_background
 from app.pairing.check import check_pair
-from app.pairing.disk import Underway, has_room
+from app.pairing.disk import Underway, has_room, missing_bytes
 from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
 from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
@@ -135,7 +135,7 @@ class Setup:
             target=target,
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
-            download_bytes=sum(model.missing_bytes for model in models),
+            download_bytes=missing_bytes(models),
             free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
@@ -159,7 +159,7 @@ class Setup:
 
         def refuse(promised: int) -> None:
             # Since it was prepared the user may have taken their time, and others the disk.
-            missing, free = sum(model.missing_bytes for model in models), store.free_bytes()
+            missing, free = missing_bytes(models), store.free_bytes()
             self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
 
         with self._underway.bringing(models, refuse):

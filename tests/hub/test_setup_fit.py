@@ -162,7 +162,10 @@ def test_of_two_downloads_the_second_counts_what_the_first_has_still_to_bring(
     with pytest.raises(CacheError, match="are free there beside what other downloads have still to bring"):
         next(second.bring(prepared))
     assert second.prepare(other).free_bytes == KEEP_FREE + prepared.download_bytes - 1
+    same = parse_source(f"{TARGET}:big-Q4_K_M.gguf")
     assert second.prepare(replace(other, target=one.target)).free_bytes > KEEP_FREE + prepared.download_bytes
+    assert second.prepare(replace(other, target=same)).free_bytes > KEEP_FREE + prepared.download_bytes
+    assert second.prepare(replace(one, draft=same)).download_bytes == wanted.download_bytes
 
     stall.go.set()
     list(events)
