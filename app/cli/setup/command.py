@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
 from app.cli.options import context_for_all
-from app.cli.output import LOOKING, StatusLine
+from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
@@ -260,7 +259,7 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
 def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
     pair = ready.pair
     if hasattr(args, "json"):
-        print(json.dumps(as_json(pair), ensure_ascii=False))
+        print(json_for(sys.stdout, as_json(pair)))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
