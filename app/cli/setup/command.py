@@ -220,8 +220,10 @@ def _too_big(prepared: Prepared, status: StatusLine) -> str:
     found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
     if found.fit is not Fit.TOO_BIG:
         return ""
-    known, free = list(catalog().pairs.values()), store.free_bytes()
-    fitting = propose(known, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
+    free = store.free_bytes()
+    # What the catalogue guesses of this very pair is not what its headers have told.
+    others = [pair for pair in catalog().pairs.values() if pair.sources != prepared.pair.sources]
+    fitting = propose(others, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
     instead = f" {fitting[0].pair.name} does: {command(['tandem', 'setup', fitting[0].pair.name])}" if fitting else ""
     return f"It does not fit here: it {found.reason}.{instead}"
 
