@@ -154,7 +154,7 @@ class Registry:
                 pairs[name] = self._set_up(name, entry)
             except (CatalogError, *_NOT_MEANT) as error:
                 said = error.message if isinstance(error, CatalogError) else self._unlike_a_pair(name, error)
-                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {name}")
+                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {quoted(name)}")
                 held += _named_in(entry)
         default = table.get("default")
         downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
@@ -164,13 +164,19 @@ class Registry:
     def _unlike_a_pair(self, name: str, error: Exception) -> str:
         return f"{self._file}: pairs.{name} cannot be read: {reason(error)}."
 
-    def add(self, pair: SetUp, *, default: bool) -> None:
-        """Remember a pair, in place of one of the same name."""
+    def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
+        """Remember a pair, in place of one of the same name.
+
+        Args:
+            pair: The pair.
+            default: Whether it is taken when none is named, in place of another one.
+            first: Whether it is where there is no other one.
+        """
 
         def change(now: Registered) -> Registered:
             name = pair.pair.name
             pairs, problems = {**now.pairs, name: pair}, _without(now.problems, name)
-            chosen = name if default or now.default is None else now.default
+            chosen = name if default or (first and now.default is None) else now.default
             return replace(now, pairs=pairs, problems=problems, default=chosen)
 
         self._change(change)

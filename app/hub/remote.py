@@ -45,12 +45,13 @@ def read_remote_header(
     """
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         return read_header(here, tensors=True)
-    beginning = _Beginning(file, _LARGEST_KEPT)
-    try:
+    beginning, has_begun = _Beginning(file, _LARGEST_KEPT), False
+    # Nobody has checked yet what lies there; the hub has the true bytes.
+    with suppress(HeaderError):
         if (header := beginning.take_what_came(repo)) is not None:
             return header
-    except HeaderError:
-        # Nobody has checked yet what lies there; the hub has the true bytes.
+        has_begun = beginning.n_from_disk > 0
+    if not has_begun:
         beginning = _Beginning(file, _LARGEST)
     return _Reading(repo, commit, beginning, cancelled, watcher).run(retry)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from app.source import ModelSource
 
 KEEP_FREE = 200_000_000
 """Disk that is left to everybody else."""
@@ -17,11 +19,24 @@ def has_room(to_come: int, free_bytes: int) -> bool:
 
 
 class Coming(Protocol):
-    """A model that may have to be downloaded; hashable, the same for whoever wants it."""
+    """A model that may have to be downloaded."""
+
+    @property
+    def source(self) -> ModelSource:
+        """As it was asked for."""
+
+    @property
+    def content(self) -> Hashable:
+        """What comes: the same for whoever wants it, however they asked."""
 
     @property
     def missing_bytes(self) -> int:
         """What has still to come, as the disk is now."""
+
+
+def missing_bytes(models: Iterable[Coming]) -> int:
+    """What has still to come of some models, those counted once that are the same."""
+    return sum(model.missing_bytes for model in {model.content: model for model in models}.values())
 
 
 class Underway:
@@ -32,10 +47,18 @@ class Underway:
         self._lock = threading.RLock()
         self._coming: list[Coming] = []
 
-    def promised(self, wanted: Collection[Coming] = ()) -> int:
-        """Bytes that others have still to bring, but for models that are wanted here as well."""
+    def promised(self, wanted: Collection[Coming] = (), sources: Collection[ModelSource] = ()) -> int:
+        """Bytes that others have still to bring.
+
+        Args:
+            wanted: Models that are wanted here as well, and do not count.
+            sources: The same, of models whose files are not known yet.
+        """
+        ours = {model.content for model in wanted}
         with self._lock:
-            return self._promised(wanted)
+            return missing_bytes(
+                model for model in self._coming if model.content not in ours and model.source not in sources
+            )
 
     @contextmanager
     def bringing(self, wanted: Collection[Coming], refuse: Callable[[int], None]) -> Iterator[None]:
@@ -47,7 +70,7 @@ class Underway:
         """
         with self._lock:
             # Of two that begin at once, the second sees the first.
-            refuse(self._promised(wanted))
+            refuse(self.promised(wanted))
             self._coming += wanted
         try:
             yield
@@ -55,6 +78,3 @@ class Underway:
             with self._lock:
                 for model in wanted:
                     self._coming.remove(model)
-
-    def _promised(self, wanted: Collection[Coming]) -> int:
-        return sum(model.missing_bytes for model in dict.fromkeys(self._coming) if model not in wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +53,11 @@ class Resolved:
     def name(self) -> str:
         """The file to load, without folders."""
         return (self.path.name if self.path is not None else self.files[0].path.rsplit("/", 1)[-1]) or str(self.source)
+
+    @property
+    def content(self) -> Hashable:
+        """What comes, of whatever revision: the hub's cache has files by their content."""
+        return self.repo, tuple((file.sha256 or file.etag or file.path, file.size) for file in self.files)
 
     @property
     def missing_bytes(self) -> int:

@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 
 from app.catalog import Pair
-from app.errors import AppError, CacheError, CatalogError, Interrupted, ModelLoadError, PairError
+from app.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.background import Pause, in_background
 from app.pairing.check import check_pair
-from app.pairing.disk import Underway, has_room
+from app.pairing.disk import Underway, has_room, missing_bytes
 from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
 from app.pairing.progress import Look, Looking, Meter, Progress, Tracked
 from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
@@ -39,7 +39,15 @@ Trial = Callable[[SetUp, Callable[[], bool]], str]
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """The files are here and right; the pair is loaded and asked something."""
+    """The files are here and right; the pair is loaded and asked something, which may fail.
+
+    Attributes:
+        pair: As it is remembered.
+        unkept: Why it cannot be; None where it is.
+    """
+
+    pair: SetUp
+    unkept: CatalogError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Ready:
 
     pair: SetUp
     line: str
-    unkept: AppError | None = None
+    unkept: CatalogError | None = None
 
 
 SetupEvent = Progress | Trying | Ready
@@ -127,7 +135,7 @@ class Setup:
             target=target,
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
-            download_bytes=sum(model.missing_bytes for model in models),
+            download_bytes=missing_bytes(models),
             free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
@@ -135,7 +143,7 @@ class Setup:
         """Download what is missing, remember the pair and try it.
 
         It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
-        meant by the settings, does not fit. Only a pair that works takes the place of another default.
+        meant by the settings, does not fit. Only a pair that works becomes the default.
 
         Yields:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
@@ -151,7 +159,7 @@ class Setup:
 
         def refuse(promised: int) -> None:
             # Since it was prepared the user may have taken their time, and others the disk.
-            missing, free = sum(model.missing_bytes for model in models), store.free_bytes()
+            missing, free = missing_bytes(models), store.free_bytes()
             self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
 
         with self._underway.bringing(models, refuse):
@@ -160,20 +168,17 @@ class Setup:
             model.keep_revision()
         pair = self._set_up(prepared, paths)
         self._stop_if_cancelled()
-        unkept = self._remembered(pair, default=default and self._trial is None)
         line = ""
         if self._trial is not None:
-            yield Trying()
+            yield Trying(pair, self._remembered(pair, default=False, first=False))
             line = self._trial(pair, self._stop.is_set)
             self._stop_if_cancelled()
-            if default and unkept is None:
-                unkept = self._remembered(pair, default=True)
-        yield Ready(pair, line, unkept)
+        yield Ready(pair, line, self._remembered(pair, default=default))
 
-    def _remembered(self, pair: SetUp, *, default: bool) -> CatalogError | None:
+    def _remembered(self, pair: SetUp, *, default: bool, first: bool = True) -> CatalogError | None:
         """Remember a pair; returns why that cannot be done."""
         try:
-            self._registry.add(pair, default=default)
+            self._registry.add(pair, default=default, first=first)
         except CatalogError as error:
             return error
         return None

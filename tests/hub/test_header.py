@@ -121,6 +121,18 @@ def test_a_hole_in_a_value_is_not_taken_for_the_value(hub: LoopbackHub, tmp_path
     assert line.read().metadata["general.long"] == LONG
 
 
+@pytest.mark.parametrize("n_kept", [0, 1000, 2_000_000])
+def test_only_what_lies_here_is_not_believed_to_have_a_long_header(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_kept: int
+) -> None:
+    line = Line(hub, tiny(tmp_path / "made", general__long=LONG))
+    monkeypatch.setattr("app.hub.remote._LARGEST_KEPT", 1 << 20)
+    if n_kept:
+        line.came_before(line.content[:n_kept])
+
+    assert line.read().metadata["general.long"] == LONG
+
+
 def test_a_line_that_breaks_all_the_time_brings_every_byte_once(line: Line) -> None:
     line.hub.faults.add(Cut(500), NAME, origin="cdn", times=None)
 

@@ -47,6 +47,16 @@ def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
     assert setting.card("big-2").size
 
 
+def test_an_entry_that_cannot_be_read_keeps_its_name(setting: Setting, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pairs.toml").write_text("[pairs.big]\nentry = 3\n")
+    setting.again()
+    setting.ask(TARGET)
+    assert setting.service.add() == "big-2"
+    setting.until(lambda: setting.job("big-2").stage is Stage.READY)
+    assert list(setting.registry.read().problems) == ["big"]
+
+
 def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:
     path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
     report = setting.ask(str(path)).report

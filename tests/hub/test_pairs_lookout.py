@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.catalog import Pair
 from app.errors import CatalogError
+from app.pairing.disk import KEEP_FREE
 from app.pairing.gain import Seen
 from app.pairing.propose import Fit, Room
 from app.pairing.resolve import came_before
@@ -18,7 +19,7 @@ from app.working import Working
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, sha256, tiny
-from tests.hub.pairs_setting import TARGET_SIZE, Setting, tiny_file
+from tests.hub.pairs_setting import DEMO, TARGET_SIZE, WAIT_S, Setting, tiny_file
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
@@ -54,18 +55,58 @@ def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting:
     assert setting.card("long").word == "too big"
 
 
-def test_what_the_disk_has_no_room_for_is_not_proposed(setting: Setting) -> None:
+NO_ROOM = "the disk has no room for larger ones."
+
+
+def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(setting: Setting) -> None:
+    free = [1_150_000_000]
     small, large = (
         Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=Working(0, 0, 0))
         for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
     )
-    setting.pairs = [large, small]
-    setting.surroundings = replace(setting.surroundings, free_disk=lambda: 1_150_000_000)
+    setting.pairs = [large, small, DEMO]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: free[0])
     setting.again().begin()
     setting.until(lambda: setting.card("small").word)
 
-    assert setting.card("small").why.endswith("with room to spare; the disk has no room for larger ones.")
+    assert setting.card("small").why.endswith(f"with room to spare; {NO_ROOM}")
     assert not setting.card("large").why
+
+    free[0] = 10**12
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+    assert setting.card("large").why, "room was made"
+
+    free[0] = 1_150_000_000
+    setting.set_up("demo")
+    setting.until(lambda: not setting.service.look().busy)
+    assert setting.card("small").why.endswith(NO_ROOM), "what was set up took it"
+
+
+def test_a_download_counts_neither_against_its_own_pair_nor_against_one_that_shares_it(
+    setting: Setting, hub: LoopbackHub
+) -> None:
+    working, coming = Working(0, 0, 0), HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE)
+    setting.pairs = [
+        Pair("large", "Large", coming, None, memory_gb=2, working=working),
+        Pair("small", "Small", HubModel("owner/small", size=1000), None, memory_gb=1, working=working),
+    ]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: KEEP_FREE + TARGET_SIZE + 1000)
+    setting.again().begin()
+    setting.until(lambda: setting.card("large").why)
+    stall = hub.faults.add(Stall(), "big-*", origin="cdn", when=lambda request: "range" not in request.headers)
+    setting.service.start("large", agreed=True)
+    assert stall.reached.wait(WAIT_S)
+
+    setting.service.begin()
+    assert setting.card("large").why
+    setting.pairs.append(replace(setting.pairs[0], name="sharing", draft=HubModel(DRAFT, size=500), memory_gb=3))
+    setting.service.begin()
+    assert setting.card("sharing").why
+    setting.pairs.append(replace(setting.pairs[1], name="other", memory_gb=4, target=HubModel("owner/o", size=2000)))
+    setting.service.begin()
+    assert setting.card("sharing").why
+    assert not setting.card("other").why, "what comes for others is spoken for"
 
 
 def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:

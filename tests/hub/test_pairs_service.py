@@ -169,7 +169,7 @@ def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, 
 class Forgetful(Registry):
     """On a disk that refuses."""
 
-    def add(self, pair: SetUp, *, default: bool) -> None:
+    def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
         raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
 
 

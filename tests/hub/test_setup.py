@@ -15,7 +15,7 @@ from huggingface_hub import constants, hf_hub_download
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import AppError, CatalogError, HubError, PairError
+from app.errors import AppError, HubError, PairError
 from app.fitting.place import Place
 from app.hub import store
 from app.pairing.propose import Room
@@ -214,31 +214,25 @@ def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, 
     assert last.pair.target.path.stat().st_size == last.pair.target.size
 
 
-def test_a_pair_that_cannot_be_remembered_is_a_failure(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_pair_that_fails_its_trial_is_remembered_and_becomes_no_default(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, default: bool) -> None:
-        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
-
-    monkeypatch.setattr(Registry, "add", refuse)
-    tiny(home / "mine", "t.gguf", general__name="Own")
-    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
-    assert "Read-only file system" in capsys.readouterr().err
-
-
-def test_a_pair_that_says_nothing_is_remembered_and_takes_the_place_of_no_other(pair: LoopbackHub, home: Path) -> None:
     def silent(*_: object) -> str:
-        raise PairError("The pair loads but says nothing.")
+        raise PairError("The pair loads but says nothing.", "Choose another model.")
 
-    steps = _steps(home)
-    list(steps.bring(steps.prepare(replace(_pair(), name="first"))))
-    steps = Setup(Registry(home / "data" / "pairs.toml"), no_demo, silent)
-    with pytest.raises(PairError):
-        list(steps.bring(steps.prepare(_pair())))
-
-    known = registry().read()
-    assert known.pairs["mine"].is_here
-    assert known.default == "first"
+    for first in (None, "first"):
+        with monkeypatch.context() as patched:
+            patched.setattr("app.cli.setup.command.trial", silent)
+            assert main(["setup", *BOTH, "--name", "of mine", "--yes"]) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        forget = command(["tandem", "pairs", "remove", "of mine"])
+        assert "Choose another model. of mine is in the list of pairs all the same" in said
+        assert said.endswith(f"to forget it: {forget}")
+        known = registry().read()
+        assert known.pairs["of mine"].is_here
+        assert known.default == first
+        assert main(["setup", *BOTH, "--name", "first", "--yes"]) == 0
+        capsys.readouterr()
 
 
 def _pair() -> Pair:

@@ -25,7 +25,7 @@ from app.registry import Registry
 from app.source import parse_source
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import BOTH, TARGET, no_demo
+from tests.hub.models import BOTH, DRAFT, TARGET, no_demo
 from tests.hub.pairs_setting import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -70,6 +70,21 @@ def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
     room(10**9)
     assert main(["setup", *BOTH]) == 0
     assert "does not fit" not in capsys.readouterr().err
+
+
+def test_a_pair_that_does_not_fit_is_not_offered_in_its_own_place(
+    pair: LoopbackHub, home: Path, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.cli.setup.command._agrees", lambda status: False)
+    (home / "config").mkdir()
+    models = f'target = {{ repo = "{TARGET}", quant = "q4_k_m", size = 10 }}\ndraft = {{ repo = "{DRAFT}", size = 10 }}'
+    (home / "config" / "models.toml").write_text(f"[pairs.same]\n{models}\nmemory_gb = 1\n", encoding="utf-8")
+    room(1000)
+    assert main(["setup", *BOTH]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "note It does not fit here: it needs" in said
+    assert "same does" not in said
+    assert " demo does: tandem setup demo" in said
 
 
 def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_it(
@@ -162,7 +177,10 @@ def test_of_two_downloads_the_second_counts_what_the_first_has_still_to_bring(
     with pytest.raises(CacheError, match="are free there beside what other downloads have still to bring"):
         next(second.bring(prepared))
     assert second.prepare(other).free_bytes == KEEP_FREE + prepared.download_bytes - 1
+    same = parse_source(f"{TARGET}:big-Q4_K_M.gguf")
     assert second.prepare(replace(other, target=one.target)).free_bytes > KEEP_FREE + prepared.download_bytes
+    assert second.prepare(replace(other, target=same)).free_bytes > KEEP_FREE + prepared.download_bytes
+    assert second.prepare(replace(one, draft=same)).download_bytes == wanted.download_bytes
 
     stall.go.set()
     list(events)

@@ -9,9 +9,12 @@ import pytest
 from app.catalog import Pair
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.errors import CatalogError
+from app.errors import CatalogError, Interrupted, PairError
+from app.fitting.does_not_fit import DoesNotFitError
+from app.hardware.offers import Offer
 from app.pairing.setup import Ready, Setup
 from app.registry import Registry
+from app.shell import command
 from app.source import parse_source
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, TARGET, no_demo, tiny
@@ -22,15 +25,59 @@ pytestmark = pytest.mark.usefixtures("home")
 def test_a_pair_that_cannot_be_remembered_is_a_failure(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, default: bool) -> None:
-        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
-
-    monkeypatch.setattr(Registry, "add", refuse)
+    monkeypatch.setattr(Registry, "add", _refuse)
     tiny(home / "mine", "t.gguf", general__name="Own")
     assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "Read-only file system" in said
     assert f"Until then, chat with it: tandem --target {home / 'mine' / 't.gguf'}" in said
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(PairError("The pair loads but says nothing.", "Choose another."), 1), (Interrupted(), 130)]
+)
+def test_a_trial_that_fails_hides_not_that_its_pair_cannot_be_remembered(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, failure: Exception, code: int
+) -> None:
+    def fail(*_: object) -> str:
+        raise failure
+
+    monkeypatch.setattr(Registry, "add", _refuse)
+    monkeypatch.setattr("app.cli.setup.command.trial", fail)
+    tiny(home / "mine", "t.gguf", general__name="Own")
+    assert main(["setup", "--target", str(home / "mine" / "t.gguf")]) == code
+    said = " ".join(capsys.readouterr().err.split())
+    until_then = f"Until then, chat with it: {command(['tandem', '--target', str(home / 'mine' / 't.gguf')])}"
+    assert f"Read-only file system. Check the disk. {until_then}" in said
+    assert str(failure) in said
+    assert "is in the list" not in said
+
+
+def test_a_pair_that_does_not_fit_and_cannot_be_remembered_is_opened_by_its_files(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object) -> str:
+        offers = (
+            Offer("no draft", 1, "slower", ("--no-draft",), suffices=True),
+            Offer("smaller is a smaller pair", 1, "other answers", ("--pair", "smaller"), suffices=True),
+            Offer("less context", 1, "forgets", ("--ctx", "512"), suffices=False),
+        )
+        raise DoesNotFitError("t does not fit.", "", offers)
+
+    monkeypatch.setattr(Registry, "add", _refuse)
+    monkeypatch.setattr("app.cli.setup.command.trial", too_large)
+    tiny(home / "mine", "t.gguf", general__name="Own")
+    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--name", "mine"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    opened = command(["tandem", "--target", str(home / "mine" / "t.gguf")])
+    assert f"{opened} --no-draft: no draft (slower) tandem setup smaller: smaller is a smaller pair" in said
+    assert f"{opened} --fit off: as it is" in said
+    assert said.endswith(
+        "It is not in the list of pairs. pairs.toml cannot be written: Read-only file system. Check the disk."
+    )
+    assert "--ctx" not in said
+    assert "mine is set up" not in said
+    assert "--pair mine" not in said
 
 
 @pytest.mark.parametrize("broken", ["claim", "read"])
@@ -40,11 +87,8 @@ def test_files_come_whole_where_nothing_can_be_remembered(
     steps = _steps(home)
     prepared = steps.prepare(_pair())
 
-    def refuse(*_: object, **__: object) -> None:
-        raise CatalogError("pairs.toml cannot be used: Read-only file system.", "Check the disk.")
-
     for step in {broken, "claim", "add"}:
-        monkeypatch.setattr(Registry, step, refuse)
+        monkeypatch.setattr(Registry, step, _refuse)
     *_, last = steps.bring(prepared)
 
     assert isinstance(last, Ready)
@@ -66,6 +110,10 @@ def test_a_file_that_could_not_be_claimed_is_ours_once_the_pair_is_remembered(
 
     assert isinstance(last, Ready)
     assert all(model.ours for model in registry().read().pairs["mine"].models)
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
 
 
 def _pair() -> Pair:

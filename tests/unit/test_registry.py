@@ -14,6 +14,7 @@ from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError
 from app.pairing.remove import plan_removal
 from app.registry import ModelOnDisk, Registry, SetUp
+from app.shell import command
 from app.source import HubModel, LocalModel
 
 
@@ -35,6 +36,8 @@ def test_what_was_remembered_is_read_again(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data" / "pairs.toml")
     one, two = set_up("one", tmp_path), set_up("two", tmp_path)
 
+    registry.add(one, default=False, first=False)
+    assert registry.read().default is None
     registry.add(one, default=False)
     registry.add(two, default=False)
 
@@ -178,6 +181,12 @@ def test_an_entry_that_nobody_can_mean_costs_only_itself(tmp_path: Path, entry: 
     assert found.default == "good"
     assert why in found.problems["x"].message
     assert found.trouble is found.problems["x"]
+
+
+def test_how_an_entry_that_nobody_can_mean_is_forgotten_can_be_copied(tmp_path: Path) -> None:
+    (tmp_path / "pairs.toml").write_text('pairs."my pair" = 3')
+    hint = Registry(tmp_path / "pairs.toml").read().problems["my pair"].hint
+    assert hint.endswith(f"forget it: {command(['tandem', 'pairs', 'remove', 'my pair'])}")
 
 
 def test_what_a_newer_tandem_keeps_outlives_what_this_one_changes(tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import sys
 import threading
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, registry
-from app.cli.output import StatusLine
+from app.cli.output import StatusLine, json_for
 from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.prose import for_reading
 from app.engine.text import printable
@@ -40,7 +39,7 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     target, draft = _asked(args.target, getattr(args, "draft", None))
     check = _look(target, draft, stop, status)
     if hasattr(args, "json"):
-        print(json.dumps(_check_json(check, n_ctx), ensure_ascii=False))
+        print(json_for(sys.stdout, _check_json(check, n_ctx)))
     else:
         more = [printable(way_out_text(check.way_out, target))] if check.way_out is not None else []
         print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
@@ -61,7 +60,7 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     status.clear()
     if hasattr(args, "json"):
         rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json_for(sys.stdout, rows))
         return 0 if found else 1
     if not found:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")

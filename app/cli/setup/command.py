@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 
@@ -11,10 +10,11 @@ from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
 from app.cli.options import context_for_all
-from app.cli.output import LOOKING, StatusLine
+from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
+from app.cli.setup.all_the_same import failed_trial, until_then
 from app.cli.setup.trial import trial
 from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
@@ -183,25 +183,34 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
         status.say(f"note    {doubt}", LABEL)
     if prepared.download_bytes and not hasattr(args, "yes") and not _agrees(status):
         return None
-    ready = None
-    for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
-        match event:
-            case Progress():
-                status.show(progress_line(event))
-            case Trying():
-                status.show("Loading, measuring and trying the pair")
-            case Ready():
-                ready = event
-    status.clear()
-    if ready is not None and ready.unkept is not None:
-        raise CatalogError(ready.unkept.message, f"{ready.unkept.hint}\n{_unremembered(ready.pair)}".lstrip())
+    ready = _bring(steps, prepared, args, status)
+    if ready.unkept is not None:
+        raise CatalogError(ready.unkept.message, f"{ready.unkept.hint}\n{until_then(ready.pair)}".lstrip())
     return ready
 
 
-def _unremembered(pair: SetUp) -> str:
-    """How to chat with a pair whose files are here, as long as it cannot be remembered."""
-    flags = model_flags(*(str(model.path) for model in pair.models))
-    return f"Until then, chat with it: {command(['tandem', *flags])}"
+def _bring(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
+    tried: Trying | None = None
+    try:
+        for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
+            match event:
+                case Progress():
+                    status.show(progress_line(event))
+                case Trying():
+                    tried = event
+                    status.show("Loading, measuring and trying the pair")
+                case Ready():
+                    status.clear()
+                    return event
+    except AppError as error:
+        if tried is None:
+            raise
+        raise failed_trial(error, tried) from error
+    except Interrupted:
+        if tried is not None and tried.unkept is not None:
+            status.say(f"{tried.unkept.sentences}\n{until_then(tried.pair)}")
+        raise
+    raise AssertionError
 
 
 def _too_big(prepared: Prepared, status: StatusLine) -> str:
@@ -211,8 +220,10 @@ def _too_big(prepared: Prepared, status: StatusLine) -> str:
     found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
     if found.fit is not Fit.TOO_BIG:
         return ""
-    known, free = list(catalog().pairs.values()), store.free_bytes()
-    fitting = propose(known, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
+    free = store.free_bytes()
+    # What the catalogue guesses of this very pair is not what its headers have told.
+    others = [pair for pair in catalog().pairs.values() if pair.sources != prepared.pair.sources]
+    fitting = propose(others, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
     instead = f" {fitting[0].pair.name} does: {command(['tandem', 'setup', fitting[0].pair.name])}" if fitting else ""
     return f"It does not fit here: it {found.reason}.{instead}"
 
@@ -250,7 +261,7 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
 def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
     pair = ready.pair
     if hasattr(args, "json"):
-        print(json.dumps(as_json(pair), ensure_ascii=False))
+        print(json_for(sys.stdout, as_json(pair)))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")

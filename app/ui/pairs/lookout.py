@@ -14,7 +14,8 @@ from app.errors import AppError
 from app.pairing.gain import Seen
 from app.pairing.propose import USUAL_CONTEXT, Room
 from app.registry import Registry, SetUp
-from app.source import HubModel
+from app.regular_file import is_file
+from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.pairs.opened import Current
 from app.ui.pairs.setups import Choice
 
@@ -81,6 +82,20 @@ class Found:
     seen: Mapping[str, Seen] = field(default_factory=dict)
     free_disk: int | None = None
 
+    def is_here(self, source: ModelSource) -> bool:
+        """Whether a model is on this machine."""
+        match source:
+            case LocalModel(path):
+                return is_file(path)
+            case DemoModel():
+                return self.has_demo
+            case HubModel():
+                return source in self.cached
+
+    def n_came(self, source: ModelSource) -> int:
+        """Bytes of a model that an earlier download has left."""
+        return self.came.get(source, 0) if isinstance(source, HubModel) else 0
+
 
 class Lookout:
     """Looks on a thread of its own, which only ever replaces one frozen value.
@@ -94,6 +109,8 @@ class Lookout:
         self._outside = surroundings
         self._changed = changed
         self._thread: threading.Thread | None = None
+        self._ended: frozenset[object] = frozenset()
+        self._is_due = False
         self.found = Found()
         self.is_provisional = False
         """Whether models were being loaded while the machine was looked at: its memory is to be looked at again."""
@@ -102,6 +119,16 @@ class Lookout:
     def is_looking(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
+    def is_due(self, ended: frozenset[object]) -> bool:
+        """Whether what was found is not so any more, once anything was.
+
+        Args:
+            ended: The set-ups that do not go on; each has changed what is on the disk.
+        """
+        new, self._ended = not ended <= self._ended, ended
+        self._is_due = self._thread is not None and (self._is_due or new)
+        return self._is_due or (self.is_provisional and not self._outside.is_loading())
+
     def begin(self, sources: frozenset[HubModel]) -> None:
         """Look, if nobody does. A machine that was at rest stays what it was; files come, answers show more of a pair.
 
@@ -109,6 +136,7 @@ class Lookout:
             sources: Models that may be here already.
         """
         if not self.is_looking:
+            self._is_due = False
             look = self._look_again if self._thread and not self.is_provisional else self._look_around
             self._thread = threading.Thread(target=look, args=(sources,), name="machine", daemon=True)
             self._thread.start()
@@ -127,6 +155,7 @@ class Lookout:
 
     def _look_again(self, sources: frozenset[HubModel]) -> None:
         found = self._with_files(replace(self.found, seen=self._seen()), sources)
+        found = replace(found, free_disk=self._outside.free_disk())
         if found != self.found:
             self.found = found
             self._changed()

@@ -19,9 +19,8 @@ from app.pairing.propose import Proposal, Room, longest_context, propose, weigh,
 from app.pairing.texts import free_name, pair_texts
 from app.pairing.weight import size_text, with_files
 from app.registry import Registered, SetUp
-from app.regular_file import is_file
 from app.sizes import gigabytes
-from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.source import HubModel
 from app.ui.key_names import key
 from app.ui.pairs.jobs import Question, SetupJob
 from app.ui.pairs.lookout import Lookout, Surroundings
@@ -72,7 +71,8 @@ class Pairs:
         # Asked before anything is read: what ends in between is then seen at the next look.
         lookout = self._lookout
         busy = lookout.is_looking or lookout.is_provisional or self._is_asking or self._is_setting_up
-        if lookout.is_provisional and not self._outside.is_loading():
+        if lookout.is_due(frozenset(one for one in self._jobs.values() if not one.job.running)):
+            busy = True
             self._look_out()
         if self._opened.look() or self._stale:
             self._stale = False
@@ -129,7 +129,8 @@ class Pairs:
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
-            pair = replace(asked, name=free_name(asked, self._pairs))
+            unread = dict.fromkeys(self._registered.problems)
+            pair = replace(asked, name=free_name(asked, {**unread, **self._pairs}))
         prepared = replace(prepared, pair=pair)
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
@@ -225,7 +226,7 @@ class Pairs:
             pair,
             self._weigh(name),
             set_up=files is not None,
-            here=files is not None or all(map(self._is_here, pair.sources)),
+            here=files is not None or all(map(self._known.is_here, pair.sources)),
             is_default=name == self._registered.default,
             is_new=name in self._added,
         )
@@ -251,7 +252,7 @@ class Pairs:
             draft=draft,
             size=self._size(pair, files),
             to_come=self._to_come(pair) if files is None else 0,
-            came=sum(self._came(source) for source in pair.sources) if files is None else 0,
+            came=sum(map(self._known.n_came, pair.sources)) if files is None else 0,
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
@@ -266,15 +267,6 @@ class Pairs:
             is_open=name == self._opened.name,
             context=longest_context(self._as_known(name), self._room) if self._room else 0,
         )
-
-    def _is_here(self, source: ModelSource) -> bool:
-        match source:
-            case LocalModel(path):
-                return is_file(path)
-            case DemoModel():
-                return self._known.has_demo
-            case HubModel():
-                return source in self._known.cached
 
     def _size(self, pair: Pair, files: SetUp | None) -> str:
         if files is None and (prepared := self._prepared(pair.name)) is not None:
@@ -293,12 +285,12 @@ class Pairs:
         missing = [s for s in pair.sources if isinstance(s, HubModel) and s not in self._known.cached]
         sizes = [source.size for source in missing]
         known = sum(size for size in sizes if size is not None)
-        return known - sum(map(self._came, missing)) if None not in sizes else None
+        return known - sum(map(self._known.n_came, missing)) if None not in sizes else None
 
     def _has_disk(self, pair: Pair) -> bool:
         free, to_come = self._known.free_disk, self._to_come(pair) if self._files(pair.name) is None else 0
-        return free is None or to_come is None or has_room(to_come, free - self._underway.promised())
-
-    def _came(self, source: ModelSource) -> int:
-        """Bytes of a model that an earlier download has left."""
-        return self._known.came.get(source, 0) if isinstance(source, HubModel) else 0
+        prepared = self._prepared(pair.name)
+        models = [model for _, model in prepared.models] if prepared is not None else []
+        # What comes already is this pair's, too, whoever has asked for it.
+        promised = self._underway.promised(models, pair.sources)
+        return free is None or to_come is None or has_room(to_come, free - promised)
