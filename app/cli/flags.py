@@ -77,7 +77,7 @@ def read_flags(args: argparse.Namespace) -> Layer:
         mode = layer["draft.mode"] = "off"
     if mode in ("off", "auto") and any(name in layer for name in NUMBERS):
         raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
-    if (named := spelled(OF_AUTOMATIC, given)) and (mode == "off" or _means_fixed(layer)):
+    if (named := of_automatic(given)) and (mode == "off" or _means_fixed(layer)):
         raise UsageError(f"{named} means automatic drafting, not {mode or 'fixed'}.", "Leave one or the other out.")
     if given.get("no_lookup"):
         if layer.get("draft.source", "model") != "model":
@@ -89,6 +89,21 @@ def read_flags(args: argparse.Namespace) -> Layer:
 def spelled(names: Sequence[str], given: Container[str]) -> str:
     """The flag of the first of these settings that was given by one; "" if none was."""
     return next((_spelling(BY_NAME[name]) for name in names if BY_NAME[name].dest in given), "")
+
+
+def of_automatic(given: Container[str]) -> str:
+    """The first flag of automatic drafting alone that was given; "" if none was."""
+    return spelled(OF_AUTOMATIC, given) or ("--no-lookup" if "no_lookup" in given else "")
+
+
+def refuse_words(names: Sequence[str], given: Mapping[str, Value]) -> None:
+    """Raise UsageError for the word that stands for no number where a command always takes one.
+
+    Its own flags do not know that word; see `add_setting_flags`. In front of the command they do.
+    """
+    for setting in (BY_NAME[name] for name in names):
+        if given.get(setting.dest, 0) is None:
+            raise UsageError(_always_given(setting, "").wrong(_spelling(setting), setting.kind.show(None)))
 
 
 def _means_fixed(layer: Layer) -> bool:

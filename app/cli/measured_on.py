@@ -17,9 +17,6 @@ from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ALL_LAYERS, ModelParams
 from app.request import AnswerRequest
-from app.settings.tree import BY_NAME
-
-_STOPS = BY_NAME["answer.stop"].kind
 
 
 def measured_on(
@@ -61,8 +58,8 @@ def measured_on(
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": _automatic(drafting),
         "sampling": _sampling(request.sampling),
-        # As the settings show them: what is printed drops what a terminal would obey.
-        "stops at": ", ".join(f'"{_STOPS.show((stop,))}"' for stop in request.stops),
+        # In ASCII and with what a terminal would obey in letters, for that is dropped where it is printed.
+        "stops at": ", ".join(map(json.dumps, request.stops)),
         "server": ", ".join(map(str, (told or {}).values())),
     }
     return Facts(

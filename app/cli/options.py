@@ -9,7 +9,7 @@ from typing import cast
 
 from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.cli.flags import read_flags, spelled
+from app.cli.flags import of_automatic, read_flags
 from app.cli.known_pairs import left_out
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
@@ -27,7 +27,7 @@ from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
-from app.settings.tree import MODES, OF_AUTOMATIC
+from app.settings.tree import MODES
 
 _LOOKS = ("appearance", "keys")
 
@@ -97,7 +97,7 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
 def _refuse_idle(settings: Resolved, args: argparse.Namespace) -> None:
     """Raise UsageError for a flag of automatic drafting where another mode is set: it would do nothing."""
-    named = spelled(OF_AUTOMATIC, vars(args))
+    named = of_automatic(vars(args))
     mode, origin = settings["draft.mode"], settings.origin("draft.mode")
     if named and mode != "auto":
         raise UsageError(

@@ -41,11 +41,6 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     return Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1]), None
 
 
-def as_flags(pair: Pair) -> list[str]:
-    """The words that name a pair by its models."""
-    return ["--target", str(pair.target), *(["--draft", str(pair.draft)] if pair.draft is not None else [])]
-
-
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:
     pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
     # An entry that was changed since it was set up means other files; the demo's are found, or made, anew.

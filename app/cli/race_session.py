@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.chat.message import Message
-from app.cli.flags import SEED, spelled
+from app.cli.flags import SEED, refuse_words, spelled
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
@@ -83,7 +83,11 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
             these, a number of tokens only makes an answer shorter.
         tokens: Most tokens of an answer, where no flag says otherwise.
         messages: The conversation.
+
+    Raises:
+        UsageError: A flag says that there is no such number, or no one seed.
     """
+    refuse_words(("answer.max_tokens", "sampling.seed"), vars(args))
     most = options.max_tokens or tokens
     return AnswerRequest(
         options.conversation(*messages),

@@ -65,7 +65,17 @@ def test_what_takes_one_line_refuses_more(text: str) -> None:
     assert refused.value.hint.startswith("A space in front sends")
 
 
-@pytest.mark.parametrize("text", ["/system/a\nb", "/etc\nb", "/new\nb", "a.md:\n```md\nmilk\n```\n\n/new @a.md"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/system/a\nb",
+        "/etc\nb",
+        "/new\nb",
+        "/draft a mail\nto Bob",
+        "/copy this:\nx=1",
+        "a.md:\n```md\nmilk\n```\n\n/new @a.md",
+    ],
+)
 def test_what_only_begins_like_a_command_is_said(text: str) -> None:
     assert not COMMANDS.is_command(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,8 @@ async def test_what_is_written_for_something_else_is_not_compared() -> None:
     async with open_chat(SETTINGS) as chat:
         await chat.exchange("One?", "First.")
 
-        async def take(text: str) -> bool:
-            return True
+        async def take(text: str, back: Callable[[], None]) -> None:
+            pass
 
         chat.screen.tasks.begin("Naming.", "A title", take)
         compare = Comparison(chat)

@@ -34,6 +34,14 @@ async def test_what_is_typed_keeps_the_key(file: Path) -> None:
         assert not chat.screen.tasks.has_task
 
 
+async def test_what_is_typed_to_find_a_prompt_keeps_the_key(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+s", "o", "home", "ctrl+e", "n")
+        assert chat.prompt == "on"
+        assert not chat.screen.tasks.has_task
+
+
 async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
     async with open_chat() as chat:
         await press(chat, "ctrl+e")

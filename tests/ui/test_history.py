@@ -24,6 +24,16 @@ def test_each_prompt_is_there_once_newest_first() -> None:
     assert [question for _, question in past.search("", 2)] == ["d", "a"]
 
 
+def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
+    def message(name: str, text: str) -> str:
+        is_file = name == "a.py"
+        return compose("Sum up " + ("@a.py" if is_file else f"[{name}]"), [Attachment(name, text, is_file=is_file)])
+
+    first, second = (message("pasted 5 KB, 50 lines", text) for text in ("one", "two"))
+    past = PastPrompts(lambda: (second, message("a.py", "new"), first, message("a.py", "old"), second))
+    assert [found for found, _ in past.newest()] == [second, message("a.py", "new"), first]
+
+
 def test_a_store_that_opens_later_is_asked_again() -> None:
     kept: list[str] | None = None
     past = PastPrompts(lambda: kept)

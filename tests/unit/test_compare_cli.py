@@ -29,7 +29,7 @@ from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.output import StatusLine
 from app.cli.parser import build_parser
-from app.cli.race_session import parse_fixed
+from app.cli.race_session import answer_request, parse_fixed
 from app.compare.benchmark import Raced
 from app.compare.kinds import KINDS
 from app.compare.measure import Spread
@@ -201,6 +201,12 @@ def test_settings_for_answers_to_be_read_make_no_measurement_longer(
 def test_words_for_no_number_are_refused_where_there_is_always_one(command: str, flag: str) -> None:
     with pytest.raises(UsageError, match="must be a whole number between"):
         build_parser().parse_args(f"{command} {flag}".split())
+    before = build_parser().parse_args(f"{flag} {command}".split())
+    name, word = flag.split()
+    with pytest.raises(
+        UsageError, match=rf'^{name} is "{word}"; it must be a whole number between [0-9,]+ and [0-9,]+\.$'
+    ):
+        answer_request(before, read_options(before, ()), 8)
 
 
 @pytest.mark.parametrize("command", ["compare", "bench"])
@@ -573,8 +579,9 @@ def test_a_later_run_that_is_slower_says_so_and_what_changed(
 
 
 def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tandem("compare", "hello", "--json", "--stop", "Schluß\u202e", "--stop", "\n\n") == 0
-    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schluß\u202e", "\n\n"'
+    stops = ("Schluß\u202e", "\n", r"\n", 'a"')
+    assert tandem("compare", "hello", "--json", *(word for stop in stops for word in ("--stop", stop))) == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
     assert tandem("compare", "hello", "--json") == 0
     assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
 

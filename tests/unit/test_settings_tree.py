@@ -147,17 +147,16 @@ def test_flags_that_contradict_each_other() -> None:
             flags(*wrong)
     with pytest.raises(UsageError, match="--no-lookup and --draft-source lookup"):
         flags("--no-lookup", "--draft-source", "lookup")
-    for name, value in (("--draft-source", "model"), ("--draft-lookup-min-match", "3")):
+    for name, *value in (("--draft-source", "model"), ("--draft-lookup-min-match", "3"), ("--no-lookup",)):
         with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed"):
-            flags(name, value, "--draft-n-max", "8")
+            flags(name, *value, "--draft-n-max", "8")
         for mode in ("off", "fixed"):
             with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not {mode}"):
-                flags("--drafting", mode, name, value)
+                flags("--drafting", mode, name, *value)
         with pytest.raises(UsageError, match="not off"):
-            flags("--no-draft", name, value)
-        assert flags("--drafting", "auto", name, value)["draft.mode"] == "auto"
-    assert flags("--no-lookup", "--draft-n-max", "8")["draft.source"] == "model"
-    assert flags("--no-draft", "--no-lookup") == {"draft.mode": "off", "draft.source": "model"}
+            flags("--no-draft", name, *value)
+        assert flags("--drafting", "auto", name, *value)["draft.mode"] == "auto"
+    assert flags("--drafting", "auto", "--no-lookup") == {"draft.mode": "auto", "draft.source": "model"}
 
 
 def test_names_and_flags_go_by_one_rule() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
-from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.keeping.keeper import Keeper
 
@@ -26,9 +25,8 @@ class Elsewhere:
 
     async def look(self) -> bool:
         """Show what was said since, unless something is on its way here; returns whether a prompt would be below it."""
-        screen, session, before = self._screen, self._screen.session, self._keeper.tree
-        is_on_its_way = (session.waiting, session.reading) != (None, None) or session.phase is Phase.ANSWERING
-        if self._tasks.has_task or is_on_its_way:
+        screen, before = self._screen, self._keeper.tree
+        if self._tasks.has_task or screen.session.is_on_its_way:
             return False
         opened = self._keeper.look_again()
         if self._keeper.tree is before:

@@ -43,16 +43,16 @@ class Possible:
         if action == "leave_task":
             return self._tasks.has_task
         if action == "stop":
-            is_busy = session.phase is Phase.ANSWERING or session.waiting is not None or session.reading is not None
-            return is_busy or None
+            return session.is_on_its_way or None
         if action == "again":
             return session.can_ask_again or None
         if action == "round":
             # Elsewhere the keys move through what is typed.
             return self._tokens.on and screen.prompt.has_focus and not screen.prompt.text
         if action == "edit_last":
-            # As in shells it goes to the end of what is typed.
-            return screen.prompt.has_focus and not screen.prompt.whole and not self._tasks.has_task
+            # As in shells it goes to the end of what is typed, as a prompt or to find one.
+            is_empty = not screen.prompt.whole and not screen.prompt.text
+            return screen.prompt.has_focus and is_empty and not self._tasks.has_task
         if action == "page":
             # The sidebar has this key for itself.
             return screen.focused is None or not any(isinstance(each, Sidebar) for each in screen.focused.ancestors)

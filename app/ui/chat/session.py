@@ -73,6 +73,11 @@ class ChatSession:
         self._opened_with, self.effects, self._mode = settings, Effects(), settings.drafting
 
     @property
+    def is_on_its_way(self) -> bool:
+        """Whether something was asked whose place in the conversation must stay until it is answered, or taken back."""
+        return self.phase is Phase.ANSWERING or self.waiting is not None or self.reading is not None
+
+    @property
     def refusal(self) -> str | None:
         """Why a prompt cannot be sent now, or None if it can."""
         if self.phase is Phase.ANSWERING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from app.chat.message import Role
@@ -95,22 +96,21 @@ class Steering:
                 begin(hint, COMMANDS.as_typed(node.text), asks, speech, self._refusal, is_prompt=True)
             case Role.ASSISTANT:
                 hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
-                begin(hint, node.text, lambda text: self._say_instead(node, text), speech, self._refusal_without_model)
+                begin(hint, node.text, partial(self._say_instead, node), speech, self._refusal_without_model)
 
-    async def _ask_instead(self, prompt: int, text: str) -> bool:
-        await self._sending.read(text, partial(self._branch_off, prompt, text), self._tasks.reopen)
-        return True
+    async def _ask_instead(self, prompt: int, text: str, back: Callable[[], None]) -> None:
+        await self._sending.read(text, partial(self._branch_off, prompt, text, back), back)
 
-    async def _branch_off(self, prompt: int, text: str, message: str) -> None:
+    async def _branch_off(self, prompt: int, text: str, back: Callable[[], None], message: str) -> None:
         screen = self._screen
         if not self._may(self._refusal()):
-            self._tasks.reopen()
+            back()
             return
         screen.prompt.past.add(text)
         old = self._keeper.tree.nodes.get(prompt)
         if old is not None and message == old.text:
             if not await self._again(prompt):
-                self._tasks.reopen()
+                back()
             return
         opened = self._keeper.go_before(prompt)
         if opened is None or old is None:
@@ -126,14 +126,13 @@ class Steering:
         await screen.messages.ask(message)
         screen.hint.unseen(False)
 
-    async def _say_instead(self, answer: Node, text: str) -> bool:
+    async def _say_instead(self, answer: Node, text: str, _: Callable[[], None]) -> None:
         if text == printable(answer.text):
-            return True
+            return
         opened = self._keeper.rewrite(answer.id, text)
         if opened is None:
             self._screen.prompt.restore(text)
         await self._branches.show(opened, answer.id)
-        return True
 
     # Another answer, or more of one
 
@@ -220,6 +219,4 @@ class Steering:
 
     def _refusal_without_model(self) -> str:
         """Why nothing can be changed now; empty if it can."""
-        session = self._session
-        is_on_its_way = (session.waiting, session.reading) != (None, None)
-        return session.refusal or "" if is_on_its_way or session.phase is Phase.ANSWERING else ""
+        return self._session.refusal or "" if self._session.is_on_its_way else ""

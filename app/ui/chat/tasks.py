@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.chat.attached import joined, joined_as_it_stands
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.key_names import key
 from app.ui.messages.speech import Speech
+
+Done = Callable[[str, Callable[[], None]], Awaitable[None]]
+"""Told the text that was sent, and what goes on with that text where it is not taken, now or later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class _Task:
     Attributes:
         hint: What is said while it lasts.
         unsent: What was typed before; it comes back.
-        done: Told the text that was sent; says whether it takes it. If not, it has said why.
+        done: Takes what was sent, or says why not.
         speech: The message that it is about, or None.
         refusal: Why it cannot be sent now; empty if it can.
         is_prompt: Whether what is written is one.
@@ -27,7 +31,7 @@ class _Task:
 
     hint: str
     unsent: str
-    done: Callable[[str], Awaitable[bool]]
+    done: Done
     speech: Speech | None = None
     refusal: Callable[[], str] = str
     is_prompt: bool = False
@@ -48,7 +52,6 @@ class Tasks:
     def __init__(self, screen: BareChatScreen) -> None:
         self._screen = screen
         self._task: _Task | None = None
-        self._sent: tuple[_Task, str] | None = None
 
     @property
     def has_task(self) -> bool:
@@ -75,7 +78,7 @@ class Tasks:
         self,
         hint: str,
         text: str,
-        done: Callable[[str], Awaitable[bool]],
+        done: Done,
         speech: Speech | None = None,
         refusal: Callable[[], str] = str,
         *,
@@ -86,7 +89,7 @@ class Tasks:
         Args:
             hint: What is said meanwhile.
             text: What is to be changed.
-            done: Told the text that was sent; says whether it takes it. If not, it has said why.
+            done: Takes what was sent, or says why not.
             speech: The message that it is about, or None.
             refusal: Why it cannot be sent now; empty if it can.
             is_prompt: Whether it is a prompt all the same, with files and pastes.
@@ -140,16 +143,10 @@ class Tasks:
             self._screen.hint.say(refusal)
             return
         self.end()
-        self._sent = task, text
-        if not await task.done(text):
-            self.reopen()
+        await task.done(text, partial(self._reopen, task, text))
 
-    def reopen(self) -> None:
-        """Go on with what was sent last, which was not taken."""
-        sent, self._sent = self._sent, None
-        if sent is None:
-            return
-        task, text = sent
+    def _reopen(self, task: _Task, text: str) -> None:
+        """Go on with what was sent and not taken."""
         if self._task is None:
             self._begin(replace(task, unsent=self._screen.prompt.whole), text)
         else:

@@ -91,9 +91,9 @@ class Whereabouts:
 
     async def _reveal(self, message: int) -> None:
         """Bring a message in sight; the branch that it stands in becomes the active one."""
-        tree, session = self._keeper.tree, self._screen.session
+        tree = self._keeper.tree
         if message in tree.nodes and tree.nodes[message] not in tree.path:
-            if session.phase is Phase.ANSWERING or session.waiting is not None:
+            if self._screen.session.is_on_its_way:
                 stops = key("chat.stop", "esc")
                 self._screen.hint.say(f"It stands in another branch; {stops} stops what is being asked here.")
                 return

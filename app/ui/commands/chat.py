@@ -38,7 +38,7 @@ class Prompt(Protocol):
 class Tasks(Protocol):
     """What is typed there that is no prompt."""
 
-    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[bool]]) -> None: ...
+    def begin(self, hint: str, text: str, done: Callable[[str, Callable[[], None]], Awaitable[None]]) -> None: ...
 
 
 class Chat(Protocol):

@@ -26,6 +26,8 @@ class Takes(Enum):
     """What stands behind a command's name."""
 
     NOTHING = auto()
+    WORDS = auto()
+    """Words that it knows, or none."""
     TEXT = auto()
     """A line of text, or none."""
     LINES = auto()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from textual.app import SystemCommand
 
@@ -97,10 +97,9 @@ class ConversationCommands:
         if conversation is not None:
             await self._screen.open_conversation(conversation)
 
-    async def _take_title(self, text: str) -> bool:
+    async def _take_title(self, text: str, _: Callable[[], None]) -> None:
         if self._keeper.conversation is not None:
             self._tell_title(self._keeper.rename(self._keeper.conversation, text))
-        return True
 
     def _tell_title(self, title: str) -> None:
         self._screen.hint.say(f"The conversation is called {_title(title)}.")

@@ -9,6 +9,7 @@ from app.chat.message import Role
 from app.chat.textfile import text_size
 from app.engine.text import printable
 from app.errors import AppError, UsageError
+from app.ui.aside import begin_aside, patiently
 from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
@@ -59,11 +60,16 @@ def _save(chat: Chat, name: str) -> None:
     chat.hint.say(f"Saved as {save(chat.keeper, name)}.")
 
 
-def _include(chat: Chat, path: str) -> None:
-    try:
-        text_size(Path(path).expanduser(), path)
-    except (RuntimeError, ValueError):
-        raise AppError(f"There is no file {path}.") from None
+async def _include(chat: Chat, path: str) -> None:
+    looked = begin_aside(lambda: text_size(Path(path).expanduser(), path))
+    # A disk that does not answer is waited for when the prompt is sent, which esc stops.
+    if not await patiently(looked):
+        looked.cancel()
+    else:
+        try:
+            looked.result()
+        except (RuntimeError, ValueError):
+            raise AppError(f"There is no file {path}.") from None
     chat.prompt.include(path)
 
 
@@ -90,9 +96,9 @@ COMMANDS = Commands(
         Command("again", "answer the last prompt again", lambda chat, _: chat.action_again()),
         Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
         Command(
-            "draft", "draft the next answers, or not", _draft, Takes.TEXT, "on|off|auto", choices=("on", "off", "auto")
+            "draft", "draft the next answers, or not", _draft, Takes.WORDS, "on|off|auto", choices=("on", "off", "auto")
         ),
-        Command("copy", "copy the answer, or a block of its code", _copy, Takes.TEXT, "[code [N]]"),
+        Command("copy", "copy the answer, or a block of its code", _copy, Takes.WORDS, "[code [N]]"),
         Command("save", "write this conversation to a file, as JSON if so named", _save, Takes.PATH, "FILE"),
         Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),

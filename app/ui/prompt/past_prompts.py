@@ -42,12 +42,15 @@ class PastPrompts:
         if self._all is None:
             if self._kept is None and (found := self.source()) is not None:
                 self._kept = tuple(found)
-            questions: dict[str, str] = {}
+            found_once: dict[tuple[str, ...], tuple[str, str]] = {}
             for message in (*reversed(self._new), *(self._kept or ())):
-                question = split(message)[0].strip()
+                question, attachments = split(message)
+                question = question.strip()
+                # A file is read anew when its prompt is sent; a paste is nowhere else.
+                pastes = (each.text for each in attachments if not each.is_file)
                 if question:
-                    questions.setdefault(question, message)
-            known = tuple((message, question) for question, message in questions.items())
+                    found_once.setdefault((question, *pastes), (message, question))
+            known = tuple(found_once.values())
             if self._kept is None:
                 return known
             self._all = known
