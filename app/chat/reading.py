@@ -31,6 +31,13 @@ class Reading:
         )
         return tuple(to_summary(row) for row in rows)
 
+    def left_typed(self) -> str:
+        """The title of what was last said something in, where something was typed there and not sent; else ""."""
+        rows = self._database.rows(
+            "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
+        )
+        return to_text(rows[0][0]) if rows and to_text(rows[0][1]).strip() else ""
+
     def conversation(self, number: int) -> Conversation:
         """All of one conversation, also a deleted one. Raises StoreError where there is none."""
         rows = self._database.rows(

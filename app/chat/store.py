@@ -255,6 +255,10 @@ class Store:
         with self._database.write() as db:
             return self._writers.take_unsent(db, self._now())
 
+    def left_typed(self) -> str:
+        """The title of what was last said something in, where something was typed there and not sent; else ""."""
+        return self._reading.left_typed()
+
     def add(
         self, conversation: int, role: Role, text: str, *, parent: int | None, state: State = State.COMPLETE
     ) -> Node:

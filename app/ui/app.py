@@ -13,13 +13,14 @@ from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from app.chat.titles import fit
 from app.errors import AppError
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
 from app.ui.keeping.disk import StoreOpener
 from app.ui.keeping.keeper import Keeper
-from app.ui.key_names import name_by, shown
+from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from app.worker import Loader
 
 _QUIT_AGAIN_S = 2.0
+_BRIEF = 30
+"""Columns of a title that is told."""
 _TRY_AGAIN_S = 5.0
 """Between two looks at a disk that refused; the keeper tries less and less often."""
 
@@ -129,6 +132,10 @@ class TandemApp(OrderlyApp):
         self._keeper.open_store()
         self.set_interval(_TRY_AGAIN_S, self._keeper.try_again)
         self._chat.take_up(self._keeper.take_unsent())
+        if title := self._keeper.left_typed():
+            self._keeper.say(
+                f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.'
+            )
         self._chat.call_later(self._fill)
         if self._has_pair:
             self.engine.load(self._loader)

@@ -260,6 +260,22 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         assert store.summaries()[0].title == "Trip"
 
 
+async def test_a_bare_system_tells_the_prompt_and_changes_nothing() -> None:
+    async with open_chat(live=LiveSettings()) as chat:
+
+        async def told(command: str, sentence: str) -> None:
+            await chat.type(command)
+            await chat.pilot.press("enter")
+            await chat.shows(sentence)
+
+        await told("/system", "There is no system prompt here.")
+        await told("/system Be brief.", "From the next prompt on.")
+        await told("/system", 'The system prompt here is "Be brief."; /system - ends')
+        assert chat.screen.own_settings.system == "Be brief."
+        await told("/system -", "no system prompt of its own")
+        assert chat.screen.own_settings.system == ""
+
+
 async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_chat(store=Store.in_memory) as chat:

@@ -59,6 +59,16 @@ class TestUnsent:
             assert keeper.take_unsent() == "half a thought"
             keeper.close()
 
+    def test_what_waits_in_the_last_conversation_is_told_by_its_title(self, kept: Kept) -> None:
+        kept.keeper.ask("Where to?")
+        assert self.again(kept).left_typed() == ""
+        kept.keeper.close("half a thought")
+
+        keeper = self.again(kept)
+        assert keeper.left_typed() == "Where to?"
+        keeper.ask("Something else")
+        assert keeper.left_typed() == "", "by now another one is the last"
+
     def test_another_tandem_that_runs_keeps_its_own(self, kept: Kept) -> None:
         kept.keeper.draft("mine")
         other = self.again(kept)

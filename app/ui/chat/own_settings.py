@@ -39,6 +39,11 @@ class OwnSettings:
     def can_change(self) -> bool:
         return self._live is not None
 
+    @property
+    def system(self) -> str:
+        """The system prompt that the next answer gets; "" for none."""
+        return self._screen.session.settings.system or ""
+
     def changed(self) -> None:
         """Ask the next answer as the settings say now, and keep what is the conversation's own."""
         if self._live is not None:

@@ -24,6 +24,9 @@ class Session(Protocol):
 class OwnSettings(Protocol):
     """The settings of the conversation that is going on."""
 
+    @property
+    def system(self) -> str: ...
+
     def set(self, name: str, value: Value) -> None: ...
 
     def draft(self, mode: str) -> str: ...

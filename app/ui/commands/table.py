@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.chat.message import Role
 from app.chat.textfile import text_size
+from app.chat.titles import fit, one_line
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.aside import begin_aside, patiently
@@ -19,6 +20,9 @@ from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
 _NEWEST = "the answer"
+_NONE = "-"
+_BRIEF = 24
+"""Columns of a system prompt that is told."""
 _MARGIN, _WIDEST = 3, 100
 """Cells beside what is told, the scrollbar included, and what it takes at most."""
 
@@ -81,8 +85,18 @@ def _title(chat: Chat, title: str) -> None:
 
 
 def _system(chat: Chat, text: str) -> None:
-    chat.own_settings.set("answer.system", text or None)
-    chat.hint.say("From the next prompt on." if text else "This conversation has no system prompt of its own.")
+    now = chat.own_settings.system
+    if text and text != _NONE:
+        chat.own_settings.set("answer.system", text)
+        chat.hint.say("From the next prompt on.")
+    elif text:
+        chat.own_settings.set("answer.system", None)
+        chat.hint.say("This conversation has no system prompt of its own.")
+    elif now:
+        brief = fit(one_line(now), _BRIEF)
+        chat.hint.say(f'The system prompt here is "{brief}"; /system {_NONE} ends one that is only here.')
+    else:
+        chat.hint.say("There is no system prompt here. Write it behind /system.")
 
 
 async def _help(chat: Chat, _: str) -> None:
@@ -103,7 +117,7 @@ COMMANDS = Commands(
         Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
         Command("title", "name this conversation", _title, Takes.TEXT, "[TEXT]"),
-        Command("system", "system prompt for this conversation", _system, Takes.LINES, "[TEXT]"),
+        Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),
         Command("help", "the commands and some keys", _help),
         Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
     ]

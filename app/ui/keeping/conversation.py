@@ -145,6 +145,10 @@ class Conversation(Shelf):
         self._empty_draft = self._do(lambda store: store.take_unsent()) or ""
         return self._empty_draft
 
+    def left_typed(self) -> str:
+        """The title of the last conversation where something was typed in it and not sent; "" where nothing was."""
+        return self._do(lambda store: store.left_typed()) or ""
+
     def _keep_unsent(self, text: str) -> None:
         if text != self._empty_draft:
             self._empty_draft = text
