@@ -21,24 +21,12 @@ from app.hub.client import repository
 from app.hub.download import fetch
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
+from app.hub.watcher import UNWATCHED
 from tests.hub.client import point_at
 from tests.hub.content import HubFile
 from tests.hub.loopback import LoopbackHub
 
 REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
-
-
-class Nobody:
-    """Watches a download and looks away."""
-
-    def received(self, n_bytes: int) -> None:
-        pass
-
-    def found(self, n_bytes: int) -> None:
-        pass
-
-    def waiting(self, reason: str, seconds: float) -> None:
-        pass
 
 
 def serve(content: Path, told: Connection) -> None:
@@ -61,7 +49,7 @@ def timed_curl(url: str, out: Path) -> float:
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
     request = DownloadRequest(
-        REPO, listed.commit, listed.files[0], Nobody(), lambda: False, RetryPolicy(lambda seconds: False)
+        REPO, listed.commit, listed.files[0], UNWATCHED, lambda: False, RetryPolicy(lambda seconds: False)
     )
     started = time.perf_counter()
     fetch(request)

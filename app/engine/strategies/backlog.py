@@ -80,11 +80,7 @@ class Backlog:
     @property
     def is_worth_reading(self) -> bool:
         """Whether drafts are likely to bring what reading the text costs, or that is next to nothing."""
-        return self._steps_unread <= max(_LITTLE, self._likely_steps)
-
-    @property
-    def _steps_unread(self) -> float:
-        return self.unread / self._tokens_a_step(self._n_past)
+        return self.unread / self._tokens_a_step(self._n_past) <= max(_LITTLE, self._likely_steps)
 
     @property
     def _likely_steps(self) -> float:
@@ -129,7 +125,8 @@ class Backlog:
             self._drafter.read(sequence, piece)
             self._has_read(min(piece, unread), n_past, self._clock() - started)
             self.unread = max(0, unread - piece)
-            self._memory.n_without *= self.unread > 0
+            if not self.unread:
+                self._memory.n_without = 0
             self._behind = 0
 
     def catch_up(self, sequence: Sequence[int]) -> None:
