@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from app.engine.cache import TokenCache
 from app.engine.inspection import inspect_round
-from app.engine.interfaces import Cancelled, Clock, IsEnd, Sampler, Strategy
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, Sampler, Strategy
 from app.engine.stats import GenerationStats
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.types import (
@@ -129,12 +129,12 @@ class Generator:
         """
         self._strategy, self._waiting = strategy, None
         started = self._clock()
-        expected = self._target.n_ctx - len(sequence) + 1
+        most_tokens = self._target.n_ctx - len(sequence) + 1
         if request.max_tokens is not None:
-            expected = min(expected, request.max_tokens - self.stats.predicted_n)
+            most_tokens = min(most_tokens, request.max_tokens - self.stats.predicted_n)
         try:
-            begun = strategy.begin(sequence, expected, request.cancelled, self.stats.predicted_ns, request.is_end)
-            for done in begun:
+            start = AnswerStart(sequence, most_tokens, request.is_end, self.stats.predicted_ns)
+            for done in strategy.begin(start, request.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except Interrupted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -145,6 +146,24 @@ class ModelDrafting(Protocol):
         """Learn how many tokens of the last draft the target kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerStart:
+    """What a strategy is told of an answer before it proposes anything.
+
+    Attributes:
+        sequence: What the target was given and has chosen so far; its last token was just chosen.
+        most_tokens: Most that may follow.
+        is_end: Behind such a token nothing comes, so no draft is worth checking further than in front of it.
+        plain_so_far_ns: How long plain decoding has taken for this answer already, where drafting was off until now: it
+            belongs to what drafting makes of the answer as a whole.
+    """
+
+    sequence: Sequence[int]
+    most_tokens: int
+    is_end: IsEnd = never_ends
+    plain_so_far_ns: int = 0
+
+
 class Strategy(Protocol):
     """Decides what is drafted, and learns from what became of it. One object serves one answer."""
 
@@ -152,27 +171,8 @@ class Strategy(Protocol):
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 
-    def begin(
-        self,
-        sequence: Sequence[int],
-        expected_tokens: int,
-        cancelled: Cancelled,
-        plain_ns: int = 0,
-        is_end: IsEnd = never_ends,
-    ) -> Iterator[int]:
-        """Get ready for a sequence whose last token was just chosen.
-
-        Args:
-            sequence: What the target was given and has chosen so far.
-            expected_tokens: Most that may follow.
-            cancelled: Ends it early.
-            plain_ns: How long plain decoding has taken for this answer already, where drafting was off until now: it
-                belongs to what drafting makes of the answer as a whole.
-            is_end: Behind such a token nothing comes, so no draft is worth checking further than in front of it.
-
-        Yields:
-            How many of its tokens a draft model has read, after each chunk.
-        """
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+        """Get ready for an answer. Yields how many tokens of its text a draft model has read, after each chunk."""
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """What to let the target check after `sequence`, at most `limit` tokens; empty for a plain step."""

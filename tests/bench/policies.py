@@ -1,4 +1,7 @@
-"""Automatic drafting against fixed settings, plain decoding and the oracle, by replay of the shipped traces.
+"""Automatic drafting against fixed settings, plain decoding and two bounds, by replay of the shipped traces.
+
+Foresight knows every confidence and the odds that go with it, the oracle what the target will say; the former and
+"oracle model" make do without look-up.
 
 python -m tests.bench.policies
 """
@@ -14,6 +17,7 @@ from app.engine.replays.replay import Curve, StrategyFactory, best_fixed, fixed,
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.memory import Memory
+from tests.bench.foresight import Odds, foresight_cost
 from tests.replays import curves, load_traces, traces
 
 
@@ -34,6 +38,7 @@ def automatic(memory: Memory, *, model: bool = True, lookup: bool = True) -> Str
 def main() -> None:
     """Print a table a machine."""
     all_traces = load_traces(Path(sys.argv[1])) if len(sys.argv) > 1 else traces()
+    odds = Odds(all_traces)
     for name, curve in curves().items():
         plain = [plain_cost(t, curve) for t in all_traces]
         params, _ = best_fixed(all_traces, curve)
@@ -45,6 +50,7 @@ def main() -> None:
             memory = memory_for(curve)
             make = automatic(memory, model=model, lookup=lookup)
             rows[label] = [replay(t, curve, make).cost for t in all_traces]
+        rows["foresight"] = [foresight_cost(t, curve, odds) for t in all_traces]
         rows["oracle model"] = [oracle_cost(t, curve) for t in all_traces]
         rows["oracle"] = [oracle_cost(t, curve, lookup=True) for t in all_traces]
         print(f"\n{name}: {curve.name}; best fixed n_max {params.n_max}, p_min {params.p_min}")

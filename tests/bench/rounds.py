@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Strategy
+from app.engine.interfaces import AnswerStart, Cancelled, Strategy
 from app.engine.replays.replay import Curve, replay
 from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
@@ -50,9 +50,9 @@ class Timed:
         self.began_ns = 0
         self._ns = 0
 
-    def begin(self, *arguments: object, **options: object) -> Sequence[int]:
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Sequence[int]:
         started = time.perf_counter_ns()
-        chunks = list(self._strategy.begin(*arguments, **options))  # type: ignore[arg-type]
+        chunks = list(self._strategy.begin(start, cancelled))
         self.began_ns = time.perf_counter_ns() - started
         return chunks
 

@@ -297,3 +297,21 @@ def test_nothing_is_measured_that_could_not_be_taken_back() -> None:
     # Where a whole batch cannot be taken back, no two are measured behind the same context.
     assert not profile.cells
     assert all(len(batch) <= 8 for batch in target.batches)
+
+
+STEEP = {1: 100, 2: 190, 3: 260, 4: 320, 5: 380, 6: 450, 7: 520, 8: 740, 9: 790, 12: 850, 16: 900, 17: 950, 24: 1400}
+
+
+@pytest.mark.parametrize("first", range(3, 30))
+@pytest.mark.parametrize("n_disturbed", [2, 3])
+def test_single_rows_that_were_held_up_make_no_width_look_free(first: int, n_disturbed: int) -> None:
+    """On a budget that allows of one look, as where a row takes 40 ms."""
+    disturbed = range(first, first + n_disturbed)
+    profile, _ = measure(TimedModel(STEEP, disturbed=disturbed), budget_ns=8_000 + 10_000 * n_disturbed)
+    told = {width: round(ns / profile.rows[1], 1) for width, ns in profile.rows.items() if width in (2, 4, 8)}
+    assert all(told[width] >= 0.9 * STEEP[width] / STEEP[1] for width in told), told
+
+
+def test_a_step_down_that_is_really_there_stays() -> None:
+    profile, _ = measure(TimedModel(STEEP | {8: 200}), budget_ns=8_000)
+    assert profile.rows[8] == pytest.approx(2 * profile.rows[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Judge, Verdict
+from app.engine.interfaces import AnswerStart, Judge, Verdict
 from app.engine.replays.replay import PlayedDraft
 from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
@@ -57,7 +57,7 @@ def automatic(known: Memory, drafter: Ahead | None, index: LookupIndex | None) -
 
 
 def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> AutomaticDrafting:
-    for _ in strategy.begin([*prompt], 256, lambda: False):
+    for _ in strategy.begin(AnswerStart([*prompt], 256), lambda: False):
         pass
     return strategy
 

@@ -9,7 +9,7 @@ import pytest
 from app.engine.cache import TokenCache
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Judge, Verdict
+from app.engine.interfaces import AnswerStart, Judge, Verdict
 from app.engine.replays.replay import Curve, PlayedDraft, fixed, replay
 from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
@@ -59,7 +59,7 @@ def begun(
 ) -> AutomaticDrafting:
     index = LookupIndex() if lookup else None
     strategy = AutomaticDrafting(known or memory(), drafter, index, lambda: 0)
-    for _ in strategy.begin(sequence, 256, lambda: False, is_end=is_end):
+    for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
         pass
     return strategy
 

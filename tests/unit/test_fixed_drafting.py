@@ -8,7 +8,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.cli.report import summary
-from app.engine.interfaces import Clock, Judge
+from app.engine.interfaces import AnswerStart, Clock, Judge
 from app.engine.replays.replay import PlayedDraft
 from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import NEVER_MEASURED, FixedDrafting
@@ -69,7 +69,7 @@ def test_drafts_that_are_not_submitted_were_drafted_all_the_same() -> None:
 def test_the_drafts_reading_of_the_prompt_counts() -> None:
     now = iter((0, 16_000))
     strategy = fixed(clock=lambda: next(now))
-    assert list(strategy.begin([1, 2, 3], 60, lambda: False)) == [3]
+    assert list(strategy.begin(AnswerStart([1, 2, 3], 60), lambda: False)) == [3]
     held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
 
     assert observed(strategy, *[held] * 8) == ("break-even", 1.0)

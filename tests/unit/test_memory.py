@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 
 from app.chat.message import Message, Role
+from app.engine.interfaces import AnswerStart
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
@@ -108,7 +109,7 @@ class TestAMeasurementThatWasHeldUp:
 
 
 def begin_answer(known: Memory, pair: FakePair) -> None:
-    for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin([1, 2, 3], 10, lambda: False):
+    for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(AnswerStart([1, 2, 3], 10), lambda: False):
         pass
 
 
@@ -138,13 +139,42 @@ def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() ->
     assert checked == [3, 5, 18, 65]
 
 
-def test_where_drafting_can_pay_nothing_is_checked() -> None:
+@pytest.mark.parametrize(("gain", "looks"), [(0.2, 0), (0.0, 1), (None, 1)])
+def test_where_drafting_can_pay_nothing_is_checked_but_only_drafts_that_did_clear_what_was(
+    gain: float | None, looks: int
+) -> None:
+    """On the border of what can pay one look says yes and the answer behind it no."""
     known, pair = memory(GOOD), new_pair()
-    known.idle_answers, known.n_looks = 3, 1
+    known.idle_answers, known.n_looks, known.gain = 3, 1, gain
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_looks, known.wants_second_look) == (0, 0, False)
+    assert (known.idle_answers, known.n_looks, known.wants_second_look) == (0, looks, False)
+
+
+def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
+    profile = CostProfile({1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, cells={1: 0.0, 8: 0.1, 64: 0.8})
+    known, pair = Memory(CostModel(profile)), new_pair()
+    for length, idle in ((3, 0), (3000, 1)):
+        start = AnswerStart([1] * length, 10)
+        for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(start, lambda: False):
+            pass
+        assert known.idle_answers == idle
+
+
+def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
+    profile = CostProfile({1: 10.0, 2: 11.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})
+    known = Memory(CostModel(profile))
+    known.observe_batch(1, 10_000, 60.0, switched=False)
+    known.keep_least()
+    assert known.least_ns == 0
+    known.observe_batch(1, 10, 10.0, switched=False)
+    known.keep_least()
+    assert known.least_ns == pytest.approx(known.costs.target_ns(1, 0))
+    known.begin_answer(idle=False)
+    known.costs.scale = 0.1
+    known.keep_least()
+    assert known.least_ns > 2.0
 
 
 @pytest.mark.parametrize(("idle", "looks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
@@ -182,7 +212,7 @@ def test_losses_on_one_text_do_not_keep_the_draft_model_from_the_next() -> None:
     known.gain = -0.1
     strategy = AutomaticDrafting(known, pair.drafter, None, lambda: 0)
 
-    for _ in strategy.begin([1, 2, 3], 10, lambda: False):
+    for _ in strategy.begin(AnswerStart([1, 2, 3], 10), lambda: False):
         pass
     strategy.propose([1, 2, 3], 8)
 

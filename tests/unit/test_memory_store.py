@@ -17,7 +17,7 @@ def learned() -> Memory:
     memory = Memory(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
     memory.costs.scale = 2.0
     memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
-    memory.trial.on = False
+    memory.trial.on, memory.tells_least = False, True
     memory.keep_least()
     return memory
 

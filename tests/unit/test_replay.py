@@ -14,7 +14,7 @@ from itertools import count
 import pytest
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy
 from app.engine.replays.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
@@ -243,14 +243,14 @@ class TestLongPrompts:
                 return iter(())
 
         strategy = AutomaticDrafting(memory, Reader(edit, 0.0, lambda cost: None), None)
-        for _ in strategy.begin(edit.prompt, 256, lambda: False):
+        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
             pass
 
         assert read == []
         assert strategy.status.reason.startswith("reading what was said so far with the draft model would cost more")
 
         memory.costs.profile.draft_prompt_ns = 1e5
-        for _ in strategy.begin(edit.prompt, 256, lambda: False):
+        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
             pass
         assert read == [len(edit.prompt)]
 
@@ -319,7 +319,7 @@ class TestLongPrompts:
         code = traces()[0]
         strategy = AutomaticDrafting(memory, PlayedDraft(code, curve.draft, lambda cost: None), None, lambda: 0)
         sequence = list(code.prompt)
-        for _ in strategy.begin(sequence, 256, lambda: False):
+        for _ in strategy.begin(AnswerStart(sequence, 256), lambda: False):
             pass
         memory.trial.on, memory.trial.gap = False, 30
         drafted = []

@@ -228,6 +228,9 @@ def test_a_memory_gives_its_figures() -> None:
     memory = Memory(CostModel(CostProfile({1: 10.0, 2: 12.0}, draft_ns=3.0), scale=2.0))
     memory.model.observe([(0.9, 0, True), (0.9, 1, False), (0.3, 0, True)])
     memory.keep_least()
+    assert memory.least_ns == 0, "no single row was seen"
+    memory.tells_least = True
+    memory.keep_least()
     memory.costs.scale = 3.0
     memory.keep_least()
 

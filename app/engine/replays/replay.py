@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from app.engine.cache import common_prefix
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
 from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import MAX_ROWS, CostProfile, envelope, expand
@@ -157,7 +157,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
     strategy = make(PlayedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
-    for _ in strategy.begin(sequence, len(trace.text), lambda: False, is_end=trace.is_end):
+    for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
         pass
     rounds = []
     while len(sequence) < end:

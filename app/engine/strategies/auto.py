@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.interfaces import Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
 from app.engine.strategies.attempt import Attempt
 from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.holding import Holding
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource
-from app.engine.strategies.reasons import HELD_UP, Reasons
+from app.engine.strategies.reasons import HELD_UP, LOOKING, Reasons
 from app.engine.tuning.guard import impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
@@ -78,24 +78,19 @@ class AutomaticDrafting:
 
     # The answer begins
 
-    def begin(
-        self,
-        sequence: Sequence[int],
-        expected_tokens: int,
-        cancelled: Cancelled,
-        plain_ns: int = 0,
-        is_end: IsEnd = never_ends,
-    ) -> Iterator[int]:
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
-        self._pace.went_before(plain_ns)
+        self._pace.went_before(start.plain_so_far_ns)
         started = self._clock()
+        if self._drafter is not None:
+            self._impossible = impossibility(self.memory.costs, len(start.sequence) - 1, MAX_DRAFT)
         self.memory.begin_answer(idle=bool(self._impossible))
-        self._is_end = is_end
-        self._lookup.follow(sequence, is_end)
-        self._backlog.begin(sequence, expected_tokens, patient=self._lookup.is_there)
+        self._is_end = start.is_end
+        self._lookup.follow(start)
+        self._backlog.begin(start, patient=self._lookup.is_there)
         try:
-            if not self._backlog.is_put_off and self._may_try(len(sequence)):
-                yield from self._backlog.read_all(sequence, cancelled)
+            if not self._backlog.is_put_off and self._may_try(len(start.sequence)):
+                yield from self._backlog.read_all(start.sequence, cancelled)
         finally:
             self._pace.get_ready(self._clock() - started)
 
@@ -112,6 +107,8 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
+        if limit > 0 and self.memory.plain_check.is_due(n_past):
+            self._told = self._told or LOOKING
         if self._told or not self.memory.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.memory.costs, n_past, self._rate(n_past), attempt.last_rows)
@@ -202,7 +199,7 @@ class AutomaticDrafting:
         rows = len(round_.draft) + 1
         target_ns = round_.total_ns - round_.draft_ns
         expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
-        costs.observe_target(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
+        memory.observe_batch(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
         drafted = rows > 1 or attempt.used_model
         besides_ns = round_.draft_ns if attempt.has_failed else attempt.catch_up_ns
         took = self._stalls.parts(round_.total_ns, besides_ns, expected_ns, drafted=drafted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.cache import common_prefix
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting
 from app.engine.tuning.memory import Memory
 from app.engine.types import Round
 
@@ -54,21 +54,17 @@ class Backlog:
         self._behind = 0
         self._gain = 0.0
         self._was_used = False
+        self._may_catch_up = _CATCH_UP_START
 
-    def begin(self, sequence: Sequence[int], expected_tokens: int, *, patient: bool) -> None:
-        """Look at a prompt.
-
-        Args:
-            sequence: The prompt and the first token of the answer.
-            expected_tokens: Most tokens that the answer may have.
-            patient: Whether a long prompt waits, because something else can draft meanwhile.
-        """
+    def begin(self, start: AnswerStart, *, patient: bool) -> None:
+        """Look at a prompt, which waits if it is long and `patient`, because something else can draft meanwhile."""
         if self._drafter is None:
             return
+        sequence = start.sequence
         memory = self._memory
         memory.may_catch_up = min(max(memory.may_catch_up, _CATCH_UP_START), memory.MOST_SAVED)
         # To guess it takes longer than all the rest of a round.
-        self._most_tokens, self._n_past, self._gain = expected_tokens, len(sequence) - 1, memory.likely_gain
+        self._most_tokens, self._n_past, self._gain = start.most_tokens, len(sequence) - 1, memory.likely_gain
         self.unread = self._drafter.unread(sequence)
         if common_prefix(memory.prompt_before, sequence) < _SAME_TEXT * len(sequence):
             memory.n_without = 0
@@ -102,9 +98,10 @@ class Backlog:
     def may_be_read_again(self, n_past: int) -> bool:
         """Whether a draft model that is off may read what it has missed, only to be tried again."""
         missed = max(self.unread, self._behind) / self._tokens_a_step(n_past)
-        # What is likely of texts is not so of the very text that it was turned off in.
-        likely = 0.0 if self._was_used else self._likely_steps
-        return missed <= max(self._memory.may_catch_up, likely)
+        if self._was_used:
+            # What is likely of texts is not so of the very text that it was turned off in.
+            return missed <= min(self._may_catch_up, self._memory.may_catch_up)
+        return missed <= max(self._memory.may_catch_up, self._likely_steps)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields how many of its tokens are done after each chunk."""
@@ -141,7 +138,9 @@ class Backlog:
         """Learn what reading takes, and book it where the draft model is off."""
         memory = self._memory
         if not memory.trial.on:
-            memory.may_catch_up -= n_tokens / self._tokens_a_step(n_past)
+            steps = n_tokens / self._tokens_a_step(n_past)
+            memory.may_catch_up -= steps
+            self._may_catch_up -= steps
         memory.costs.observe_reading(n_tokens, ns)
 
     def observe(self, round_: Round, *, used_model: bool) -> None:
@@ -154,6 +153,7 @@ class Backlog:
         self._n_past = round_.n_past + n
         memory = self._memory
         memory.may_catch_up = min(memory.MOST_SAVED, memory.may_catch_up + _CATCH_UP_SHARE * n)
+        self._may_catch_up += _CATCH_UP_SHARE * n
         if used_model:
             self._was_used = True
             return

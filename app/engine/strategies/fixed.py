@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Verdict
 from app.engine.strategies.pace import Pace
 from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
@@ -50,19 +50,12 @@ class FixedDrafting:
     def native_ns(self) -> int:
         return self._drafter.native_ns
 
-    def begin(
-        self,
-        sequence: Sequence[int],
-        expected_tokens: int,
-        cancelled: Cancelled,
-        plain_ns: int = 0,
-        is_end: IsEnd = never_ends,
-    ) -> Iterator[int]:
-        self._pace.went_before(plain_ns)
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+        self._pace.went_before(start.plain_so_far_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
-                yield from self._drafter.begin(sequence, cancelled)
+                yield from self._drafter.begin(start.sequence, cancelled)
             finally:
                 self._pace.get_ready(self._clock() - started)
 

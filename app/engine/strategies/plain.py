@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.engine.interfaces import Cancelled, IsEnd, never_ends
+from app.engine.interfaces import AnswerStart, Cancelled
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
 
 
@@ -20,14 +20,7 @@ class PlainDecoding:
     def __init__(self, why: str = "") -> None:
         self.status = DraftingStatus("off", why) if why else None
 
-    def begin(
-        self,
-        sequence: Sequence[int],
-        expected_tokens: int,
-        cancelled: Cancelled,
-        plain_ns: int = 0,
-        is_end: IsEnd = never_ends,
-    ) -> Iterator[int]:
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         return iter(())
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:

@@ -8,7 +8,7 @@ from itertools import accumulate, islice
 from operator import mul
 
 from app.engine.drafters.lookup import NOTHING, Continuation, LookupIndex
-from app.engine.interfaces import IsEnd, never_ends
+from app.engine.interfaces import AnswerStart, IsEnd, never_ends
 from app.engine.tuning.acceptance import AcceptanceTable
 from app.engine.types import MAX_DRAFT, Draft, Round
 
@@ -83,11 +83,11 @@ class LookupSource:
         """Tokens that the present place shares with the one that is continued."""
         return self._heard.match_length
 
-    def follow(self, sequence: Sequence[int], is_end: IsEnd) -> None:
-        """Index a text, which such a token will end; those in it ended other turns."""
-        self._is_end = is_end
+    def follow(self, start: AnswerStart) -> None:
+        """Index the text of an answer that begins; the end tokens in it ended other turns."""
+        self._is_end = start.is_end
         if self._index is not None:
-            self._index.follow(sequence)
+            self._index.follow(start.sequence)
 
     def hear(self, limit: int) -> None:
         """Ask in every round, also when it is not used: what follows labels the answer for nothing."""

@@ -34,6 +34,10 @@ another costs less than the wait for more of them."""
 _SOON = 0.02
 """Share of the budget that a piece of a prompt may take the draft model to be tried twice as long: a card that reads
 sixty-four tokens as soon as one says nothing by that of thousands."""
+_HELD_UP = 1.5
+"""A single row that takes so many times what the others took is timed again."""
+_ODD, _SURE = 0.75, 3
+"""A width that seems to cost less than this share of a narrower one is looked at again, unless so many looks say so."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -97,6 +101,8 @@ def calibrate(
         fits = spent + bench.least(width) <= budget_ns
         if is_needed or (fits and (times or width not in bench.shares)):
             bench.look(width, times=min(times, 1) if width in _OUTLINE else times)
+            if bench.is_odd(width):
+                bench.look(width, times=1)
         if done == len(widths) - 1 and bench.fill_cost() < budget_ns - (clock() - started):
             cells = bench.cells()
         yield max((done + 1) / (len(widths) + len(again)), min(1.0, (clock() - started) / budget_ns))
@@ -193,7 +199,11 @@ class _Bench:
     def one(self) -> float:
         """Nanoseconds of a single row: now, unless that takes long."""
         if not self._is_slow:
-            self.ones.append(self._twice(self._target, 1))
+            ns = self._twice(self._target, 1)
+            if self.ones and ns > _HELD_UP * statistics.median(self.ones):
+                # What is timed in such a row looks as if it cost nothing; what is timed in one that stays so does not.
+                ns = min(ns, self._twice(self._target, 1))
+            self.ones.append(ns)
         return self.ones[-1]
 
     def expected(self, width: int) -> float:
@@ -209,6 +219,15 @@ class _Bench:
     def settled(self) -> dict[int, float]:
         """What widths cost in single rows. Every batch reads all weights once, so less than one is a disturbance."""
         return {width: max(1.0, statistics.median(shares)) for width, shares in self.shares.items()}
+
+    def is_odd(self, width: int) -> bool:
+        """Whether a width seems to cost much less than a narrower one, by what one look or two say.
+
+        Kernels have such steps, and a machine that stood still for a moment looks as if it had one.
+        """
+        settled = self.settled()
+        narrower = max((share for other, share in settled.items() if other < width), default=1.0)
+        return len(self.shares[width]) < _SURE and settled[width] < _ODD * narrower
 
     def look(self, width: int, *, times: int) -> None:
         """Time a width.

@@ -219,6 +219,17 @@ class CostModel:
             if abs(known - self._table[rows]) > _NOTICEABLE * known:
                 self._rebuild()
 
+    def correct_single_row(self, factor: float) -> None:
+        """Take a single row to cost so many times what was thought, and every other width what it did."""
+        rows = self.profile.rows
+        before, now = rows[1], factor * rows[1]
+        # Costs of further rows are told beside a single one, and steepened.
+        moved = (now - before) * (1.0 - 1.0 / self.steepness)
+        self.profile.rows = {width: ns + moved for width, ns in rows.items()} | {1: now}
+        self._recent.clear()
+        self._surprises.clear()
+        self._rebuild()
+
     def _attribute(self, rows: int, n_past: int, surprise: float) -> None:
         """Let the speed, the steepness and the cost of the context take their shares of a surprise."""
         one, row = self._table[1], self._steep(self._table[rows])

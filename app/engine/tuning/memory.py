@@ -11,6 +11,7 @@ from typing import ClassVar
 from app.engine.tuning.acceptance import AcceptanceTable, lookup_table, model_table
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.guard import Curiosity, Ledger, Trial, gain_at
+from app.engine.tuning.plain_check import PlainCheck
 from app.engine.types import MAX_DRAFT
 
 
@@ -25,6 +26,7 @@ class Memory:
         trial: Whether the draft model is on.
         ledger: What may still be lost.
         curiosity: When to try what is thought too dear.
+        plain_check: When to take a plain step only to see what it takes.
         gain: Share of plain decoding's time that rounds with the draft model have saved; None before the first.
         hope: What they are taken to save at least, because they were left out for long; 0 right after they were not.
         may_catch_up: Plain steps that a draft model which is off may take to read what it has missed.
@@ -32,6 +34,7 @@ class Memory:
         n_without: Tokens that were answered over it without the draft model, which would have had to read it.
         idle_answers: Answers in a row that the draft model was left out of because it could not pay.
         least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
+        tells_least: Whether the answer had single rows that tell it; behind a long context most is the context.
         measured_ns: What a plain step took while the costs were measured, nanoseconds; what it takes now, unless told.
         n_looks: How often they were measured again meanwhile.
         n_measured_anew: How often they were measured anew because that one was held up.
@@ -43,6 +46,7 @@ class Memory:
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
     curiosity: Curiosity = field(default_factory=Curiosity)
+    plain_check: PlainCheck = field(default_factory=PlainCheck)
     gain: float | None = None
     hope: float = 0.0
     may_catch_up: float = 0.0
@@ -51,6 +55,7 @@ class Memory:
     idle_answers: int = 0
     n_looks: int = 0
     least_ns: float = 0.0
+    tells_least: bool = False
     measured_ns: float = 0.0
     n_measured_anew: int = 0
 
@@ -68,6 +73,8 @@ class Memory:
     HELD_UP: ClassVar[float] = 2.0
     """A plain step that took so many times what it takes now was held up; ratios of such times are none."""
     MOST_ANEW: ClassVar[int] = 2
+    _LITTLE_CONTEXT: ClassVar[float] = 1.1
+    """A batch that should take at most so many times what it takes behind an empty cache tells of that."""
 
     def __post_init__(self) -> None:
         self.measured_ns = self.measured_ns or self.costs.target_ns(1, 0)
@@ -90,7 +97,11 @@ class Memory:
 
     def begin_answer(self, *, idle: bool) -> None:
         """Count an answer that the draft model is left out of because it could not pay, or the end of such."""
-        self.idle_answers, self.n_looks = (self.idle_answers + 1, self.n_looks) if idle else (0, 0)
+        self.idle_answers = self.idle_answers + 1 if idle else 0
+        if not idle and self.gain is not None and self.gain > 0.0:
+            # On the border of what can pay one look says yes and the next answer no, over and over.
+            self.n_looks = 0
+        self.tells_least = False
         self.trial.begin()
         self.ledger.begin()
         self.curiosity.begin()
@@ -102,6 +113,20 @@ class Memory:
         if known is None:
             known = statistics.mean(gain_at(right, self.costs, MAX_DRAFT) for right in self._USUAL)
         return max(known, self.hope)
+
+    def observe_batch(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
+        """Learn from a batch of the target what batches cost, everything around it included."""
+        costs = self.costs
+        expected_ns = costs.target_ns(rows, n_past)
+        is_short = expected_ns < self._LITTLE_CONTEXT * costs.target_ns(rows, 0)
+        self.tells_least |= rows == 1 and is_short
+        # Where most of the time goes into the context, the rest says little about the row.
+        is_check = rows == 1 and is_short and self.plain_check.is_checking
+        factor = self.plain_check.observe(rows, n_past, ns, expected_ns)
+        if is_short and factor != 1.0:
+            costs.correct_single_row(factor)
+        if not is_check:
+            costs.observe_target(rows, n_past, ns, switched=switched)
 
     def observe_gain(self, saved: float, weight: float) -> None:
         """Learn from a round with the draft model which share of plain decoding's time it saved."""
@@ -115,7 +140,7 @@ class Memory:
 
     def measured_anew(self, costs: CostModel) -> Memory:
         """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
-        return Memory(self._with_context(costs), self.model, self.lookup, least_ns=self.least_ns)
+        return Memory(self._with_context(costs), self.model, self.lookup)
 
     def _with_context(self, costs: CostModel) -> CostModel:
         profile, old = costs.profile, self.costs.snapshot()
@@ -125,9 +150,10 @@ class Memory:
         return CostModel(replace(profile, cells={width: faster * ns for width, ns in old.cells.items()}))
 
     def keep_least(self) -> None:
-        """Note what a plain step takes now, if that is less than ever before."""
-        now = self.costs.target_ns(1, 0)
-        self.least_ns = min(self.least_ns or now, now)
+        """Note what a plain step takes now, if that was seen and is less than ever before."""
+        if self.tells_least:
+            now = self.costs.target_ns(1, 0)
+            self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
         """Take the costs of a second measurement: all of them after a held up one, else where they are lower."""

@@ -1,0 +1,100 @@
+"""Plain steps that are taken only to see what one takes, where drafts win in every round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.engine.replays.replay import plain_cost, replay
+from app.engine.strategies.auto import AutomaticDrafting
+from app.engine.tuning.curve import CostModel
+from app.engine.tuning.memory import Memory
+from app.engine.tuning.plain_check import PlainCheck
+from tests.bench.policies import automatic, memory_for
+from tests.replays import curves, traces
+
+
+def watched(check: PlainCheck, n: int, *, rows: int = 4, n_past: int = 100, ns: float = 1.0) -> None:
+    for _ in range(n):
+        check.observe(rows, n_past, ns, 1.0)
+
+
+def test_one_is_due_after_many_rounds_without_and_soon_where_none_was_seen_on_this_day() -> None:
+    check = PlainCheck()
+    watched(check, PlainCheck.SOON - 1)
+    assert not check.is_due(100)
+    watched(check, 1)
+    assert check.is_due(100)
+
+    watched(check, 1, rows=1)
+    watched(check, PlainCheck.EVERY - 1)
+    assert not check.is_due(100)
+    watched(check, 1)
+    assert check.is_due(100)
+
+
+def test_plain_steps_that_are_taken_anyway_are_enough() -> None:
+    check = PlainCheck()
+    for _ in range(10):
+        watched(check, PlainCheck.SOON - 1)
+        assert not check.is_due(100)
+        watched(check, 1, rows=1)
+
+
+def test_one_that_is_far_off_is_seen_again_but_not_for_ever() -> None:
+    check = PlainCheck(waited=PlainCheck.EVERY)
+    taken = 0
+    while check.is_due(100):
+        watched(check, 1, rows=1, ns=2.0)
+        taken += 1
+    assert taken == PlainCheck.LOOKS
+
+
+def test_one_that_nobody_asked_for_and_that_was_held_up_moves_hardly_anything() -> None:
+    check = PlainCheck(waited=3)
+    assert 1.0 < check.observe(1, 100, 5.0, 1.0) < 1.01
+    assert not check.is_due(100)
+
+
+def test_the_middle_one_of_three_counts() -> None:
+    check = PlainCheck(waited=PlainCheck.EVERY)
+    factors = [check.observe(1, 100, ns, 1.0) for ns in (9.0, 1.2, 1.3)]
+    assert factors == pytest.approx([1.0, 1.0, 1.3])
+
+
+def test_a_context_many_times_as_long_is_looked_at_once() -> None:
+    check = PlainCheck(waited=0)
+    watched(check, 1, rows=1, n_past=3_000)
+    assert not check.is_due(12_000)
+    assert check.is_due(12_001)
+    watched(check, 1, rows=1, n_past=12_001)
+    assert not check.is_due(40_000)
+
+
+@pytest.mark.parametrize("wrong", [0.8, 1.25])
+def test_the_speed_up_that_is_told_is_the_true_one_where_every_round_drafts(wrong: float) -> None:
+    curve = curves()["ada"]
+    code = traces()[0]
+    profile = curve.profile()
+    rows = profile.rows | {1: wrong * profile.rows[1]}
+    memory = Memory(CostModel(replace(profile, rows=rows)))
+    told, true = 0.0, 0.0
+    for _ in range(8):
+        made: list[AutomaticDrafting] = []
+
+        def make(drafter, clock):  # type: ignore[no-untyped-def]
+            made.append(AutomaticDrafting(memory, drafter, None, clock))
+            return made[-1]
+
+        played = replay(code, curve, make)
+        told, true = made[0].status.speedup or 0.0, plain_cost(code, curve) / played.cost
+
+    assert told == pytest.approx(true, rel=0.07)
+
+
+def test_where_costs_were_just_measured_a_short_answer_takes_none() -> None:
+    curve = curves()["ada"]
+    played = replay(traces()[0], curve, automatic(memory_for(curve)))
+    assert len(played.rounds) < PlainCheck.SOON
+    assert all(len(round_.draft) for round_ in played.rounds[:-1])
