@@ -68,9 +68,7 @@ def foresight_cost(trace: Trace, curve: Curve, odds: Odds) -> float:
     return best
 
 
-def _best_length(
-    confidences: Sequence[float], batches: Sequence[float], draft: float, rate: float, odds: Odds
-) -> int:
+def _best_length(confidences: Sequence[float], batches: Sequence[float], draft: float, rate: float, odds: Odds) -> int:
     survival = tokens = 1.0
     best, length = tokens - rate * batches[1], 0
     for depth, confidence in enumerate(confidences):

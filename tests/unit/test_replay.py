@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from random import Random
 
 import pytest
 
@@ -520,3 +521,18 @@ class TestStalls:
         replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0)
 
         assert strategies[0].status.verdict != "losing"
+
+
+def test_a_draft_model_that_is_sure_and_wrong_costs_short_answers_little_in_the_long_run() -> None:
+    curve, n = curves()["cpu_bf16"], 64
+    plain = took = 0.0
+    for seed in range(4):
+        random, memory = Random(seed), memory_for(curve)
+        for _ in range(24):
+            text = tuple(random.randrange(50_000) for _ in range(n))
+            sure = tuple(tuple(random.choice((0.9, 0.95, 0.97, 0.99)) for _ in range(16)) for _ in text)
+            wrong = Trace("wrong", "prose", (1,) * 40, text, (0,) * n, sure)
+            took += replay(wrong, curve, automatic(memory)).cost
+            plain += plain_cost(wrong, curve)
+
+    assert plain / took >= 0.945

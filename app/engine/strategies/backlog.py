@@ -92,7 +92,7 @@ class Backlog:
 
     @property
     def is_due(self) -> bool:
-        """Whether there were enough plain tokens in a row for reading to go on."""
+        """Whether there were so many more plain tokens than looked up ones that reading goes on."""
         return self._plain_tokens >= self._wait
 
     def may_be_read_again(self, n_past: int) -> bool:
@@ -159,7 +159,9 @@ class Backlog:
             return
         if self.unread:
             self._go_on_without(n)
-        self._plain_tokens = 0 if round_.n_accepted else self._plain_tokens + n
+        hit = round_.n_accepted
+        # A long hit tells that a look-up may finish the text, short ones here and there do not.
+        self._plain_tokens = max(0, self._plain_tokens - hit) if hit else self._plain_tokens + n
         self._behind += n
         if self._behind > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_a_step(self._n_past)) and not self.unread:
             self.unread, self._behind = self._behind, 0

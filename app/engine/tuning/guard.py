@@ -156,8 +156,9 @@ class Ledger:
 
     CAP = 10.0
     START = 5.0
-    REFILL = 2.0
-    """What an answer adds at least to what the one before has left of `START`."""
+    REFILL = 1.0
+    """What an answer adds at least to what the one before has left of `START`: a draft model that is sure of itself and
+    wrong costs every answer as much for good, and interest and reading besides."""
     INTEREST = 0.01
     PROBE = 1.0
     RESERVE = 2.0
