@@ -85,7 +85,7 @@ class TokenCache:
         """Evaluate what is missing of a prompt; see `process`.
 
         A model that cannot be cut keeps its state shortly before the end. Else the answer's thinking, which the next
-        prompt leaves out, would cost it all that it has read.
+        prompt leaves out, would cost it all that it has read. Those of earlier prompts serve edits and other branches.
         """
         if self.n_rollback < self.n_ctx and len(prompt) > 2 * _PARTING:
             yield from self.process(prompt[len(self) : len(prompt) - _PARTING], cancelled)
@@ -131,7 +131,7 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Forget everything after the first `length` tokens.
 
-        A model whose state cannot be cut there (a recurrent one) forgets more: all behind the state that it kept, or
+        A model whose state cannot be cut there (a recurrent one) forgets more: all behind a state that it kept, or
         everything.
 
         Returns:

@@ -16,7 +16,7 @@ from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, U
 from app.llama import library
 from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
-from app.llama.kept_state import KeptState
+from app.llama.kept_state import KeptStates
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.native_params import native_params
@@ -76,7 +76,7 @@ class Context:
         self._n_past = 0
         self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
         self._revocable = 0
-        self._kept = KeptState()
+        self._kept = KeptStates()
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
         self._waits = params.waits
@@ -245,7 +245,7 @@ class Context:
         """Keep the present state, where the cache cannot be cut back to it."""
         handle = self._acquire()
         try:
-            if not self._model.can_rollback and self._n_past != self._kept.n_past:
+            if not self._model.can_rollback:
                 started = time.perf_counter_ns()
                 self._kept.take(handle, self._n_past)
                 self._native_ns += time.perf_counter_ns() - started
@@ -253,17 +253,17 @@ class Context:
             self._lock.release()
 
     def restore_state(self, n_past: int) -> bool:
-        """Go back to the state that was kept, if it is of at most `n_past` tokens, all of which are still there."""
+        """Go back to the last state of at most `n_past` tokens that was kept and whose tokens are all still there."""
         handle = self._acquire()
         try:
-            if not 0 < self._kept.n_past <= n_past:
+            if not (best := self._kept.best(n_past)):
                 return False
             started = time.perf_counter_ns()
-            done = self._kept.put_back(handle, self._memory)
+            done = self._kept.put_back(handle, self._memory, best)
             self._native_ns += time.perf_counter_ns() - started
             if not done:
                 native.llama_memory_clear(self._memory, True)
-            self._hold(self._kept.n_past if done else 0)
+            self._hold(best if done else 0)
             return done
         finally:
             self._lock.release()
