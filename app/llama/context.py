@@ -73,6 +73,7 @@ class Context:
         self._batch = Batch(self._n_batch, self._n_ctx)
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
+        self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._n_past = 0
         self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
         self._revocable = 0
@@ -194,7 +195,10 @@ class Context:
         self._kept.forget_behind(self._n_past)
 
     def logits(self, row: int) -> Logits:
-        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
+        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`.
+
+        What the model must not write is impossible in it, so also to a sampler chain that reads the row later on.
+        """
         handle = self._acquire()
         try:
             index = self.batch_index(row)
@@ -208,6 +212,8 @@ class Context:
                 # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
                 view = np.ctypeslib.as_array(self._row_type.from_address(address))
                 self._rows[address] = view
+            if self._suppressed.size:
+                view[self._suppressed] = -np.inf
             return view
         finally:
             self._lock.release()
