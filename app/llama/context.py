@@ -187,12 +187,13 @@ class Context:
 
     def _take_stock(self) -> None:
         """Find out what a decode has left that did not end well."""
-        self._outputs, self._revocable = (0, 0), 0
         if not self._model.can_rollback:
             # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
-            native.llama_memory_clear(self._memory, True)
-        self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
-        self._kept.forget_behind(self._n_past)
+            if not self._put_back(self._n_past):
+                native.llama_memory_clear(self._memory, True)
+                self._hold(0)
+            return
+        self._hold(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
 
     def logits(self, row: int) -> Logits:
         """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`.
@@ -260,19 +261,22 @@ class Context:
 
     def restore_state(self, n_past: int) -> bool:
         """Go back to the last state of at most `n_past` tokens that was kept and whose tokens are all still there."""
-        handle = self._acquire()
+        self._acquire()
         try:
-            if not (best := self._kept.best(n_past)):
-                return False
-            started = time.perf_counter_ns()
-            done = self._kept.put_back(handle, self._memory, best)
-            self._native_ns += time.perf_counter_ns() - started
-            if not done:
-                native.llama_memory_clear(self._memory, True)
-            self._hold(best if done else 0)
-            return done
+            return self._put_back(n_past)
         finally:
             self._lock.release()
+
+    def _put_back(self, n_past: int) -> bool:
+        if not (best := self._kept.best(n_past)):
+            return False
+        started = time.perf_counter_ns()
+        done = self._kept.put_back(self._handle, self._memory, best)
+        self._native_ns += time.perf_counter_ns() - started
+        if not done:
+            native.llama_memory_clear(self._memory, True)
+        self._hold(best if done else 0)
+        return done
 
     def _hold(self, n_past: int) -> None:
         """So many tokens are left, and no batch to take anything from."""
@@ -304,7 +308,8 @@ class Context:
     def _listen(self, handle: Any) -> None:
         """Let llama.cpp read the cancel flag inside a decode.
 
-        A batch that is cut costs a running state all that was ever read, which a stop is worth in a long prompt only.
+        A batch that is cut costs a running state all that was read since one was kept, which a stop is worth in a long
+        prompt only.
         """
         if self._cancel is None or self._abort_callback is None:
             return

@@ -185,22 +185,35 @@ def test_where_there_are_many_the_states_that_are_missed_least_make_room(
     assert found == left[::-1]
 
 
-@pytest.mark.parametrize("forgets", ["clear", "stop"])
-def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext, forgets: str) -> None:
-    flag = CancelFlag()
-    context = new_context(of=hybrid, cancel=flag)
+def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
     context.decode(PROMPT[:HALF], 0)
     context.keep_state()
-    if forgets == "clear":
-        context.clear()
-    else:
-        flag.set()
-        with pytest.raises(Interrupted):
-            context.decode(PROMPT[HALF:], 0)
-        flag.clear()
+    context.clear()
     context.decode(PROMPT[:150:-1] * 3, 0)
 
     assert not context.restore_state(context.n_past)
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
+    hybrid: Model, new_context: NewContext, drafts: bool
+) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag, n_snapshots=N_SNAPSHOTS if drafts else 0)
+    cache = TokenCache(context)
+    for n_past in (30, 60, 160):
+        cache.evaluate(PROMPT[len(cache) : n_past], 0)
+        if n_past < 160:
+            context.keep_state()
+    flag.set()
+    with pytest.raises(Interrupted):
+        cache.evaluate([*range(2, 2 + 90)], 0)
+    flag.clear()
+
+    assert len(cache) == context.n_past == 60
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == 59
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
 def test_a_state_that_cannot_be_put_back_leaves_nothing(
