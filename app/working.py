@@ -12,7 +12,7 @@ class Working:
     Attributes:
         per_token: For each token of context: their KV caches at 16 bits, and what buffers grow by.
         fixed: Buffers and running states that any context takes.
-        main: Main memory that is taken wherever the layers are: rows of logits, vocabularies, and a copy
+        main: Main memory that is taken wherever the layers are: rows of logits, vocabularies, and copies
             of a running state.
     """
 

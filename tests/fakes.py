@@ -66,7 +66,8 @@ class FakeModel:
         self.fail_at = 0
         self.fail_with: Exception = DecodeError("The fake failed.")
         self.can_truncate = True
-        self.n_snapshots = self._revocable = self._kept = 0
+        self.n_snapshots = self._revocable = 0
+        self._kept: list[int] = []
         self._rows: list[Logits] = []
 
     @property
@@ -112,18 +113,19 @@ class FakeModel:
         self._shrink(0)
 
     def keep_state(self) -> None:
-        self._kept = 0 if self.can_truncate else len(self.cells)
+        if not self.can_truncate:
+            self._kept.append(len(self.cells))
 
     def restore_state(self, n_past: int) -> bool:
-        done = 0 < self._kept <= n_past
-        if done:
+        best = max((n for n in self._kept if n <= n_past), default=0)
+        if best:
             self._revocable = 0
-            self._shrink(self._kept)
-        return done
+            self._shrink(best)
+        return best > 0
 
     def _shrink(self, n_past: int) -> None:
         del self.cells[n_past:]
-        self._kept = self._kept if self._kept <= n_past else 0
+        self._kept = [n for n in self._kept if n <= n_past]
 
 
 class FakeSampler:

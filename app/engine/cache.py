@@ -10,6 +10,9 @@ from app.errors import ComputeError, Interrupted
 _PARTING = 16
 """Tokens at the end of a prompt that the next one may not share: templates open an answer that is to come, and its
 thinking, with a few that do not stand before one that was given."""
+_KEEP_EVERY = 2048
+"""Tokens of a long prompt between two states: a document with a question behind it is one prompt, and the question is
+what is edited."""
 _SOON_NS = 2_000_000_000
 """A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
 
@@ -85,10 +88,15 @@ class TokenCache:
         """Evaluate what is missing of a prompt; see `process`.
 
         A model that cannot be cut keeps its state shortly before the end. Else the answer's thinking, which the next
-        prompt leaves out, would cost it all that it has read.
+        prompt leaves out, would cost it all that it has read. Those before it serve edits and other branches.
         """
         if self.n_rollback < self.n_ctx and len(prompt) > 2 * _PARTING:
-            yield from self.process(prompt[len(self) : len(prompt) - _PARTING], cancelled)
+            kept = len(self)
+            for done in self.process(prompt[len(self) : len(prompt) - _PARTING], cancelled):
+                if done - kept >= _KEEP_EVERY:
+                    self._model.keep_state()
+                    kept = done
+                yield done
             self._model.keep_state()
         yield from self.process(prompt[len(self) :], cancelled)
 
@@ -131,7 +139,7 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Forget everything after the first `length` tokens.
 
-        A model whose state cannot be cut there (a recurrent one) forgets more: all behind the state that it kept, or
+        A model whose state cannot be cut there (a recurrent one) forgets more: all behind a state that it kept, or
         everything.
 
         Returns:

@@ -81,10 +81,10 @@ class TokenModel(Protocol):
         """Forget everything."""
 
     def keep_state(self) -> None:
-        """Keep the state as it is now, in the place of one kept before, where `truncate` could not come back to it."""
+        """Keep the state as it is now, besides some kept before, where `truncate` could not come back to it."""
 
     def restore_state(self, n_past: int) -> bool:
-        """Go back to the state that was kept; False if none was of at most `n_past` tokens that are still held."""
+        """Go back to the last state of at most `n_past` tokens, all of them still held; False if none was kept."""
 
 
 class Sampler(Protocol):

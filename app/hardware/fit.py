@@ -53,7 +53,7 @@ class Need:
         vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
         states: Its running state, of any context and `kv_type`; it lies where the KV cache does.
         snapshots: Earlier ones, kept beside it so that drafts can be taken back.
-        kept: Main memory for a copy of one, wherever the layers are.
+        kept: Main memory for copies of some, wherever the layers are.
     """
 
     name: str

@@ -16,7 +16,7 @@ from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, U
 from app.llama import library
 from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
-from app.llama.kept_state import KeptState
+from app.llama.kept_state import KeptStates
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.native_params import native_params
@@ -73,10 +73,11 @@ class Context:
         self._batch = Batch(self._n_batch, self._n_ctx)
         self._row_type = ctypes.c_float * model.n_vocab
         self._rows: dict[int, Logits] = {}
+        self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._n_past = 0
         self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
         self._revocable = 0
-        self._kept = KeptState()
+        self._kept = KeptStates()
         self._threads = (params.n_threads, params.n_threads_batch)
         self._reads = False
         self._waits = params.waits
@@ -186,15 +187,19 @@ class Context:
 
     def _take_stock(self) -> None:
         """Find out what a decode has left that did not end well."""
-        self._outputs, self._revocable = (0, 0), 0
         if not self._model.can_rollback:
             # llama.cpp takes back positions, if these at all, and never what half a batch did to a running state.
-            native.llama_memory_clear(self._memory, True)
-        self._n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
-        self._kept.forget_behind(self._n_past)
+            if not self._put_back(self._n_past):
+                native.llama_memory_clear(self._memory, True)
+                self._hold(0)
+            return
+        self._hold(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
 
     def logits(self, row: int) -> Logits:
-        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`."""
+        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`.
+
+        What the model must not write is impossible in it, so also to a sampler chain that reads the row later on.
+        """
         handle = self._acquire()
         try:
             index = self.batch_index(row)
@@ -208,6 +213,8 @@ class Context:
                 # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
                 view = np.ctypeslib.as_array(self._row_type.from_address(address))
                 self._rows[address] = view
+            if self._suppressed.size:
+                view[self._suppressed] = -np.inf
             return view
         finally:
             self._lock.release()
@@ -245,7 +252,7 @@ class Context:
         """Keep the present state, where the cache cannot be cut back to it."""
         handle = self._acquire()
         try:
-            if not self._model.can_rollback and self._n_past != self._kept.n_past:
+            if not self._model.can_rollback:
                 started = time.perf_counter_ns()
                 self._kept.take(handle, self._n_past)
                 self._native_ns += time.perf_counter_ns() - started
@@ -253,20 +260,23 @@ class Context:
             self._lock.release()
 
     def restore_state(self, n_past: int) -> bool:
-        """Go back to the state that was kept, if it is of at most `n_past` tokens, all of which are still there."""
-        handle = self._acquire()
+        """Go back to the last state of at most `n_past` tokens that was kept and whose tokens are all still there."""
+        self._acquire()
         try:
-            if not 0 < self._kept.n_past <= n_past:
-                return False
-            started = time.perf_counter_ns()
-            done = self._kept.put_back(handle, self._memory)
-            self._native_ns += time.perf_counter_ns() - started
-            if not done:
-                native.llama_memory_clear(self._memory, True)
-            self._hold(self._kept.n_past if done else 0)
-            return done
+            return self._put_back(n_past)
         finally:
             self._lock.release()
+
+    def _put_back(self, n_past: int) -> bool:
+        if not (best := self._kept.best(n_past)):
+            return False
+        started = time.perf_counter_ns()
+        done = self._kept.put_back(self._handle, self._memory, best)
+        self._native_ns += time.perf_counter_ns() - started
+        if not done:
+            native.llama_memory_clear(self._memory, True)
+        self._hold(best if done else 0)
+        return done
 
     def _hold(self, n_past: int) -> None:
         """So many tokens are left, and no batch to take anything from."""
@@ -298,7 +308,8 @@ class Context:
     def _listen(self, handle: Any) -> None:
         """Let llama.cpp read the cancel flag inside a decode.
 
-        A batch that is cut costs a running state all that was ever read, which a stop is worth in a long prompt only.
+        A batch that is cut costs a running state all that was read since one was kept, which a stop is worth in a long
+        prompt only.
         """
         if self._cancel is None or self._abort_callback is None:
             return

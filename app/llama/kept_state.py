@@ -1,4 +1,4 @@
-"""An earlier state of a model that cannot be cut back to it: copied, and put back."""
+"""Earlier states of a model that cannot be cut back to them: copied, and put back."""
 
 from __future__ import annotations
 
@@ -7,48 +7,65 @@ from typing import Any
 
 from app.llama.batch import SEQUENCE
 from app.llama.library import native
+from app.pairing.snapshots import n_kept
+
+_LATEST = 2
+"""States that make no room for others: another answer goes back to the last one, an edit of its prompt to that before
+it."""
 
 
-class KeptState:
-    """One state of a context: what llama.cpp calls partial, so what attention holds of every token is not in it.
+class KeptStates:
+    """States of a context: what llama.cpp calls partial, so what attention holds of every token is not in them.
 
-    That stays where it is. So the state is good as long as the context still holds all tokens that it is of.
-
-    Attributes:
-        n_past: Tokens that it is of; 0 for none.
+    That stays where it is. So a state is good as long as the context still holds all tokens that it is of.
     """
 
     def __init__(self) -> None:
-        self.n_past = 0
-        self._data: Any = None
+        # By the tokens that they are of, fewest first.
+        self._states: list[tuple[int, Any]] = []
 
     def take(self, handle: Any, n_past: int) -> None:
-        """Copy the state of a context that holds so many tokens, in the place of the one before; without room, none."""
+        """Copy the state of a context that holds so many tokens; where there are many, one makes room for it."""
+        if self.best(n_past) == n_past:
+            return
         size = int(native.llama_state_seq_get_size_ext(handle, SEQUENCE, native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY))
-        self.n_past = 0
+        if not size:
+            return
+        if len(self._states) >= n_kept(size):
+            self._make_room(n_past)
         try:
-            if self._data is None or len(self._data) != size:
-                self._data = None
-                self._data = (ctypes.c_ubyte * size)()
+            data = (ctypes.c_ubyte * size)()
         except MemoryError:
             return
-        if size and self._move(native.llama_state_seq_get_data_ext, handle) == size:
-            self.n_past = n_past
+        if _move(native.llama_state_seq_get_data_ext, handle, data):
+            self._states.append((n_past, data))
 
-    def put_back(self, handle: Any, memory: Any) -> bool:
-        """Let the context hold the tokens of the state, and no others; if that failed, it holds nothing sensible."""
-        moved = self._move(native.llama_state_seq_set_data_ext, handle)
-        return moved == len(self._data) and bool(native.llama_memory_seq_rm(memory, SEQUENCE, self.n_past, -1))
+    def _make_room(self, n_past: int) -> None:
+        """Forget the state that is missed least once there is one of `n_past` tokens."""
+        ends = [0, *(n for n, _ in self._states), n_past]
+        # Without it, whoever goes back to the next state or just before that reads on from the one before it.
+        spare = range(1, len(ends) - _LATEST)
+        del self._states[min(spare, key=lambda i: ends[i + 1] - ends[i - 1]) - 1]
 
-    def _move(self, function: Any, handle: Any) -> int:
-        size = len(self._data)
-        return int(function(handle, self._data, size, SEQUENCE, native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY))
+    def best(self, n_past: int) -> int:
+        """The tokens that the last state of at most `n_past` is of; 0 for none."""
+        return max((n for n, _ in self._states if n <= n_past), default=0)
+
+    def put_back(self, handle: Any, memory: Any, n_past: int) -> bool:
+        """Let the context hold the tokens of a state, and no others; if that failed, it holds nothing sensible."""
+        data = next(data for n, data in self._states if n == n_past)
+        moved = _move(native.llama_state_seq_set_data_ext, handle, data)
+        return moved and bool(native.llama_memory_seq_rm(memory, SEQUENCE, n_past, -1))
 
     def forget_behind(self, n_past: int) -> None:
         """The context holds only so many tokens any more."""
-        if n_past < self.n_past:
-            self.n_past = 0
+        self._states = [(n, data) for n, data in self._states if n <= n_past]
 
     def close(self) -> None:
-        """Free the copy."""
-        self.n_past, self._data = 0, None
+        """Free the copies."""
+        self._states.clear()
+
+
+def _move(function: Any, handle: Any, data: Any) -> bool:
+    size = len(data)
+    return bool(function(handle, data, size, SEQUENCE, native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == size)

@@ -188,6 +188,13 @@ class Model:
         return ends
 
     @cached_property
+    def suppressed(self) -> tuple[int, ...]:
+        """The ids that its makers forbid in any text."""
+        n = ctypes.c_int32(0)
+        found = native.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(n))
+        return tuple(found[: n.value])
+
+    @cached_property
     def control_tokens(self) -> dict[str, int]:
         """The tokens that steer the model, by the text that could forge them.
 

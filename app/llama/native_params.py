@@ -22,7 +22,8 @@ def native_params(params: ContextParams) -> Any:
     raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type]
-    # Without the full window a sliding-window cache cannot be cut back after a rejected draft.
+    # A cache of the window alone loses nothing to rejected drafts, but can be cut back hardly further than a batch:
+    # an edit, a new answer or a comparison would read everything again. The whole one is what `app.pairing` reckons.
     raw.swa_full = True
     raw.no_perf = True
     return raw

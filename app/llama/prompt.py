@@ -43,12 +43,19 @@ class PromptBuilder:
     The whole rendered text is tokenized with special tokens recognised, as the model was trained. A message that
     contains the text of a control token would end its own turn or speak for somebody else; such texts are taken out
     before rendering and come back as ordinary characters.
+
+    Raises:
+        TemplateError: The model's template is no valid Jinja, or its prompts would not say what was asked.
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._template = ChatTemplate(model.chat_template, self._text(model.bos), self._text(model.eos))
-        self._stops = () if model.chat_template is not None else CHATML_MARKS
+        if self._template.leaves_out:
+            raise TemplateError(
+                "The model's chat template leaves out what is asked.", "The model file may be faulty; try another."
+            )
+        self._stops = CHATML_MARKS if self._template.is_chatml else ()
         # A message's own marks would be read as ours, so they are taken out as well.
         self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
         self._control = frozenset(model.control_tokens.values())

@@ -91,6 +91,7 @@ class SamplerChain:
 
     def sample(self, row: int) -> int:
         """Choose from an output row; the native chain counts the choice as emitted by itself."""
+        # Before the chain in any case: see there for what the model must not write.
         logits = self._context.logits(row)
         token = int(logits.argmax())
         # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NoReturn
+from itertools import product
+from typing import Any, NoReturn
 
 from app.chat.message import Message, Role
 from app.errors import TemplateError
@@ -19,65 +21,126 @@ CHATML = (
 """For models without a template; llama.cpp assumes the same."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
 """What ends a turn in it, or begins another one."""
+_RWKV_WORLD = (
+    "{% for message in messages %}{{ message.role|capitalize }}: {{ message.content|trim }}{{ '\n\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+_NAMED = {"chatml": CHATML, "rwkv-world": _RWKV_WORLD}
+"""Files of earlier conversions hold llama.cpp's name of a template in its place."""
 
 _LONGEST_LAYOUT = 200
 """Python gives what a date becomes 256 times as much room, and a layout can fill it."""
+_SYSTEM, _USER = "8120394756", "4975038621"
+"""Said by nobody, and by no template: digits stay what they are where a template writes in capitals, or as JSON."""
 
 
 class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_exception, told apart from ours
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How a template has to be told a conversation so that it leaves nothing out.
+
+    Attributes:
+        parts: Whether the content of a message is a list of parts, as with models that also see.
+        says_none: Whether tools and documents that are not there are None, as in the library that most templates are
+            written for. Templates for tools alone loop over them unasked, which the undefined allows.
+        system: Whether it has a place for system messages.
+    """
+
+    parts: bool = False
+    says_none: bool = True
+    system: bool = True
+
+    def told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """A conversation as variables of a template."""
+        contents = [[{"type": "text", "text": m.content}] if self.parts else m.content for m in messages]
+        found: dict[str, Any] = {
+            "messages": [{"role": m.role.value, "content": c} for m, c in zip(messages, contents, strict=True)]
+        }
+        return {**found, "tools": None, "documents": None} if self.says_none else found
+
+
 class ChatTemplate:
     """Renders conversations the way a model was trained on them.
 
+    A template that leaves out what it is told is told it in another manner: what a manner loses is found out with
+    words that cannot come from anywhere else.
+
     Args:
-        source: Jinja source from the model file; None for ChatML.
+        source: Jinja source from the model file, or llama.cpp's name of a template; None for ChatML.
         bos: Text of the token that begins a sequence, "" without one.
         eos: Text of the token that ends one.
+
+    Attributes:
+        is_chatml: Whether it is ours, written for models whose file holds none.
+        leaves_out: Whether the user's words are lost whatever the manner.
 
     Raises:
         TemplateError: It is no valid Jinja.
     """
 
     def __init__(self, source: str | None, bos: str = "", eos: str = "") -> None:
+        source = CHATML if source is None else _NAMED.get(source.strip(), source)
+        self.is_chatml = source is CHATML
         self._specials = {"bos_token": bos, "eos_token": eos}
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
         try:
-            self._template = self._sandbox.from_string(source if source is not None else CHATML)
+            self._template = self._sandbox.from_string(source)
         except Exception as error:
             # Python's own compiler has limits too, with exceptions of its own.
             raise _failure(error) from error
+        self.leaves_out = False
+        self._manner = self._suited()
 
     def render(self, messages: Sequence[Message]) -> str:
         """The conversation as one prompt that ends where the assistant is to speak.
 
-        A template that refuses a system message gets it in front of the first user message instead.
+        A template that refuses a system message, or leaves it out, gets it in front of the first user message instead.
 
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
+        self._sandbox.begin()
         try:
-            return self._render(messages)
+            return self._render(messages, self._manner)
         except _TemplateRefusal as refusal:
-            merged = _without_system(messages)
-            if merged == list(messages):
+            if not self._manner.system or all(m.role is not Role.SYSTEM for m in messages):
                 raise _refusal(refusal) from None
             try:
-                return self._render(merged)
+                return self._render(messages, replace(self._manner, system=False))
             except _TemplateRefusal:
                 raise _refusal(refusal) from None
 
-    def _render(self, messages: Sequence[Message]) -> str:
+    def _suited(self) -> _Manner:
+        """The first manner in which the user's words are in the prompt; the ordinary one if there is none."""
         self._sandbox.begin()
+        answered = False
+        for parts, says_none in product((False, True), (True, False)):
+            manner = _Manner(parts, says_none)
+            said = self._tried([Message(Role.USER, _USER)], manner)
+            if said is not None and _USER in said:
+                both = self._tried([Message(Role.SYSTEM, _SYSTEM), Message(Role.USER, _USER)], manner)
+                return replace(manner, system=both is None or _SYSTEM in both)
+            answered = answered or said is not None
+        # One that fails with every manner says why when it is asked for a prompt.
+        self.leaves_out = answered
+        return _Manner()
+
+    def _tried(self, messages: Sequence[Message], manner: _Manner) -> str | None:
+        try:
+            return self._render(messages, manner)
+        except (_TemplateRefusal, TemplateError):
+            return None
+
+    def _render(self, messages: Sequence[Message], manner: _Manner) -> str:
         try:
             return self._template.render(
-                messages=[{"role": m.role.value, "content": m.content} for m in messages],
                 add_generation_prompt=True,
-                tools=None,
-                documents=None,
+                **manner.told(messages if manner.system else _without_system(messages)),
                 **self._specials,
             )
         except _TemplateRefusal:
@@ -103,9 +166,10 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
     """The same conversation with system text in front of the first user message."""
     system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
     rest = [m for m in messages if m.role is not Role.SYSTEM]
-    if not system or not rest or rest[0].role is not Role.USER:
-        return rest
-    return [Message(Role.USER, f"{system}\n\n{rest[0].content}"), *rest[1:]]
+    first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
+    if system and first is not None:
+        rest[first] = Message(Role.USER, f"{system}\n\n{rest[first].content}")
+    return rest
 
 
 def _refuse(message: object = "") -> NoReturn:

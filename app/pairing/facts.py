@@ -26,6 +26,8 @@ _ADDS_BOS_PRES = (
     "chameleon",
 )
 """Tokenizers that put a BOS in front unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
+_ALWAYS_ADDS_BOS = "gemma4"
+"""One that does whatever the file says, of which earlier conversions said otherwise."""
 _F16 = 2
 _COMMON = 0.05
 """Of a mixture of experts, attention and embeddings; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
@@ -164,13 +166,15 @@ def _vocab(header: GgufHeader) -> VocabInfo:
     kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
     add_bos = metadata.get("tokenizer.ggml.add_bos_token")
     add_eos = metadata.get("tokenizer.ggml.add_eos_token")
+    if not isinstance(add_bos, bool):
+        add_bos = kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES
     bos, eos = metadata.get("tokenizer.ggml.bos_token_id"), metadata.get("tokenizer.ggml.eos_token_id")
     return VocabInfo(
         kind=kind if isinstance(kind, str) else "",
         tokens=header.tokens,
         bos=bos if isinstance(bos, int) else None,
         eos=eos if isinstance(eos, int) else None,
-        add_bos=add_bos if isinstance(add_bos, bool) else kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES,
+        add_bos=add_bos or _ALWAYS_ADDS_BOS in (kind, pre),
         add_eos=add_eos is True,
     )
 

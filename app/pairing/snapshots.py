@@ -17,6 +17,8 @@ Drafts of so many make batches of eight rows, up to which backends multiply quan
 takes room, and nodes of llama.cpp's graph (`app.llama.params.MAX_SNAPSHOTS`). With layers as Qwen3.5-0.8B has them, in
 Q4_0 and on one thread, seven cost a plain token 5% and three 4%, with such as LFM2 has 4%.
 """
+_KEPT_BYTES = 512 << 20
+_LEAST_KEPT, _MOST_KEPT = 2, 8
 _WITH_SNAPSHOTS = frozenset(
     (
         "bailingmoe3",
@@ -46,6 +48,15 @@ def keeps_snapshots(header: GgufHeader) -> bool:
 def state_bytes(header: GgufHeader) -> int:
     """Bytes of one running state, of all layers; 0 for a model without."""
     return _F32 * _values(header) * _recurrent_layers(header)
+
+
+def n_kept(state: int) -> int:
+    """How many states of earlier prompts are kept in main memory, for edits and branches.
+
+    Args:
+        state: Bytes of one; 0 for a model without.
+    """
+    return max(_LEAST_KEPT, min(_MOST_KEPT, _KEPT_BYTES // state)) if state else 0
 
 
 def _values(header: GgufHeader) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.pairing.cells import round_up
 from app.pairing.facts import ModelFacts
+from app.pairing.snapshots import n_kept
 
 _TOKEN_BYTES = 400
 """Of a vocabulary for each token: llama.cpp's texts, look-up table and merges, and the list of this program; measured
@@ -24,7 +25,7 @@ class Taken:
         vocabulary: Main memory for the tokens' texts and the tables to look them up.
         states: Its running state.
         snapshots: Earlier ones, kept so that drafts can be taken back.
-        kept: Main memory for a copy of one, which the next prompt goes back to.
+        kept: Main memory for copies of some, which later prompts go back to.
     """
 
     weights: int
@@ -79,5 +80,5 @@ def taken(
         vocabulary=_TOKEN_BYTES * graph.vocabulary,
         states=facts.state_bytes,
         snapshots=facts.states_bytes(n_snapshots) - facts.state_bytes,
-        kept=facts.state_bytes,
+        kept=n_kept(facts.state_bytes) * facts.state_bytes,
     )

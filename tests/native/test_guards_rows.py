@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from app.engine.probability import most_probable, probability_of
 from app.engine.types import SamplingParams
 from app.errors import DecodeError, UsageError
+from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.sampler import SamplerChain
+from tests.native.conftest import NewContext
+from tests.native.gguf_files import I32, Array
+from tests.native.tiny_model import vocabulary
 
 pytestmark = pytest.mark.native
 
@@ -76,6 +84,41 @@ def test_logits_that_are_no_numbers_are_a_sentence(context: Context, greedy: boo
         chain.sample(0)
     assert caught.value.hint
     chain.close()
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(temperature=0),
+        SamplingParams(temperature=0, repeat_penalty=1.1),
+        SamplingParams(top_k=0, top_p=1, min_p=0, seed=1),
+        SamplingParams(temperature=100, repeat_penalty=0.01, top_k=0, top_p=1, min_p=0, seed=1),
+    ],
+)
+def test_what_the_makers_forbid_is_never_written(
+    tiny: Callable[..., Path], new_context: NewContext, sampling: SamplingParams
+) -> None:
+    allowed = {7, 70, 200}
+    forbidden = [t for t in range(len(vocabulary())) if t not in allowed]
+    # One that is in no vocabulary is no reason to refuse the file.
+    model = Model(open_model_file(tiny(tokenizer__ggml__suppress_tokens=Array(I32, [*forbidden, 1 << 30]))))
+    context = new_context(of=model)
+    chain = SamplerChain(context, sampling)
+    chain.begin((2, 3))
+    context.decode((2, 3, 4), 3)
+    written = [chain.sample(row) for row in (0, 1, 2)]
+    for _ in range(20):
+        context.decode(written[-1:], 1)
+        written.append(chain.sample(0))
+    assert set(written) <= allowed
+    # So is the draft model's confidence, and what an inspector shows.
+    assert most_probable(context.logits(0))[0] in allowed
+    assert probability_of(context.logits(0), forbidden[0]) == 0
+    chain.close()
+
+
+def test_most_models_forbid_nothing(model: Model) -> None:
+    assert model.suppressed == ()
 
 
 @pytest.mark.parametrize("token", [-1, -2, 49_152, 1 << 31])

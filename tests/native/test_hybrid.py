@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from app.llama.params import ContextParams, ModelParams
 from app.llama.sampler import SamplerChain
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts, model_facts
-from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots
+from app.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, n_kept
 from app.pairing.taken import taken
 from tests.native.conftest import NewContext
 from tests.native.generation import Machine
@@ -146,22 +147,73 @@ def test_a_state_is_good_more_than_once(hybrid: Model, new_context: NewContext) 
     assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
-@pytest.mark.parametrize("forgets", ["clear", "stop"])
-def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext, forgets: str) -> None:
-    flag = CancelFlag()
-    context = new_context(of=hybrid, cancel=flag)
+def test_an_edit_of_any_prompt_goes_back_to_the_one_before_it(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for end in (50, 100, 150, 200):
+        for _ in cache.read(PROMPT[:end], cancelled=lambda: False):
+            pass
+
+    assert cache.reuse([*PROMPT[:180], 9, 8, 7]) == 134
+    assert cache.reuse([*PROMPT[:90], 9, 8, 7]) == 84
+    # What was behind it is gone, and what is read now is another branch.
+    for _ in cache.read([*PROMPT[:90], *range(40, 90)], cancelled=lambda: False):
+        pass
+    assert cache.reuse(PROMPT) == 84
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+@pytest.mark.parametrize(
+    ("turns", "left"),
+    [
+        ([20, 40, 60, 80], [40, 60, 80]),
+        ([100, 110, 120, 130], [100, 120, 130]),
+        ([10, 30, 50, 70, 90, 110, 130], [30, 110, 130]),
+    ],
+)
+def test_where_there_are_many_the_states_that_are_missed_least_make_room(
+    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, turns: list[int], left: list[int]
+) -> None:
+    monkeypatch.setattr("app.llama.kept_state.n_kept", lambda state: 3)
+    context = new_context(of=hybrid)
+    for begin, end in pairwise([0, *turns]):
+        context.decode(PROMPT[begin:end], 0)
+        context.keep_state()
+        context.keep_state()
+
+    found = [n for n in turns[::-1] if context.restore_state(n) and context.n_past == n]
+    assert found == left[::-1]
+
+
+def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
     context.decode(PROMPT[:HALF], 0)
     context.keep_state()
-    if forgets == "clear":
-        context.clear()
-    else:
-        flag.set()
-        with pytest.raises(Interrupted):
-            context.decode(PROMPT[HALF:], 0)
-        flag.clear()
+    context.clear()
     context.decode(PROMPT[:150:-1] * 3, 0)
 
     assert not context.restore_state(context.n_past)
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
+    hybrid: Model, new_context: NewContext, drafts: bool
+) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag, n_snapshots=N_SNAPSHOTS if drafts else 0)
+    cache = TokenCache(context)
+    for n_past in (30, 60, 160):
+        cache.evaluate(PROMPT[len(cache) : n_past], 0)
+        if n_past < 160:
+            context.keep_state()
+    flag.set()
+    with pytest.raises(Interrupted):
+        cache.evaluate([*range(2, 2 + 90)], 0)
+    flag.clear()
+
+    assert len(cache) == context.n_past == 60
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == 59
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
 def test_a_state_that_cannot_be_put_back_leaves_nothing(
@@ -197,9 +249,15 @@ def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new
     context.decode(PROMPT[:50], 0)
     context.keep_state()
 
-    reckoned = taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept
+    state_bytes = facts_of(hybrid).state_bytes
+    ((_, data),) = context._kept._states
     # Beside the values llama.cpp writes down what they are.
-    assert reckoned <= len(context._kept._data) <= reckoned + 100
+    assert state_bytes <= len(data) <= state_bytes + 100
+    for n_past in range(51, 51 + 2 * n_kept(state_bytes)):
+        context.decode(PROMPT[n_past - 1 : n_past], 0)
+        context.keep_state()
+    assert len(context._kept._states) == n_kept(state_bytes)
+    assert taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept == n_kept(state_bytes) * state_bytes
 
 
 def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:

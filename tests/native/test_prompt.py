@@ -214,7 +214,19 @@ def test_a_long_run_keeps_the_control_tokens_of_the_template(tmp_path: Path, at:
     assert [token for token in tokens if token in (0, 1)] == [0, 1]
 
 
-def test_a_template_that_leaves_nothing_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="leaves nothing of this conversation") as caught:
-        tiny(tmp_path, "{{ '' }}").build([Message(Role.USER, "hi")])
+@pytest.mark.parametrize("template", ["{{ '' }}", "vicuna", "{% for m in messages %}<{{ m.role }}>{% endfor %}"])
+def test_a_template_that_leaves_out_what_is_asked_is_a_sentence(tmp_path: Path, template: str) -> None:
+    with pytest.raises(TemplateError, match="leaves out what is asked") as caught:
+        tiny(tmp_path, template)
     assert caught.value.hint
+
+
+def test_a_template_that_leaves_nothing_of_an_empty_question_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="leaves nothing of this conversation") as caught:
+        tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "")])
+    assert caught.value.hint
+
+
+def test_chatml_by_its_name_ends_answers_at_its_marks(tmp_path: Path) -> None:
+    assert "<|im_end|>" in tiny(tmp_path, "chatml").build([Message(Role.USER, "a")]).stops
+    assert not tiny(tmp_path, "<|im_end|>{{ messages[0].content }}").build([Message(Role.USER, "a")]).stops

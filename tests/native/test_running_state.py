@@ -1,12 +1,17 @@
-"""What is said of an architecture before a download is what the installed llama.cpp says of it."""
+"""What is said of a model before a download is what the installed llama.cpp says of it."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from app.llama.checks import open_model_file
 from app.llama.library import native
+from app.llama.model import Model
+from app.pairing.facts import model_facts
 from app.pairing.running_state import keeps_running_state
 
 pytestmark = pytest.mark.native
@@ -26,3 +31,25 @@ def test_every_architecture_is_as_llama_cpp_has_it() -> None:
 
     assert {"llama", "lfm2"} <= known.keys()
     assert known == {architecture: keeps_running_state(architecture) for architecture in known}
+
+
+@pytest.mark.parametrize("says", [None, True, False])
+@pytest.mark.parametrize(
+    ("kind", "pre"),
+    [
+        ("gpt2", None),
+        ("gpt2", "llama-bpe"),
+        ("gpt2", "tekken"),
+        ("gpt2", "smollm"),
+        ("gpt2", "gemma4"),
+        ("gemma4", None),
+    ],
+)
+def test_whether_every_text_begins_with_bos(
+    tiny: Callable[..., Path], kind: str, pre: str | None, says: bool | None
+) -> None:
+    path = tiny(tokenizer__ggml__model=kind, tokenizer__ggml__pre=pre, tokenizer__ggml__add_bos_token=says)
+    model = Model(open_model_file(path))
+    facts = model_facts(model.header, file=path.name, size=1, quant="", whole=True)
+    assert facts.vocab.add_bos is model.vocab.add_bos
+    model.close()

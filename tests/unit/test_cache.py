@@ -32,6 +32,20 @@ def test_a_model_reads_something_else_in_the_place_of_what_it_does_not_know() ->
     assert cache.reuse((3, 10, 9, 11, 1)) == 3
 
 
+def test_the_question_behind_a_long_document_is_edited_without_reading_that_again() -> None:
+    model = FakeModel(mixing(1), n_ctx=8192, n_batch=512)
+    model.can_truncate = False
+    cache = TokenCache(model)
+    document = [i % 9 for i in range(5000)]
+    for _ in cache.read([*document, *[1] * 300], cancelled=lambda: False):
+        pass
+
+    left = cache.reuse([*document, *[2] * 300])
+    assert 4096 <= left <= 5000
+    # One whose document is another goes on from the state before that.
+    assert 2048 <= cache.reuse([*document[:3000], *[3] * 300]) <= 3000
+
+
 @pytest.mark.parametrize(
     ("why", "spent"), [(ComputeError("It failed."), True), (DecodeError("It is full."), False), (Interrupted(), False)]
 )

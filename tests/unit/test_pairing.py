@@ -17,7 +17,7 @@ from app.pairing.facts import ModelFacts, model_facts
 from app.pairing.graph import Graph
 from app.pairing.progress import FileProgress, Progress
 from app.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
-from app.pairing.snapshots import N_SNAPSHOTS
+from app.pairing.snapshots import N_SNAPSHOTS, n_kept
 from app.pairing.taken import taken
 from app.pairing.texts import way_out_text
 from app.sizes import GB
@@ -92,10 +92,15 @@ def test_earlier_states_are_counted_where_they_are_kept() -> None:
     assert kept.states_bytes(7) == 8 * kept.state_bytes
     alone, drafted = taken(kept, 256), taken(kept, 256, n_snapshots=N_SNAPSHOTS)
     assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
-    assert alone.kept == drafted.kept == kept.state_bytes, "a copy for the next prompt"
+    assert alone.kept == drafted.kept == n_kept(kept.state_bytes) * kept.state_bytes, "copies for later prompts"
     assert alone.main == alone.rows + alone.vocabulary + alone.kept
     assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
     assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
+
+
+@pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
+def test_small_states_are_kept_of_many_prompts_and_large_ones_of_two(state: int, n: int) -> None:
+    assert n_kept(state) == n
 
 
 def test_a_hostile_header_gives_no_nonsense() -> None:

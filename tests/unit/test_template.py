@@ -102,6 +102,68 @@ def test_a_template_that_refuses_a_system_message_gets_it_with_the_first_questio
     assert render(MISTRAL, TALK, eos="</s>") == "[INST] Be brief.\n\nHello [/INST]Hi</s>[INST] Bye [/INST]"
 
 
+SEEING = (
+    "{% for m in messages %}{{ m.role|capitalize }}{{ ':' if m.content[0].type == 'image' else ': ' }}"
+    "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}<end>\n{% endfor %}"
+)
+FOR_TOOLS = "{% for tool in tools %}{{ tool }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
+FOR_DOCUMENTS = "{% for d in documents %}{{ d }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
+WITHOUT_SYSTEM = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+
+
+def test_a_template_of_a_model_that_also_sees_is_told_texts_as_parts() -> None:
+    assert render(SEEING) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
+
+
+def test_one_that_knows_both_manners_is_told_plain_texts() -> None:
+    both = "{% for m in messages %}{{ m.content if m.content is string else m.content[0].text + '?' }}{% endfor %}"
+    assert render(both) == "Be brief.HelloHiBye"
+
+
+@pytest.mark.parametrize("source", [FOR_TOOLS, FOR_DOCUMENTS, f"{FOR_TOOLS}{{{{ tools is none }}}}"])
+def test_a_template_that_asks_nobody_for_its_tools_has_none(source: str) -> None:
+    assert render(source).startswith("<Be brief.><Hello><Hi><Bye>")
+
+
+def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_question() -> None:
+    assert render(WITHOUT_SYSTEM) == "<user>Be brief.\n\nHello<assistant>Hi<user>Bye"
+    late = [TALK[2], TALK[0], TALK[1]]
+    assert render(WITHOUT_SYSTEM, late) == "<assistant>Hi<user>Be brief.\n\nHello"
+
+
+def test_one_that_leaves_them_out_and_refuses_the_rest_says_so() -> None:
+    strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
+    with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
+        render(strict, [*TALK, TALK[2], TALK[3]])
+
+
+@pytest.mark.parametrize("name", ["chatml", " chatml\n"])
+def test_chatml_is_known_by_its_name(name: str) -> None:
+    assert render(name) == render(None)
+    assert ChatTemplate(name).is_chatml
+
+
+def test_rwkv_world_is_known_by_its_name() -> None:
+    assert render("rwkv-world") == "System: Be brief.\n\nUser: Hello\n\nAssistant: Hi\n\nUser: Bye\n\nAssistant:"
+    assert not ChatTemplate("rwkv-world").is_chatml
+
+
+@pytest.mark.parametrize(
+    ("source", "lost"),
+    [
+        ("vicuna", True),
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", True),
+        ("{{ messages[0].text }}{{ 1 / 0 if messages[0].content is string }}", True),
+        ("{{ messages[0].content|upper|tojson }}", False),
+        ("{{ raise_exception('no') }}", False),
+        ("{{ 1 / 0 }}", False),
+        (None, False),
+    ],
+)
+def test_it_is_known_which_template_loses_what_is_asked(source: str | None, lost: bool) -> None:
+    assert ChatTemplate(source).leaves_out is lost
+
+
 def test_a_refusal_of_everything_is_a_sentence() -> None:
     error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
     assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
@@ -114,8 +176,8 @@ def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
 
 
 def test_a_second_rendering_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
     template = ChatTemplate(None)
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
     for _ in range(5):
         template.render(TALK)
 
