@@ -205,7 +205,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
-    monkeypatch.setattr(doctor_pair, "reach", lambda named: (server,) if named == ("far:1",) else ())
+    monkeypatch.setattr("app.cli.remote.reach", lambda named: (server,) if named == ("far:1",) else ())
     args = build_parser().parse_args(["doctor", "--rpc", "far:1"])
     found, _ = look_at_pair(args, FACTS)
 
