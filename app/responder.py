@@ -255,12 +255,12 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
-    mode, drafter, params = "off", "none", None
+    sources: Sequence[str] = ()
     if isinstance(strategy, FixedDrafting):
-        mode, drafter, params = "fixed", "model", strategy.params
+        sources = ("model",)
     elif isinstance(strategy, AutomaticDrafting):
-        mode, drafter = "auto", "+".join(strategy.sources) or "none"
-    return AnswerPlan(mode, drafter, params, None if request.sampling.is_greedy else sampler.seed)
+        sources = strategy.sources
+    return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
 
 
 class _Collector:
