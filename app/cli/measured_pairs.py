@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from app import memory_store
 from app.cli.options import open_settings, options_of
 from app.cli.placing import asked_here, placed_here
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
 from app.engine.tuning.memory import Memory
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms
@@ -74,11 +73,10 @@ def seen_of(memory: Memory, quant: str) -> Seen:
         quant: Of the target's weights.
     """
     measured = of_memory(memory, with_draft=True)
-    can_pay = measured.best_speed(PLAUSIBLE_ACCEPTANCE, measured.draft_ns) > WORTHWHILE
     gain = memory.gain if measured.judged >= _ENOUGH else None
     return Seen(
         quant=quant,
-        is_off=not (memory.trial.on and can_pay),
+        is_off=not memory.trial.on or measured.is_off,
         speedup=1 / (1 - min(gain, _MOST)) if gain is not None else None,
         is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
     )
@@ -88,8 +86,8 @@ def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
     """A memory as sums and speeds."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     return Measured(
-        rows=memory.costs.rows_at(0),
-        draft_ns=memory.costs.draft_ns(0) if with_draft else 0.0,
+        costs=memory.costs,
+        with_draft=with_draft,
         least_ns=memory.least_ns,
         accepted=sum(accepted for accepted, _ in counts),
         judged=sum(seen for _, seen in counts),
