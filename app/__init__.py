@@ -30,6 +30,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     drafted_by  who wrote the drafts of an answer, in words
     waking_clock  time in which this process ran                paths, sizes, json_file, toml_error, atomic, file_lock
     split_model  the parts of a model in several files    foreign_file  what is no model file, in words
+    kv_types    what a KV cache can hold, and what that takes      layers      where layers go, in terms that all share
     regular_file  files, read; a pipe in the place of one is not waited for    file_name  what one may be called
     installed_program   one of the system or of a vendor, where it is installed    limited_run   one, for so long
     shell       words of commands that are shown, as the user's shell takes them

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.hardware.device_room import DeviceRoom
-from app.llama.params import ALL_LAYERS, ModelParams
+from app.layers import ALL_LAYERS
+from app.llama.params import ModelParams
 
 if TYPE_CHECKING:
     from app.llama.pair_params import PairParams

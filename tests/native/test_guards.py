@@ -14,12 +14,13 @@ import pytest
 
 from app.engine.types import SamplingParams
 from app.errors import DecodeError, ModelLoadError, UsageError
+from app.kv_types import KV_TYPES
 from app.llama import params
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, ModelParams
+from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
 from tests.native.conftest import NewContext
 
 RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}

@@ -18,11 +18,12 @@ from app.cli.parser import build_parser
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import ALL_LAYERS, Need, Placed, Wishes, plan
+from app.hardware.fit import Need, Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation
+from app.layers import ALL_LAYERS
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.settings.model_file import Recommended
