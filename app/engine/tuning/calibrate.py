@@ -9,7 +9,8 @@ from collections.abc import Generator, Sequence
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
-from app.engine.tuning.curve import MAX_ROWS, PROFILE_WIDTHS, CostProfile, expand
+from app.engine.tuning.curve import MAX_ROWS, PROFILE_WIDTHS, CostProfile
+from app.engine.tuning.interpolation import expand
 from app.errors import Interrupted
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
