@@ -20,7 +20,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     events      the frozen values that cross from the worker's thread
     pairing     from a wish to a pair on disk: propose, check, download, remember
     hub         the only importer of the hub's client           registry    the pairs that were set up here
-    catalog     models.toml: pairs by name                      chat        conversations: a tree, a store, a journal
+    catalog, catalog_table    models.toml: pairs by name        chat        conversations: a tree, a store, a journal
     settings    every setting once: its name, flag, range and text; settings.toml; who has the say
     source      where a model comes from                        child       processes that may die
     working     the memory that a pair works with, besides its weights
