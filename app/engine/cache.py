@@ -8,10 +8,10 @@ from app.engine.interfaces import Cancelled, Logits, TokenModel
 from app.errors import ComputeError, Interrupted
 
 _PARTING = 16
-"""Tokens at the end of a prompt that the next one may not share: templates open an answer that is to come, and its
-thinking, with a few that do not stand before one that was given."""
+"""Tokens at the end of a prompt that the next prompt may not have: templates open an answer that is to come, and its
+thinking, with a few tokens that they do not put in front of an earlier answer."""
 _SOON_NS = 2_000_000_000
-"""A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
+"""A chunk of a prompt that takes less is followed by one twice as long: progress is still told often enough."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -33,7 +33,7 @@ other programs came or went, and so did threads. It is taken over at once, else 
 Wider batches do not tell: where text repeats itself, many of them follow each other, and what one costs behind a long
 context is known less well."""
 _IMPOSSIBLE = 0.6
-"""A batch of any width takes more than this share of a single row, or the machine is faster than is believed."""
+"""A batch that takes a smaller share of what a single row should take tells of a machine faster than is believed."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _FEWEST_READ = 16
@@ -46,13 +46,14 @@ _FIRST_LOOK = 2
 _CALIBRATION_WEIGHT = 2.0
 """Batches or drafts that a measured cost counts for when it is seen again; one bad moment must not decide for long."""
 _NOTICEABLE = 0.005
-"""Share of a cost that it must have moved by for the others between it and its neighbours to be reckoned anew: that
+"""A cost that moved by a smaller share leaves those between it and its neighbours as they are: to reckon them anew
 takes longer than all the rest of a round."""
 _WIDE = 32
 _HOPE = 0.65
-"""What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower ones tell, until
-such a batch was seen behind a context half as long: many rows have kernels of their own (llama.cpp's attention on two
-cores takes 0.4 to 0.6 a row from 64 rows on), and what is thought dear is never tried."""
+"""What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower batches suggest,
+until such a batch was seen behind a context half as long. Many rows have kernels of their own (llama.cpp's attention on
+two cores takes 0.4 to 0.6 a row from 64 rows on), and what is wrongly thought dear is never tried, so never corrected.
+"""
 
 
 @dataclass(slots=True)
