@@ -20,7 +20,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     events      the frozen values that cross from the worker's thread
     pairing     from a wish to a pair on disk: propose, check, download, remember
     hub         the only importer of the hub's client           registry    the pairs that were set up here
-    catalog     models.toml: pairs by name                      chat        conversations: a tree, a store, a journal
+    catalog, catalog_table    models.toml: pairs by name        chat        conversations: a tree, a store, a journal
     settings    every setting once: its name, flag, range and text; settings.toml; who has the say
     source      where a model comes from                        child       processes that may die
     working     the memory that a pair works with, besides its weights
@@ -30,6 +30,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     drafted_by  who wrote the drafts of an answer, in words
     waking_clock  time in which this process ran                paths, sizes, json_file, toml_error, atomic, file_lock
     split_model  the parts of a model in several files    foreign_file  what is no model file, in words
+    kv_types    what a KV cache can hold, and what that takes      layers      where layers go, in terms that all share
     regular_file  files, read; a pipe in the place of one is not waited for    file_name  what one may be called
     installed_program   one of the system or of a vendor, where it is installed    limited_run   one, for so long
     shell       words of commands that are shown, as the user's shell takes them

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from app import regular_file
+from app.catalog_table import nearest, params, refuse_unknown, text, whole
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import CatalogError, UsageError
 from app.source import (
@@ -45,10 +45,6 @@ _DEFAULT = SamplingParams()
 _WORKING_KEYS = tuple(Working.__dataclass_fields__)
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
-MAX_SIZE = (1 << 63) - 1
-"""Bytes of the largest file that a file system can hold."""
-
-T = TypeVar("T", SamplingParams, DraftParams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ class Catalog:
                 self.problems[name] = error
                 self.pairs.pop(name, None)
         # A table that is written wrongly beside the pairs may hold others.
-        _known(table, ("pairs",), f"{file}")
+        refuse_unknown(table, ("pairs",), f"{file}")
 
     @property
     def trouble(self) -> CatalogError | None:
@@ -156,7 +152,7 @@ class Catalog:
         if self.unread is not None:
             raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
-        raise UsageError(f'There is no pair "{name}".{_nearest(name, known)}', "All there are: tandem pairs list")
+        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: tandem pairs list")
 
 
 def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
@@ -200,30 +196,30 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
     where = f"{file}: pairs.{name}"
     if not isinstance(entry, dict):
         raise CatalogError(f"{where} must be a table.", "Write [pairs.NAME].")
-    _known(entry, _PAIR_KEYS, where)
+    refuse_unknown(entry, _PAIR_KEYS, where)
     if "target" not in entry:
         raise CatalogError(
             f"{where} has no target.",
             'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
         )
-    sampling = _params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling")
+    sampling = params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling")
     return Pair(
         name=name,
-        title=_text(entry, "title", where) or name,
+        title=text(entry, "title", where) or name,
         target=_source(entry["target"], f"{where}.target", file),
         draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
-        family=_text(entry, "family", where) or "",
-        good_at=_text(entry, "good_at", where) or "",
-        memory_gb=_whole(entry, "memory_gb", where) or 0,
-        context=_whole(entry, "context", where) or 0,
-        bytes_per_token=_whole(entry, "bytes_per_token", where) or 0,
+        family=text(entry, "family", where) or "",
+        good_at=text(entry, "good_at", where) or "",
+        memory_gb=whole(entry, "memory_gb", where) or 0,
+        context=whole(entry, "context", where) or 0,
+        bytes_per_token=whole(entry, "bytes_per_token", where) or 0,
         working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
-        licence=_text(entry, "licence", where) or "",
-        tested_with=_text(entry, "tested_with", where) or "",
+        licence=text(entry, "licence", where) or "",
+        tested_with=text(entry, "tested_with", where) or "",
         sampling=sampling,
         kept=tuple(key for key in entry.get("sampling", {}) if getattr(sampling, key) == getattr(_DEFAULT, key)),
         drafting=(
-            _params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
+            params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
             if "drafting" in entry
             else None
         ),
@@ -267,18 +263,18 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
         raise CatalogError(
             f"{where} must be a path in quotes or a table.", 'Write { repo = "owner/name", quant = "Q8_0" }.'
         )
-    _known(entry, _MODEL_KEYS, where)
-    repo, sha256 = _text(entry, "repo", where), _text(entry, "sha256", where)
+    refuse_unknown(entry, _MODEL_KEYS, where)
+    repo, sha256 = text(entry, "repo", where), text(entry, "sha256", where)
     if not repo or not is_repository(repo):
         raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
     if sha256 is not None and not (len(sha256) == _SHA256_DIGITS and set(sha256.lower()) <= set("0123456789abcdef")):
         raise CatalogError(f"{where}.sha256 must be {_SHA256_DIGITS} hexadecimal digits.", "Leave it out if unknown.")
     return HubModel(
         repo,
-        quant=_text(entry, "quant", where),
-        file=_text(entry, "file", where),
-        revision=_text(entry, "revision", where) or DEFAULT_REVISION,
-        size=_whole(entry, "size", where),
+        quant=text(entry, "quant", where),
+        file=text(entry, "file", where),
+        revision=text(entry, "revision", where) or DEFAULT_REVISION,
+        size=whole(entry, "size", where),
         sha256=sha256.lower() if sha256 else None,
     )
 
@@ -287,49 +283,5 @@ def _working(table: Any, where: str) -> Working:
     """What is left out is nothing."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
-    _known(table, _WORKING_KEYS, where)
-    return Working(**{key: _whole(table, key, where) or 0 for key in _WORKING_KEYS})
-
-
-def _whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
-    value = entry.get(key)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise CatalogError(f"{where}.{key} must be a whole number above 0.")
-    if value is not None and value > MAX_SIZE:
-        raise CatalogError(f"{where}.{key} is larger than can be meant.")
-    return value
-
-
-def _text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
-    value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        raise CatalogError(f"{where}.{key} must be a text in quotes.")
-    return value
-
-
-def _params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
-    if not isinstance(table, dict):
-        raise CatalogError(f"{where} must be a table.", "Write it as { name = value, ... }.")
-    _known(table, keys, where)
-    for key, value in table.items():
-        wanted = type(getattr(default, key)) if getattr(default, key) is not None else int
-        broken = wanted is int and isinstance(value, float) and not value.is_integer()
-        if isinstance(value, bool) or not isinstance(value, int | float) or broken:
-            raise CatalogError(f"{where}.{key} must be {'a whole' if wanted is int else 'a'} number.")
-    try:
-        return replace(default, **table)
-    except UsageError as error:
-        raise CatalogError(f"{where}: {error.message}") from error
-
-
-def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in keys:
-            nearest = _nearest(key, keys)
-            hint = f"Known: {', '.join(keys)}." if not nearest else "Mend that line, or take it out."
-            raise CatalogError(f'{where} has the unknown key "{key}".{nearest}', hint)
-
-
-def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
+    refuse_unknown(table, _WORKING_KEYS, where)
+    return Working(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from app.drafted_by import nothing_fixed
@@ -113,7 +114,7 @@ class AnswerPlan:
 
     Attributes:
         mode: "auto", "fixed" or "off".
-        drafter: "model", "look-up", "model+look-up" or "none".
+        drafter: Who may draft, whether or not anybody did: "model", "look-up", "model+look-up" or "none".
         draft_params: The parameters in force; None unless they are fixed.
         seed: Of the random draw; None for a greedy answer.
     """
@@ -122,6 +123,14 @@ class AnswerPlan:
     drafter: str
     draft_params: DraftParams | None
     seed: int | None
+
+    @classmethod
+    def of(cls, drafting: Drafting, sources: Sequence[str], seed: int | None) -> AnswerPlan:
+        """What was asked for, with those who may draft of it; where nobody may, it is plain decoding."""
+        if drafting is None or not sources:
+            return cls("off", "none", None, seed)
+        fixed = drafting if isinstance(drafting, DraftParams) else None
+        return cls("auto" if fixed is None else "fixed", "+".join(sources), fixed, seed)
 
 
 @dataclass(frozen=True, slots=True)

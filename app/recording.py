@@ -7,7 +7,7 @@ from collections.abc import Generator
 from app.chat.message import Message, Role
 from app.engine.generator import Generator as AnswerGenerator
 from app.engine.generator import Request
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Controls
 from app.engine.replays.trace import Trace, teacher_forced
 from app.engine.strategies import PlainDecoding
 from app.engine.types import FinishReason, Origin, SamplingParams, Step
@@ -48,7 +48,7 @@ def record(
     sampler = pair.new_sampler(SamplingParams(temperature=0))
     try:
         answer = AnswerGenerator(pair.target, PlainDecoding(), sampler)
-        for event in answer.run(Request(tokens, pair.is_end, n_tokens, observe, cancelled)):
+        for event in answer.run(Request(tokens, pair.is_end, n_tokens, observe, Controls(cancelled))):
             if isinstance(event, Step):
                 yield 0.5 * len(text) / n_tokens
     finally:

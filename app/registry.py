@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 import tomli_w
 
 from app import atomic, regular_file
-from app.catalog import MAX_SIZE, Pair, first_of, read_pair, write_pair
+from app.catalog import Pair, first_of, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
 from app.shell import quoted
+from app.sizes import MAX_SIZE
 from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0

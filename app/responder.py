@@ -8,7 +8,7 @@ from contextlib import suppress
 from app.chat.message import Begun
 from app.context_limit import context_limit
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Clock, Strategy
+from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
 from app.engine.repetition import RepetitionWatch
 from app.engine.stats import GenerationStats
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
@@ -51,10 +51,8 @@ def answer(
     pair: LoadedPair,
     request_id: int,
     request: AnswerRequest,
-    cancelled: Cancelled,
-    inspected: Callable[[], bool] = lambda: False,
+    controls: Controls = UNCONTROLLED,
     clock: Clock | None = None,
-    drafts: Callable[[], bool] = lambda: True,
 ) -> Iterator[Event]:
     """Generate one answer.
 
@@ -62,10 +60,8 @@ def answer(
         pair: Who answers.
         request_id: What the events carry as `request`.
         request: What is to be answered, and how.
-        cancelled: Read between decodes.
-        inspected: Read in every round: whether the target's probabilities of it are wanted, where rounds are told.
+        controls: What may change meanwhile. What the models thought in a round is told where rounds are told.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
-        drafts: Read in every round: whether it may be drafted.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -75,7 +71,7 @@ def answer(
     """
     if clock is None:
         with WakingClock() as waking:
-            yield from answer(pair, request_id, request, cancelled, inspected, waking, drafts)
+            yield from answer(pair, request_id, request, controls, waking)
         return
     prompt = pair.build_prompt(request.messages, request.begun)
     refuse_overflow(pair, request, len(prompt.tokens))
@@ -83,13 +79,13 @@ def answer(
     try:
         pair.give_way()
         measuring_ns = 0
-        if _must_measure(pair, request.drafting) and drafts():
+        if _must_measure(pair, request.drafting) and controls.drafts():
             began = clock()
-            yield from _measured(pair, request_id, cancelled)
+            yield from _measured(pair, request_id, controls.cancelled)
             measuring_ns = clock() - began
-        answering = _Answering(pair, request_id, request, prompt, sampler, clock, drafts)
+        answering = _Answering(pair, request_id, request, prompt, sampler, clock, controls)
         answering.stats.measuring_ns = measuring_ns
-        yield from answering.rounds(cancelled, inspected)
+        yield from answering.rounds()
         yield from answering.end()
     finally:
         sampler.close()
@@ -122,7 +118,7 @@ class _Answering:
         prompt: The same in tokens.
         sampler: Chooses what comes next.
         clock: Monotonic nanoseconds.
-        drafts: Read in every round: whether it may be drafted.
+        controls: What may change meanwhile.
     """
 
     def __init__(
@@ -133,7 +129,7 @@ class _Answering:
         prompt: BuiltPrompt,
         sampler: SeededSampler,
         clock: Clock,
-        drafts: Callable[[], bool],
+        controls: Controls,
     ) -> None:
         stops = (*request.stops, *prompt.stops)
         stream = TextStream(stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
@@ -142,7 +138,7 @@ class _Answering:
         self._request = request
         self._prompt = prompt
         self._sampler = sampler
-        self._drafts = drafts
+        self._controls = controls
         self._collector = _Collector(pair.piece, stream, request.begun)
         self._lost = ""
         self._strategy = _strategy(pair, request.drafting, request.beside, clock)
@@ -153,16 +149,14 @@ class _Answering:
         """The counters as they are now."""
         return self._generator.stats
 
-    def rounds(self, cancelled: Cancelled, inspected: Callable[[], bool]) -> Iterator[Event]:
+    def rounds(self) -> Iterator[Event]:
         """All rounds, as they end; see `answer`."""
         asked = Request(
             prompt=self._prompt.tokens,
             is_end=self._pair.is_end,
             max_tokens=self._request.max_tokens,
             observe=self._collector.observe,
-            cancelled=cancelled,
-            inspected=inspected,
-            drafts=self._drafts,
+            controls=self._controls,
         )
         for event in self._generator.run(asked):
             self._pair.give_way()
@@ -203,7 +197,7 @@ class _Answering:
 
     def _status(self, strategy: Strategy) -> DraftingStatus | None:
         status = strategy.status
-        return status if status is None or self._drafts() else status.switched_off
+        return status if status is None or self._controls.drafts() else status.switched_off
 
 
 def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
@@ -255,12 +249,12 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
-    mode, drafter, params = "off", "none", None
+    sources: Sequence[str] = ()
     if isinstance(strategy, FixedDrafting):
-        mode, drafter, params = "fixed", "model", strategy.params
+        sources = ("model",)
     elif isinstance(strategy, AutomaticDrafting):
-        mode, drafter = "auto", "+".join(strategy.sources) or "none"
-    return AnswerPlan(mode, drafter, params, None if request.sampling.is_greedy else sampler.seed)
+        sources = strategy.sources
+    return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
 
 
 class _Collector:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 GB = 1_000_000_000
+MAX_SIZE = (1 << 63) - 1
+"""Bytes of the largest file that a file system can hold."""
 
 
 def gigabytes(n: int) -> str:

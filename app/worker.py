@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Controls
 from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
@@ -199,8 +199,8 @@ class EngineWorker:
         # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
         from app.responder import answer
 
-        inspected, drafts = (lambda: self._inspected), (lambda: self._drafts)
-        self._emit_all(answer(self._loaded, number, request, self._flag, inspected, drafts=drafts))
+        controls = Controls(self._flag, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
+        self._emit_all(answer(self._loaded, number, request, controls))
 
     def _load_progress(self, what: str, share: float) -> bool:
         self._emit(LoadProgress(what, share))

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
-
 from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.output import StatusLine
-from app.cli.wanted import wanted_params, with_threads
-from app.errors import DamagedFileError, NoMemoryError
-from app.fitting.device_rooms import memory_rooms, with_remote
+from app.cli.placing import asked_here, placed_here, servers_of
+from app.errors import NoMemoryError
+from app.fitting.device_rooms import memory_rooms
 from app.fitting.fit_pair import fitted
-from app.fitting.missing_devices import without_missing
 from app.fitting.out_of_memory import ran_out
-from app.gguf import read_header
-from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
-from app.pairing.texts import without_draft
 from app.request import LoadedPair
+from app.source import ModelSource
 from app.worker import CancelSwitch, Progress
-
-T = TypeVar("T")
 
 
 def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
@@ -40,13 +31,13 @@ def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPa
         AppError: A file is missing or wrong, or the pair does not fit.
     """
     assert isinstance(cancel, CancelFlag)
-    pair, servers = options.pair, _servers(options)
-    params = _placed(options, servers)
+    servers = servers_of(options)
+    asked = asked_here(options, memory_rooms, servers)
+    params = _placed(options, asked, servers)
     try:
         return load_pair(params, cancel, progress)
     except NoMemoryError as error:
-        asked = _asked(options, servers)
-        raise ran_out(asked, (pair.target, pair.draft), known_pairs(), error, servers) from error
+        raise ran_out(asked, _sources(options), known_pairs(), error, servers) from error
 
 
 def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> NativePair:
@@ -74,55 +65,13 @@ def pair_params(options: Options) -> PairParams:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
         RemoteError: A server of remote devices cannot be used.
     """
-    return _placed(options, _servers(options))
+    servers = servers_of(options)
+    return _placed(options, asked_here(options, memory_rooms, servers), servers)
 
 
-def _servers(options: Options) -> tuple[RpcServer, ...]:
-    if not options.process.rpc:
-        return ()
-    from app.cli.remote import reach
-
-    return reach(options.process.rpc)
+def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
+    return placed_here(options, asked, lambda params: fitted(params, _sources(options), known_pairs(), servers))
 
 
-def _asked(options: Options, servers: tuple[RpcServer, ...]) -> PairParams:
-    """What was asked for, with these servers, before it is held against the machine."""
-    params = wanted_params(options)
-    if servers:
-        params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), memory_rooms())
-    if options.placement.stored:
-        params = without_missing(params, with_remote(memory_rooms(), servers))
-    return params
-
-
-def _placed(options: Options, servers: tuple[RpcServer, ...]) -> PairParams:
-    params = _asked(options, servers)
-    if options.placement.fit:
-        sources = options.pair.target, options.pair.draft
-        params = unless_damaged(params, lambda wanted: fitted(wanted, sources, known_pairs(), servers))
-    return with_threads(params) if options.tuned_threads else params
-
-
-def kept_here(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> PairParams:
-    """The same pair with its draft on this machine, whose rooms these are, unless it was put elsewhere.
-
-    A draft that waits for the network once per token gains nothing.
-    """
-    if params.draft_model.devices:
-        return params
-    here = next((room.name for room in fast_devices(rooms)), MAIN)
-    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))
-
-
-def unless_damaged(params: PairParams, weigh: Callable[[PairParams], T]) -> T:
-    """Hold a pair against the machine; without its draft, which a notice says, where that file is damaged."""
-    try:
-        return weigh(params)
-    except DamagedFileError:
-        if params.draft is None:
-            raise
-        try:
-            read_header(params.draft, tensors=True, vocabulary=False)
-        except DamagedFileError as error:
-            return weigh(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
-        raise
+def _sources(options: Options) -> tuple[ModelSource, ModelSource | None]:
+    return options.pair.target, options.pair.draft

@@ -12,10 +12,11 @@ from app import __version__
 from app.compare.history import Facts
 from app.engine.types import AutoDraft, Drafting, SamplingParams
 from app.hardware import machine as hardware
+from app.layers import ALL_LAYERS
 from app.llama import devices
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.llama.params import ALL_LAYERS, ModelParams
+from app.llama.params import ModelParams
 from app.request import AnswerRequest
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from app import memory_store
 from app.cli.options import open_settings, options_of
-from app.cli.wanted import wanted_params, with_threads
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
+from app.cli.placing import asked_here, placed_here
 from app.engine.tuning.memory import Memory
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms
@@ -17,6 +16,7 @@ from app.fitting.weighing import weighed
 from app.hardware.device_room import DeviceRoom
 from app.hardware.slow.measured import Measured
 from app.llama.identity import memory_file
+from app.llama.pair_params import PairParams
 from app.pairing.gain import Seen
 from app.pairing.texts import quantisation
 from app.registry import SetUp
@@ -53,13 +53,14 @@ def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
 def _memory(files: SetUp, rooms: tuple[DeviceRoom, ...]) -> Memory | None:
     model = Recommended()  # what it recommends is about sampling, which costs nothing here
     options = options_of(open_settings({}, files.pair, model).resolved(), files.pair, files, model)
-    if options.pair.draft is None:
-        return None  # the settings turn drafting off
-    params = wanted_params(options)
-    if options.tuned_threads:
-        params = with_threads(params)
-    if len(rooms) > 1:
-        params = weighed(params, (files.pair.target, files.pair.draft), rooms, certain=math.inf).params
+    sources = files.pair.target, files.pair.draft
+
+    def plan(params: PairParams) -> PairParams:
+        return weighed(params, sources, rooms, certain=math.inf).params if len(rooms) > 1 else params
+
+    params = placed_here(options, asked_here(options, lambda: rooms), plan)
+    if params.draft is None:
+        return None  # the settings turn drafting off, or its file is damaged
     file = memory_file(params)
     return memory_store.load(file) if file is not None else None
 
@@ -72,11 +73,10 @@ def seen_of(memory: Memory, quant: str) -> Seen:
         quant: Of the target's weights.
     """
     measured = of_memory(memory, with_draft=True)
-    can_pay = measured.best_speed(PLAUSIBLE_ACCEPTANCE, measured.draft_ns) > WORTHWHILE
     gain = memory.gain if measured.judged >= _ENOUGH else None
     return Seen(
         quant=quant,
-        is_off=not (memory.trial.on and can_pay),
+        is_off=not memory.trial.on or measured.is_off,
         speedup=1 / (1 - min(gain, _MOST)) if gain is not None else None,
         is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
     )
@@ -86,8 +86,8 @@ def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
     """A memory as sums and speeds."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     return Measured(
-        rows=memory.costs.rows_at(0),
-        draft_ns=memory.costs.draft_ns(0) if with_draft else 0.0,
+        costs=memory.costs,
+        with_draft=with_draft,
         least_ns=memory.least_ns,
         accepted=sum(accepted for accepted, _ in counts),
         judged=sum(seen for _, seen in counts),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
-from app.cli.wanted import wanted_params
+from app.cli.placing import asked_here
 from app.errors import AppError, NoMemoryError
+from app.fitting.device_rooms import memory_rooms
 from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.out_of_memory import ran_out
 from app.hardware.device_room import MAIN
@@ -16,7 +17,7 @@ def way_to_less(options: Options) -> str:
     """The cheapest way out that suffices, as a sentence; "" if none can be told."""
     try:
         sources = options.pair.target, options.pair.draft
-        error = ran_out(wanted_params(options), sources, known_pairs(), NoMemoryError("", device=MAIN))
+        error = ran_out(asked_here(options, memory_rooms), sources, known_pairs(), NoMemoryError("", device=MAIN))
     except (AppError, OSError):
         return ""
     found = error.offers if isinstance(error, DoesNotFitError) else ()

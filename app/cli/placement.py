@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from app.errors import UsageError
-from app.llama.params import ALL_LAYERS, ModelParams, needs_flash_attention
+from app.kv_types import needs_flash_attention
+from app.layers import ALL_LAYERS
+from app.llama.params import ModelParams
 from app.settings.kinds import Value
 from app.settings.layers import Origin, Resolved
 

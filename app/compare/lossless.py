@@ -18,7 +18,7 @@ from app.compare.race import Contender, RaceBroken, Run, RunEnded, in_process, r
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.compare.tap import Tap
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import Drafting, DraftParams, FinishReason, SamplingParams
 from app.errors import Interrupted
 from app.events import Finished
@@ -228,7 +228,7 @@ def check_sampled(
             sampling = replace(request.sampling, seed=2 * number + side)
             tap = Tap(pair)
             short = replace(request, sampling=sampling, drafting=way, max_tokens=FIRST_TOKENS)
-            *_, last = answer(tap, 0, short, cancelled)
+            *_, last = answer(tap, 0, short, Controls(cancelled))
             assert isinstance(last, Finished)
             if last.reason is FinishReason.CANCELLED:
                 raise Interrupted

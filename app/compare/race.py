@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from app.compare.start import begin_from
 from app.compare.steps import Steps
 from app.compare.tap import Tap
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
 from app.errors import AppError, Interrupted
@@ -189,7 +189,7 @@ def in_process(
         finished: Finished | None = None
         before = GenerationStats()
         began, theirs = clock(), others()
-        for event in answer(tap, number, replace(request, drafting=drafting), cancelled):
+        for event in answer(tap, number, replace(request, drafting=drafting), Controls(cancelled)):
             match event:
                 case StepCompleted(stats=stats):
                     if stats.verify_steps > before.verify_steps:

@@ -8,13 +8,13 @@ from app.engine.interfaces import Cancelled, Logits, TokenModel
 from app.errors import ComputeError, Interrupted
 
 _PARTING = 16
-"""Tokens at the end of a prompt that the next one may not share: templates open an answer that is to come, and its
-thinking, with a few that do not stand before one that was given."""
+"""Tokens at the end of a prompt that the next prompt may not have: templates open an answer that is to come, and its
+thinking, with a few tokens that they do not put in front of an earlier answer."""
 _KEEP_EVERY = 2048
 """Tokens of a long prompt between two states: a document with a question behind it is one prompt, and the question is
 what is edited."""
 _SOON_NS = 2_000_000_000
-"""A chunk of a prompt that takes less could be twice as long without keeping anybody waiting for news."""
+"""A chunk of a prompt that takes less is followed by one twice as long: progress is still told often enough."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -7,12 +7,12 @@ The engine knows token ids, not text, and no library. Ids come in, `GenerationEv
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.engine.cache import TokenCache
 from app.engine.inspection import inspect_round
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, Sampler, Strategy
+from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
 from app.engine.stats import GenerationStats
 from app.engine.strategies.plain import PlainDecoding
 from app.engine.types import (
@@ -39,18 +39,14 @@ class Request:
         is_end: Such a token ends the answer; it is emitted and counted, and nothing behind it.
         max_tokens: Most tokens to generate; None for as many as the context holds.
         observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
-        cancelled: Read between decodes.
-        inspected: Read in every round: whether somebody wants to see what the models thought in it.
-        drafts: Read in every round: whether anything may be drafted in it. The strategy begins with the first such one.
+        controls: What may change meanwhile.
     """
 
     prompt: Sequence[int]
     is_end: IsEnd
     max_tokens: int | None
     observe: Observe
-    cancelled: Cancelled
-    inspected: Callable[[], bool] = lambda: False
-    drafts: Callable[[], bool] = lambda: True
+    controls: Controls = UNCONTROLLED
 
 
 class Generator:
@@ -114,7 +110,7 @@ class Generator:
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
         yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
-        for done in self._target.read(sequence, request.cancelled):
+        for done in self._target.read(sequence, request.controls.cancelled):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self._clock() - started
             yield PromptProgress(drafting=False, done=done, total=len(sequence))
@@ -134,7 +130,7 @@ class Generator:
             most_tokens = min(most_tokens, request.max_tokens - self.stats.predicted_n)
         try:
             start = AnswerStart(sequence, most_tokens, request.is_end, self.stats.predicted_ns)
-            for done in strategy.begin(start, request.cancelled):
+            for done in strategy.begin(start, request.controls.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except Interrupted:
@@ -150,12 +146,12 @@ class Generator:
         started, native_before = self._clock(), self._native_ns()
         round_started = started
         while self.finish is None:
-            if request.cancelled():
+            if request.controls.cancelled():
                 raise Interrupted
             if len(sequence) > target.n_ctx:
                 self.finish = FinishReason.CONTEXT
                 return
-            drafts = request.drafts()
+            drafts = request.controls.drafts()
             if drafts and self._waiting is not None:
                 native_began = self._native_ns()
                 yield from self._begin_strategy(self._waiting, sequence, request)
@@ -173,7 +169,7 @@ class Generator:
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
-            if request.inspected():
+            if request.controls.inspected():
                 step, looking_ns = self._inspect(step)
                 started, round_started = started + looking_ns, round_started + looking_ns
             target.rollback(n_past + 1 + step.n_accepted)
@@ -204,7 +200,7 @@ class Generator:
         *behind, last = sequence[len(self._target) :]
         # Only a target that could not be cut has anything behind: it starts again from a state that it kept, or from
         # an empty cache.
-        for _ in self._target.process(behind, request.cancelled):
+        for _ in self._target.process(behind, request.controls.cancelled):
             pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
         self.stats.verify_ns += self._clock() - started

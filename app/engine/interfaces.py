@@ -27,6 +27,35 @@ IsEnd = Callable[[int], bool]
 """Whether an id ends an answer."""
 
 
+def never() -> bool:
+    """For what nobody asks for."""
+    return False
+
+
+def always() -> bool:
+    """For what nobody forbids."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What whoever waits for an answer may change while it is made; everything is read again and again.
+
+    Attributes:
+        cancelled: Read between decodes: whether to stop.
+        inspected: Read in every round: whether somebody wants to see what the models thought in it.
+        drafts: Read in every round: whether anything may be drafted in it. The strategy begins with the first such one.
+    """
+
+    cancelled: Cancelled = never
+    inspected: Callable[[], bool] = never
+    drafts: Callable[[], bool] = always
+
+
+UNCONTROLLED = Controls()
+"""Nobody stops it, looks at it or forbids drafts."""
+
+
 def never_ends(token: int) -> bool:
     """For a text that only its length ends."""
     return False

@@ -10,10 +10,11 @@ LONGEST_PERIOD = 64
 """Tokens of the longest piece that is noticed; a sentence or two."""
 LEAST_TOKENS = 400
 LEAST_TIMES = 8
-"""So long, and so many times over, before it is called repetition. A rule of a table or an empty form is shorter."""
+"""How many tokens a stretch must have, and how many times over its piece must stand in it, to be called repetition. A
+rule of a table or an empty form is shorter."""
 _WINDOW = 2 * LONGEST_PERIOD
 _KEPT = 5 * LONGEST_PERIOD
-"""Tokens that are looked back on: a run is seen once it fills the window, within one more period at most."""
+"""Tokens that are kept to look back on: repetition is seen once it fills the window, within one more period at most."""
 
 
 class RepetitionWatch:

@@ -82,8 +82,7 @@ Drafting = AutoDraft | DraftParams | None
 SWITCHED_OFF = "you switched it off"
 """Why nothing is drafted in an answer that was drafted before."""
 MODEL_OFF = "draft model off: "
-"""What a reason begins with that keeps the draft model from drafting and not the look-up."""
-
+"""The beginning of a reason that keeps only the draft model from drafting, not the look-up."""
 MODEL_FAILED = "the draft model failed"
 """Why nothing is drafted by it in an answer where it did."""
 

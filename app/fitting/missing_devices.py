@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.hardware.device_room import DeviceRoom
-from app.llama.params import ALL_LAYERS, ModelParams
+from app.layers import ALL_LAYERS
+from app.llama.params import ModelParams
 
 if TYPE_CHECKING:
     from app.llama.pair_params import PairParams
+
+MORE = " tandem doctor tells more."
+"""The end of the notice; doctor itself leaves it out."""
 
 
 def without_missing(params: PairParams, rooms: Sequence[DeviceRoom]) -> PairParams:
@@ -26,7 +30,7 @@ def without_missing(params: PairParams, rooms: Sequence[DeviceRoom]) -> PairPara
         return params
     names = ", ".join(dict.fromkeys(gone))
     is_are = "is" if len(set(gone)) == 1 else "are"
-    notice = f"{names} {is_are} not there any more; the models go to the best device that is. tandem doctor tells more."
+    notice = f"{names} {is_are} not there any more; the models go to the best device that is.{MORE}"
     return replace(
         params,
         model=_anywhere(params.model, known),

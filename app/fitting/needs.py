@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from app.gguf import read_header
 from app.hardware.device_room import MAIN
-from app.hardware.fit import KV_BYTES, Need
-from app.llama.params import ALL_LAYERS, ModelParams
+from app.hardware.fit import Need
+from app.kv_types import KV_TYPES
+from app.layers import ALL_LAYERS
+from app.llama.params import ModelParams
 from app.pairing.facts import model_facts
 from app.pairing.taken import taken
 from app.source import HubModel, ModelSource
@@ -57,7 +59,7 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
     need = Need(
         name=facts.name,
         weights=found.weights,
-        kv=int(found.kv * KV_BYTES[context.kv_type] / KV_BYTES["f16"]),
+        kv=int(found.kv * KV_TYPES[context.kv_type].n_bytes / KV_TYPES["f16"].n_bytes),
         compute=found.compute,
         host=found.rows,
         n_layers=facts.n_layers,

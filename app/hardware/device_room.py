@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-MAIN = "cpu"
+from app.layers import CPU
+
+MAIN = CPU
 """Main memory, and the processor in front of it, among the names of devices."""
 _CARD_RESERVE = 768 << 20
 """Left free on a card: the driver's context and kernels take some hundred MiB when the first model is loaded."""

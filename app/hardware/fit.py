@@ -16,19 +16,8 @@ from itertools import accumulate
 
 from app.errors import UsageError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-
-ALL_LAYERS = -1
-KV_BYTES: Mapping[str, float] = {
-    "f32": 4,
-    "f16": 2,
-    "bf16": 2,
-    "q8_0": 34 / 32,
-    "q5_1": 24 / 32,
-    "q5_0": 22 / 32,
-    "q4_1": 20 / 32,
-    "q4_0": 18 / 32,
-}
-"""Bytes of a value: ggml's blocks hold 32 with a scale of two bytes, and an offset of two more in the _1 types."""
+from app.kv_types import KV_TYPES
+from app.layers import ALL_LAYERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ class Need:
         host: Weights and buffers that stay in main memory wherever its layers are.
         n_layers: Transformer blocks.
         n_ctx: Context in tokens.
-        kv_type: A key of `KV_BYTES`.
+        kv_type: A key of `KV_TYPES`.
         n_parameters: Or None where it is not known.
         repo: Where other quantisations of it are, "" if that is not known.
         source: What `--target` or `--draft` takes for it; "" if that is not known.
@@ -92,7 +81,9 @@ class Need:
         return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
 
     def with_kv_type(self, kv_type: str) -> Need:
-        return replace(self, kv_type=kv_type, kv=int(self.kv * KV_BYTES[kv_type] / KV_BYTES[self.kv_type]))
+        return replace(
+            self, kv_type=kv_type, kv=int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.hardware.fit import ALL_LAYERS, Need, Plan, Wishes, offloaded, plan
+from app.hardware.fit import Need, Plan, Wishes, offloaded, plan
+from app.layers import ALL_LAYERS
 
 _SHORTEST = 1024
 """Tokens; below, a conversation ends before it began."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from app.errors import AppError
 from app.hardware.checks import Line, Section, State
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import ALL_LAYERS, Need, Placed, Plan
+from app.hardware.fit import Need, Placed, Plan
+from app.layers import ALL_LAYERS
 from app.settings.model_file import Recommended
 from app.sizes import gigabytes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
-from app.events import AnswerPlan, Event, Finished, StepCompleted
+from app.engine.types import DraftingStatus, FinishReason
+from app.events import AnswerPlan, Event, Finished, PairInfo, StepCompleted
 from app.request import AnswerRequest
 
 
@@ -21,13 +21,22 @@ class PartialAnswer:
         self._reasoning = [request.begun.reasoning] if request.begun is not None else []
         self._stats = GenerationStats()
         self._status: DraftingStatus | None = None
+        self._sources: tuple[str, ...] = ()
+        """Who may draft, once anybody was asked to."""
 
-    def follow(self, event: Event) -> None:
-        """Take an event of the answer."""
+    def follow(self, event: Event, pair: PairInfo | None) -> None:
+        """Take an event of the answer.
+
+        Args:
+            event: What has come.
+            pair: Who answers.
+        """
         if isinstance(event, StepCompleted):
             for segment in event.segments:
                 (self._reasoning if segment.reasoning else self._text).append(segment.text)
             self._stats, self._status = event.stats, event.drafting
+            if pair is not None and event.drafting is not None:
+                self._sources = pair.sources(self._request.drafting)
 
     def finished(self, number: int) -> Finished:
         """Its end, as that of an answer which was stopped.
@@ -35,23 +44,13 @@ class PartialAnswer:
         Args:
             number: Of the request.
         """
+        sampling = self._request.sampling
         return Finished(
             request=number,
             reason=FinishReason.CANCELLED,
             text="".join(self._text).lstrip(),
             reasoning="".join(self._reasoning).strip(),
             stats=self._stats,
-            plan=self._plan(),
+            plan=AnswerPlan.of(self._request.drafting, self._sources, None if sampling.is_greedy else sampling.seed),
             drafting=self._status,
-        )
-
-    def _plan(self) -> AnswerPlan:
-        drafting, sampling, stats = self._request.drafting, self._request.sampling, self._stats
-        mode = "auto" if isinstance(drafting, AutoDraft) else "fixed" if drafting is not None else "off"
-        sources = {"model": stats.draft_n_model, "look-up": stats.draft_n - stats.draft_n_model}
-        return AnswerPlan(
-            mode=mode,
-            drafter="+".join(name for name, drafted in sources.items() if drafted) or "none",
-            draft_params=drafting if isinstance(drafting, DraftParams) else None,
-            seed=None if sampling.is_greedy else sampling.seed,
         )

@@ -153,7 +153,7 @@ class RequestQueue:
         """Keep account of an event; returns what the world is told of it."""
         now = self.current
         if now is not None and now.partial is not None:
-            now.partial.follow(event)
+            now.partial.follow(event, self._loaded.pair if self._loaded is not None else None)
         match event:
             case Loaded() if now is not None:
                 before, self._loaded = self._loaded, event

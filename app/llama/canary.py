@@ -20,8 +20,9 @@ from typing import Any
 from app import json_file, regular_file
 from app.child import Ending, is_crash, python_command, python_environment
 from app.errors import DamagedFileError, Interrupted
+from app.layers import CPU
 from app.llama import library
-from app.llama.params import CPU, ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams
 from app.llama.plain import plain
 from app.pairing.snapshots import N_SNAPSHOTS
 from app.split_model import parts_here

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.errors import UsageError
+from app.kv_types import KV_TYPES
+from app.layers import ALL_LAYERS, CPU
 
 MAX_CONTEXT = 1 << 20
 """A cell costs about 51 bytes before the KV cache itself; 2^30 cells kept a machine busy for 43 s and then failed."""
@@ -15,18 +18,12 @@ MAX_BATCH = 1 << 14
 MAX_SNAPSHOTS = 9
 """llama.cpp's graph has so many nodes for each tensor; 10 filled it with the layers of Nemotron-H, 31 with LFM2's, and
 that ends the process."""
-KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7}
-"""KV cache types that llama.cpp's attention can read; an unknown number is a crash there."""
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
-ALL_LAYERS = -1
-CPU = "cpu"
-"""The processor where a device is named: no layers on any other."""
 CPU_LABEL = "CPU"
 """Where the layers are, for people, where the processor computes all of them."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
 _LONGEST_NAME = 64
-_BLOCKS = ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class ContextParams:
         n_threads: CPU threads for single tokens.
         n_threads_batch: CPU threads for batches.
         flash_attention: "auto", "on" or "off".
-        kv_type: A key of `KV_TYPES`, for keys and values alike.
+        kv_type: A key of `app.kv_types.KV_TYPES`, for keys and values alike.
         n_snapshots: Earlier states to keep of a model with a running state, so that as many tokens can be taken back.
             Each takes what the state takes. Other models, and those whose states llama.cpp cannot keep, have none.
         waits: Whether batches without logits are waited for too. A device of another machine takes those on account,
@@ -110,11 +107,6 @@ def check_threads(generation: int, prompt: int) -> None:
     _within("batch threads", prompt, 1, MAX_THREADS)
 
 
-def needs_flash_attention(kv_type: str) -> bool:
-    """Whether llama.cpp reads such a cache with flash attention only: values in blocks of 32 cannot be transposed."""
-    return kv_type in _BLOCKS
-
-
 def _check_devices(names: tuple[str, ...]) -> None:
     if not isinstance(names, tuple) or len(names) > MAX_DEVICES:
         raise UsageError(f"The devices are {names!r}; they must be at most {MAX_DEVICES} names.")
@@ -145,6 +137,6 @@ def _within(name: str, value: int, low: int, high: int) -> None:
         raise UsageError(f"The {name} setting is {value}; it must lie between {low:,} and {high:,}.")
 
 
-def _among(name: str, value: str, known: dict[str, int]) -> None:
+def _among(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise UsageError(f'The {name} setting is "{value}"; it must be one of {", ".join(known)}.')

@@ -6,9 +6,10 @@ import ctypes
 from typing import Any
 
 from app.errors import UsageError
+from app.layers import CPU
 from app.llama.devices import description, graphics
 from app.llama.library import native
-from app.llama.params import CPU, CPU_LABEL, MAX_DEVICES, ModelParams
+from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
 
 _SPLIT_NONE = 0
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 
-from app.catalog import MAX_SIZE, Pair
+from app.catalog import Pair
 from app.engine.text import printable
 from app.pairing.cells import longest_trained
 from app.pairing.check import PairCheck
 from app.pairing.resolve import Resolved
 from app.pairing.weight import with_size
+from app.sizes import MAX_SIZE
 
 TARGET, DRAFT = "target", "draft"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.errors import UsageError
+from app.kv_types import needs_flash_attention
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Resolved
 
 _SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")
-_QUANTISED = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1"}
 
 
 def sampling(settings: Resolved) -> SamplingParams:
@@ -51,7 +51,8 @@ def contradiction(settings: Resolved) -> str:
         sampling(settings)
     except UsageError as error:
         return error.message
-    if settings["model.flash_attn"] == "off" and {settings["model.kv_type"], settings["draft.kv_type"]} & _QUANTISED:
+    kv_types = (str(settings[name]) for name in ("model.kv_type", "draft.kv_type"))
+    if settings["model.flash_attn"] == "off" and any(map(needs_flash_attention, kv_types)):
         return "A quantised KV cache needs flash attention."
     return ""
 

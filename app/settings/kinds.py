@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.engine.text import printable
+from app.layers import CPU
 from app.regular_file import with_line_feeds
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
@@ -270,7 +271,7 @@ def device(text: str) -> str:
     """The name of a device, as llama.cpp writes it; cpu in any case is the processor."""
     if not 0 < len(text) <= 64 or not text.isprintable():
         raise ValueError(text)
-    return "cpu" if text.lower() == "cpu" else text
+    return CPU if text.lower() == CPU else text
 
 
 def share(text: str) -> float:

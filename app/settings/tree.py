@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
+from app.kv_types import KV_TYPES
 from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
 
 TABLES = {
@@ -26,7 +27,7 @@ TABLES = {
 
 MODES = ("auto", "fixed", "off")
 SOURCES = ("both", "model", "lookup")
-KV_TYPES = ("auto", "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1")
+_KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 _MAX_LAYERS = 9999
@@ -177,7 +178,7 @@ SETTINGS: tuple[Setting, ...] = (
         "NAME",
     ),
     _placed("draft.gpu_layers", _LAYERS, None, "layers of the draft on the device", "N", "all"),
-    _placed("draft.kv_type", Choice(KV_TYPES), "auto", "type of the draft's KV cache", "TYPE", "f16"),
+    _placed("draft.kv_type", Choice(_KV_TYPES), "auto", "type of the draft's KV cache", "TYPE", "f16"),
     _sampling("temp", "temperature", "temperature; 0 always takes the most probable token", "T", 0.1),
     _sampling("top_k", "top_k", "keep the K most probable; 0 keeps all", "K"),
     _sampling("top_p", "top_p", "keep the smallest set with probability P", "P", 0.05),
@@ -239,7 +240,7 @@ SETTINGS: tuple[Setting, ...] = (
         "SHARES",
         "by free memory",
     ),
-    _placed("model.kv_type", Choice(KV_TYPES), "auto", "type of the target's KV cache", "TYPE", "f16"),
+    _placed("model.kv_type", Choice(_KV_TYPES), "auto", "type of the target's KV cache", "TYPE", "f16"),
     _placed(
         "model.flash_attn",
         Choice(("auto", "on", "off")),

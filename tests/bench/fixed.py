@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from app.chat.message import Message, Role
+from app.engine.interfaces import Controls
 from app.engine.types import Drafting, DraftParams, SamplingParams
 from app.events import Finished
 from app.hardware.cpu import default_threads
@@ -48,7 +49,7 @@ class Ours:
         request = AnswerRequest(
             (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting, max_tokens=max_tokens
         )
-        *_, last = answer(self.pair, 0, request, self._cancel)
+        *_, last = answer(self.pair, 0, request, Controls(self._cancel))
         assert isinstance(last, Finished)
         return last
 

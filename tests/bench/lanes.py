@@ -78,7 +78,7 @@ class OwnLane:
         request = AnswerRequest(
             (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting, max_tokens=n_tokens
         )
-        self._events: Iterator[Event] = answer(ours.pair, 0, request, lambda: False, clock=self._clock)
+        self._events: Iterator[Event] = answer(ours.pair, 0, request, clock=self._clock)
 
     def _clock(self) -> int:
         """Time that this lane has had; it stands still while others run."""

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from app.chat.message import Begun
-from app.engine.types import DraftParams, FinishReason
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
 from app.isolated.watchdog import Finding, Lost, Quiet, Watchdog
@@ -101,13 +101,31 @@ class TestStop:
         assert last.stats.predicted_n == 4
         assert (last.plan.mode, last.plan.drafter, last.plan.seed) == ("off", "none", None)
 
-    def test_it_ends_as_one_that_heard(self, unresponsive: Harness, harness: Harness, tmp_path: Path) -> None:
-        """The rest of a begun answer, with drafts: text and plan are as from a child that hears."""
-        asked = replace(question(max_tokens=None, drafting=DraftParams(3, 0, 0.0)), begun=Begun(" Well,"))
+    @pytest.mark.parametrize(
+        ("drafting", "draft", "drafter"),
+        [
+            (DraftParams(3, 0, 0.0), True, "model"),
+            (DraftParams(3, 0, 0.0), False, "none"),
+            (AutoDraft(), True, "model+look-up"),
+            (AutoDraft(model=False), True, "look-up"),
+            (AutoDraft(lookup=False), False, "none"),
+        ],
+    )
+    def test_it_ends_as_one_that_heard(
+        self,
+        unresponsive: Harness,
+        harness: Harness,
+        tmp_path: Path,
+        drafting: Drafting,
+        draft: bool,
+        drafter: str,
+    ) -> None:
+        """The rest of a begun answer: text and plan are as from a child that hears, whoever drafted meanwhile."""
+        asked = replace(question(max_tokens=None, drafting=drafting), begun=Begun(" Well,"))
         ends = []
         for engine, waits_at in ((harness, None), (unresponsive, 9)):
             mark = tmp_path / str(waits_at)
-            engine.engine.load(FakeLoader(n_ctx=100_000, draft=True, waits_at=waits_at, mark=str(mark)))
+            engine.engine.load(FakeLoader(n_ctx=100_000, draft=draft, waits_at=waits_at, mark=str(mark)))
             engine.until(Loaded)
             engine.engine.answer(asked)
             for _ in range(5):
@@ -119,6 +137,7 @@ class TestStop:
 
         heard, unheard = ends
         assert unheard.plan == heard.plan
+        assert heard.plan.drafter == drafter
         assert unheard.text.startswith("Well,")
         assert len(unheard.text) > len("Well,") + 5
         assert heard.text.startswith(unheard.text) or unheard.text.startswith(heard.text)

@@ -10,7 +10,7 @@ import numpy as np
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Logits
+from app.engine.interfaces import Cancelled, Controls, Logits
 from app.engine.strategies import FixedDrafting, PlainDecoding
 from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
 from app.llama.context import Context
@@ -62,7 +62,7 @@ class Machine:
         plain = self.drafter is None or drafting is None
         strategy = PlainDecoding() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
         generator = Generator(self.target, strategy, chain)
-        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None, cancelled)
+        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None, Controls(cancelled))
         for event in generator.run(request):
             if isinstance(event, Step):
                 run.tokens += event.tokens

@@ -9,10 +9,11 @@ import json
 import sys
 from pathlib import Path
 
+from app.layers import CPU
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
-from app.llama.params import CPU, ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams
 
 _PROMPT = "The capital of France is Paris, and the capital of Italy is"
 

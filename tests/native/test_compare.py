@@ -125,6 +125,6 @@ def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
     found = raced.differences["everything"]
     assert found is None or found.near_tie
 
-    *_, finished = answer(pair, 2, replace(request, max_tokens=2), never)
+    *_, finished = answer(pair, 2, replace(request, max_tokens=2))
     assert isinstance(finished, Finished)
     assert finished.stats.prompt_n == 1, "the chat's next prompt finds what it shares with the comparison"

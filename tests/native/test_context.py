@@ -13,13 +13,14 @@ import pytest
 
 from app.engine.cache import TokenCache
 from app.errors import ComputeError, Interrupted, UsageError
+from app.layers import CPU
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import CPU, ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams
 from tests.native.conftest import NewContext
 from tests.native.generation import rows_alone
 

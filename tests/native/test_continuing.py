@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.message import Begun, Message, Role
+from app.engine.interfaces import Controls
 from app.engine.types import FinishReason, SamplingParams
 from app.events import Finished, StepCompleted
 from app.llama.cancel import CancelFlag
@@ -43,7 +44,7 @@ def ask(
     """Answer; returns the end, and the text that was shown."""
     stop, shown = CancelFlag(), ""
     request = AnswerRequest(MESSAGES, GREEDY, max_tokens=n_tokens, begun=begun)
-    for event in answer(pair, 1, request, stop):
+    for event in answer(pair, 1, request, Controls(stop)):
         if isinstance(event, StepCompleted):
             shown += "".join(segment.text for segment in event.segments)
             if event.stats.predicted_n == stop_after:

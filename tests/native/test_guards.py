@@ -6,6 +6,7 @@ their own (test_checks, test_files).
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 
 from app.engine.types import SamplingParams
 from app.errors import DecodeError, ModelLoadError, UsageError
+from app.kv_types import KV_TYPES
 from app.llama import params
 from app.llama.checks import open_model_file
 from app.llama.context import Context
+from app.llama.functions import function
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, KV_TYPES, ContextParams, ModelParams
+from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
 from tests.native.conftest import NewContext
 
 RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
@@ -91,6 +94,18 @@ def test_the_load_modes_are_those_that_llama_cpp_knows(
     monkeypatch.setattr(native, "llama_model_load_from_file", watch)
     Model(open_model_file(demo_draft), ModelParams(use_mmap=use_mmap)).close()
     assert seen == [(1 if use_mmap else 0, False)]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("kv_type", KV_TYPES)
+def test_what_a_type_of_a_cache_takes_is_what_ggml_says(kv_type: str) -> None:
+    told = KV_TYPES[kv_type]
+    n_bytes, n_values = (
+        function(name, ctypes.c_int64, [ctypes.c_int])(told.ggml_type) for name in ("ggml_type_size", "ggml_blck_size")
+    )
+    name = function("ggml_type_name", ctypes.c_char_p, [ctypes.c_int])(told.ggml_type)
+
+    assert (name.decode(), n_bytes / n_values, n_values > 1) == (kv_type, told.n_bytes, told.in_blocks)
 
 
 @pytest.mark.native

@@ -288,7 +288,7 @@ class Foretold(PlainDecoding):
 
 def drafted_answer(context: Context, cache: TokenCache, strategy: Strategy) -> tuple[list[int], list[Step]]:
     chain = SamplerChain(context, SamplingParams(temperature=0))
-    request = Request(PROMPT[:40], lambda token: False, 48, lambda *_: None, lambda: False)
+    request = Request(PROMPT[:40], lambda token: False, 48, lambda *_: None)
     steps = [event for event in Generator(cache, strategy, chain).run(request) if isinstance(event, Step)]
     chain.close()
     return [token for step in steps for token in step.tokens], steps

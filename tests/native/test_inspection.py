@@ -7,6 +7,7 @@ import pytest
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.generator import Generator, Request
+from app.engine.interfaces import Controls, always
 from app.engine.strategies import FixedDrafting
 from app.engine.types import DraftParams, SamplingParams, Step
 from app.llama.model import Model
@@ -25,7 +26,7 @@ def test_details_agree_with_the_tokens_that_were_emitted(
     chain = SamplerChain(target, SamplingParams(temperature=0))
     generator = Generator(TokenCache(target), FixedDrafting(drafter, DraftParams(4, 0, 0.0)), chain)
     prompt = model.tokenize("Once upon a time there was a little", parse_special=False)
-    request = Request(prompt, model.is_end, 40, lambda *_: None, lambda: False, lambda: True)
+    request = Request(prompt, model.is_end, 40, lambda *_: None, Controls(inspected=always))
     steps = [event for event in generator.run(request) if isinstance(event, Step)]
     chain.close()
 

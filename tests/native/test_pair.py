@@ -252,7 +252,7 @@ def test_a_draft_goes_on_behind_what_only_its_target_knows(tiny: Callable[..., P
     )
 
     assert set(pair.build_prompt(request.messages).tokens) >= {n_known, n_known + 1}
-    last = list(answer(pair, 1, request, CancelFlag()))[-1]
+    last = list(answer(pair, 1, request))[-1]
     pair.close()
 
     assert isinstance(last, Finished)

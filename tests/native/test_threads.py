@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import loading, wanted
+from app.cli import loading, placing, wanted
 from app.cli.options import read_options
 from app.engine.tuning.threads import ThreadTimes
 from app.errors import UsageError
@@ -111,7 +111,7 @@ def test_a_number_that_was_given_is_not_lowered(demo_target: Path, told: list[tu
 
 
 def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "with_threads", lambda params: pytest.fail("it was looked up"))
+    monkeypatch.setattr(placing, "with_threads", lambda params: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
     assert loading.pair_params(read_options(given)).n_threads == 1

@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 
 from app.child import python_command, python_environment
-from app.hardware.fit import KV_BYTES
+from app.kv_types import KV_TYPES
 from app.llama.described import Device
 from app.llama.probe import probe
 
@@ -142,7 +142,7 @@ def test_the_doctor_tells_where_the_layers_go(tandem: Tandem, device: str, demo_
     (target,) = said["pair"]["models"]
     assert (target["device"], target["layers_offloaded"], target["layers"]) == (device, 31, 31)
     # 30 layers, 3 heads of 64 for keys and as many for values.
-    assert target["kv"] == 2048 * 30 * 2 * 3 * 64 * KV_BYTES["f16"]
+    assert target["kv"] == 2048 * 30 * 2 * 3 * 64 * KV_TYPES["f16"].n_bytes
     assert {need["device"] for need in said["pair"]["needs"]} == {device, "cpu"}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Strategy
+from app.engine.interfaces import Controls, Strategy
 from app.engine.strategies import FixedDrafting, PlainDecoding
 from app.engine.types import (
     DraftParams,
@@ -62,7 +62,7 @@ class Bench:
             self.emitted.append((token, origin))
             return ends(token, origin)
 
-        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, cancelled)))
+        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, Controls(cancelled))))
         return [token for token, _ in self.emitted]
 
     @property

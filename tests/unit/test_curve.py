@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile, expand
+from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import ceiling
+from app.engine.tuning.interpolation import expand
 
 STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
 

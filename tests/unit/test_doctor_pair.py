@@ -18,11 +18,12 @@ from app.cli.parser import build_parser
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import ALL_LAYERS, Need, Placed, Wishes, plan
+from app.hardware.fit import Need, Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation
+from app.layers import ALL_LAYERS
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.settings.model_file import Recommended
@@ -205,7 +206,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
-    monkeypatch.setattr(doctor_pair, "reach", lambda named: (server,) if named == ("far:1",) else ())
+    monkeypatch.setattr("app.cli.remote.reach", lambda named: (server,) if named == ("far:1",) else ())
     args = build_parser().parse_args(["doctor", "--rpc", "far:1"])
     found, _ = look_at_pair(args, FACTS)
 

@@ -123,7 +123,7 @@ def test_the_answer_tells_what_ends_it() -> None:
     target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
     strategy = AutomaticDrafting(memory(), None, LookupIndex(), lambda: 0)
     answer = Generator(TokenCache(target), strategy, FakeSampler(target), lambda: 0)
-    asked = Request(conversation, is_end, None, lambda *_: None, lambda: False)
+    asked = Request(conversation, is_end, None, lambda *_: None)
     steps = [event for event in answer.run(asked) if isinstance(event, Step)]
 
     assert [step.draft.tokens for step in steps] == [(), (30, 31)]

@@ -102,7 +102,7 @@ def test_where_nothing_may_be_drafted_there_is_nothing_to_say() -> None:
 def ended(riders: FakePair) -> Finished:
     clock = iter(range(0, 10**9, 1000))
     asked = AnswerRequest((Message(Role.USER, "hello"),), SamplingParams(temperature=0), FIXED, max_tokens=60)
-    *_, last = answer(riders, 1, asked, lambda: False, clock=lambda: next(clock))
+    *_, last = answer(riders, 1, asked, clock=lambda: next(clock))
     assert isinstance(last, Finished)
     return last
 

@@ -101,7 +101,7 @@ class TestRounds:
         generator = bench.generator()
         n_before = len(PROMPT)
         assert bench.draft_cache is not None
-        for event in generator.run(Request(PROMPT, lambda t: t == END, 30, lambda t, o: None, lambda: False)):
+        for event in generator.run(Request(PROMPT, lambda t: t == END, 30, lambda t, o: None)):
             if isinstance(event, Step):
                 if event.stats.verify_steps:
                     assert len(bench.cache) == n_before + event.n_accepted

@@ -172,7 +172,7 @@ class TestProgressAndCancel:
     def test_an_abandoned_answer_leaves_both_caches_consistent(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(2)))
         run: Iterator[GenerationEvent] = bench.generator().run(
-            Request(PROMPT, lambda t: t == END, None, lambda t, o: None, lambda: False)
+            Request(PROMPT, lambda t: t == END, None, lambda t, o: None)
         )
         for _ in range(8):
             next(run)

@@ -93,7 +93,7 @@ def test_it_looks_twice_a_second_at_most_and_forgets_what_was_long_ago() -> None
 def test_an_answer_gives_way_before_it_measures_and_in_every_round() -> None:
     pair = FakePair(FakeModel(always(3)))
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=64)
-    seen = [(type(event).__name__, pair.gave_way) for event in answer(pair, 1, request, lambda: False)]
+    seen = [(type(event).__name__, pair.gave_way) for event in answer(pair, 1, request)]
     assert dict(seen)["Measuring"] == 1
     rounds = [gave_way for name, gave_way in seen if name == "StepCompleted"]
     assert len(rounds) > 3

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.hardware.fit import KV_BYTES
+from app.kv_types import KV_TYPES
 from app.pairing.cells import round_up, rounding
 from app.pairing.graph import Graph
 
@@ -29,7 +29,7 @@ def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load
     graph = Graph(**model["graph"])
 
     weights = model["file_bytes"] - model["header_bytes"]
-    kv = model["kv_bytes_per_token"] * round_up(n_ctx) * KV_BYTES[kv_type] / KV_BYTES["f16"]
+    kv = model["kv_bytes_per_token"] * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
     compute = graph.compute_bytes(n_ctx, n_outputs, flash_attention=flash != "off") + graph.rows_bytes(n_outputs)
 
     assert kv == recorded[1]

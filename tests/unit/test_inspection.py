@@ -13,7 +13,7 @@ from app.engine import inspection
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Logits
+from app.engine.interfaces import Controls, Logits, always
 from app.engine.probability import most_probable, probability_of
 from app.engine.strategies import FixedDrafting
 from app.engine.types import DraftParams, Step
@@ -54,7 +54,7 @@ def run(inspected: Callable[[], bool], target: Rule = counting, draft: Rule = mi
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
     strategy = FixedDrafting(drafter, DraftParams(4, 0, 0.0))
     generator = Generator(TokenCache(model), strategy, FakeSampler(model), Ticks())
-    request = Request(PROMPT, lambda token: token == END, 20, lambda *_: None, lambda: False, inspected)
+    request = Request(PROMPT, lambda token: token == END, 20, lambda *_: None, Controls(inspected=inspected))
     return [event for event in generator.run(request) if isinstance(event, Step)]
 
 
@@ -112,7 +112,7 @@ def test_it_can_be_turned_on_and_off_in_the_middle_of_an_answer() -> None:
 
 def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = list(answer(pair, 1, ASKED, lambda: False, lambda: True))
+    events = list(answer(pair, 1, ASKED, Controls(inspected=always)))
     found = [e.details for e in events if isinstance(e, StepCompleted) and e.details is not None]
     assert [details.number for details in found] == list(range(1, len(found) + 1))
     for details in found:
@@ -123,7 +123,7 @@ def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
 
 def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [e for e in answer(pair, 1, ASKED, lambda: False) if isinstance(e, StepCompleted)]
+    events = [e for e in answer(pair, 1, ASKED) if isinstance(e, StepCompleted)]
     assert events[0].details is None, "the first token comes from the prompt"
     rounds = [e.details for e in events if e.details is not None]
     assert [details.number for details in rounds] == list(range(1, rounds[-1].number + 1))
@@ -135,9 +135,7 @@ def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() 
 
 def test_rounds_are_told_to_nobody_who_has_not_asked_for_them() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [
-        e for e in answer(pair, 1, replace(ASKED, with_rounds=False), lambda: False) if isinstance(e, StepCompleted)
-    ]
+    events = [e for e in answer(pair, 1, replace(ASKED, with_rounds=False)) if isinstance(e, StepCompleted)]
     assert len(events) > 1
     assert {e.details for e in events} == {None}
 

@@ -53,14 +53,14 @@ def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> t
     pair = FakePair(FakeModel(rule), draft)
     list(pair.calibrate(lambda: False))
     request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
-    seen = list(answer(pair, 1, request, lambda: False, clock=Ticking()))
+    seen = list(answer(pair, 1, request, clock=Ticking()))
     assert [e.text for e in seen if isinstance(e, Notice)] == [
         "The draft model failed, the answer goes on without it: The fake failed."
     ]
     last = seen[-1]
     assert isinstance(last, Finished)
     assert last.lost == "The fake failed."
-    plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None), lambda: False))[-1]
+    plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None)))[-1]
     assert isinstance(plain, Finished)
     assert last.text == plain.text
     return [e for e in seen if isinstance(e, StepCompleted)], last

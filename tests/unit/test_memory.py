@@ -123,7 +123,7 @@ def new_pair(known: Memory | None = None) -> FakePair:
 def measures(pair: FakePair) -> bool:
     """Whether an automatic answer begins with a measurement."""
     request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
-    return any(isinstance(event, Measuring) for event in answer(pair, 0, request, lambda: False))
+    return any(isinstance(event, Measuring) for event in answer(pair, 0, request))
 
 
 def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() -> None:
@@ -194,7 +194,7 @@ def test_a_check_is_told_apart_from_the_first_measurement() -> None:
         (new_pair(), "measuring this pair"),
         (new_pair(known), "measuring this pair once more"),
     ):
-        told = {e.what for e in answer(pair, 0, request, lambda: False) if isinstance(e, Measuring)}
+        told = {e.what for e in answer(pair, 0, request) if isinstance(e, Measuring)}
         assert told == {words}
 
 

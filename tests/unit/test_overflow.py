@@ -24,7 +24,7 @@ def said(*texts: str, system: str = "") -> tuple[Message, ...]:
 
 
 def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
-    return list(answer(pair, 1, request, lambda: False))
+    return list(answer(pair, 1, request))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from app.cli.parser import build_parser
 from app.engine.text import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
+from app.kv_types import KV_TYPES
 from app.llama import params
 from app.settings.build import drafting, of_pair, sampling
 from app.settings.checking import check, nested
@@ -172,7 +173,7 @@ def test_the_limits_are_those_of_llama_cpp_and_of_the_engine() -> None:
     assert isinstance(kv_type, Choice)
     assert isinstance(ctx, Number)
     assert isinstance(threads, Number)
-    assert kv_type.options == ("auto", *params.KV_TYPES)
+    assert kv_type.options == ("auto", *KV_TYPES)
     assert (ctx.high, threads.high) == (params.MAX_CONTEXT, params.MAX_THREADS)
     assert BY_NAME["model.flash_attn"].kind == Choice(("auto", "on", "off"))
     assert set(params.FLASH_ATTENTION) == {"auto", "on", "off"}

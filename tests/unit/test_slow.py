@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from app.cli.measured_pairs import of_memory
+from app.cli.tune.charts import Drafters, verdict
 from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.tuning.memory import Memory
+from app.engine.types import MAX_DRAFT
 from app.hardware.busy import Busy
 from app.hardware.conditions import Conditions, conditions, resident_share
 from app.hardware.pair_view import DRAFT, TARGET, DeviceNeed, ModelPlace, PairView
@@ -26,6 +29,7 @@ GB = 1_000_000_000
 BIG = ModelPlace(TARGET, "Big 7B", "CUDA0", 29, 29, 4 * GB, GB, GB // 10, 8192, "f16")
 SMALL = ModelPlace(DRAFT, "Small 0.5B", "CUDA0", 25, 25, GB // 2, GB // 10, GB // 10, 8192, "f16")
 ROOM = DeviceNeed("CUDA0", 6 * GB, 23 * GB, 24 * GB)
+PROFILE = CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, draft_ns=0.5e6)
 GOOD = Situation(
     pair=PairView("pair", "A pair", "", (BIG, SMALL), (ROOM,), target_source="owner/big-GGUF"),
     threads=8,
@@ -33,7 +37,7 @@ GOOD = Situation(
     conditions=Conditions(usable=16, processors=16, busy=Busy(0.2, 0.4), throttled=0.0, clock_cap=1.0, heat_events=0),
     card="CUDA0",
     resident=1.0,
-    measured=Measured({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, 0.5e6, 9.8e6, accepted=800, judged=1000),
+    measured=Measured(CostModel(PROFILE), least_ns=9.8e6, accepted=800, judged=1000),
 )
 HERE = replace(BIG, device="cpu", layers_offloaded=0)
 ON_CPU = replace(
@@ -55,6 +59,10 @@ def only(situation: Situation) -> Cause:
 def measured(**changes: Any) -> Situation:
     assert GOOD.measured is not None
     return replace(GOOD, measured=replace(GOOD.measured, **changes))
+
+
+def costing(profile: CostProfile = PROFILE, *, with_draft: bool = True, **changes: Any) -> Situation:
+    return measured(costs=CostModel(replace(profile, **changes)), with_draft=with_draft)
 
 
 def on_cpu(**changes: Any) -> Situation:
@@ -144,13 +152,13 @@ def test_a_quota_that_runs_out_is_measured() -> None:
 
 
 def test_a_draft_that_costs_too_much() -> None:
-    cause = only(measured(draft_ns=6e6))
+    cause = only(costing(draft_ns=6e6))
 
     assert (cause.label, cause.measured) == ("draft size", True)
     assert "0.60x the time of a plain one" in cause.text
     assert "pairs find owner/big-GGUF" in cause.hint[1]
     spaced = replace(GOOD.pair, target_source="my models/big.gguf")
-    cause = only(replace(measured(draft_ns=6e6), pair=spaced))
+    cause = only(replace(costing(draft_ns=6e6), pair=spaced))
     assert cause.hint[1] == f"  {command(['tandem', 'pairs', 'find', 'my models/big.gguf'])}"
     # At 0.8 accepted and a draft of a tenth the best length is 5: 3.69 tokens for 1.7 plain steps; here it is 1.
     assert cause.factor == pytest.approx((3.689 / 1.7) / (1.8 / 1.64), rel=0.01)
@@ -175,7 +183,7 @@ def test_costs_that_grew_since_the_fastest_answer_are_a_cause() -> None:
 
 
 def test_batches_that_cost_as_much_as_their_tokens() -> None:
-    cause = only(measured(rows={1: 10e6, 2: 20e6, 4: 40e6}, draft_ns=0.0))
+    cause = only(costing(rows={1: 10e6, 2: 20e6, 4: 40e6}, with_draft=False))
 
     assert cause.label == "batches"
     assert "2 tokens takes 2.00x" in cause.text
@@ -186,7 +194,7 @@ def test_batches_that_cost_as_much_as_their_tokens() -> None:
 def test_dear_batches_are_no_reason_to_say_that_all_drafting_is_off(wide_ns: float, *, is_off: bool) -> None:
     # Behind the dear ones a wide batch may be cheap enough for drafts that are nearly always right.
     rows = {1: 10e6, 2: 20e6, 4: 40e6, 64: wide_ns}
-    cause = next(c for c in diagnose(measured(rows=rows, draft_ns=1e5)) if c.label == "batches")
+    cause = next(c for c in diagnose(costing(rows=rows, draft_ns=1e5)) if c.label == "batches")
 
     assert ("The draft model stays off; look-up is used" in cause.text) is is_off
     assert "drafting stays off" not in cause.text
@@ -194,7 +202,7 @@ def test_dear_batches_are_no_reason_to_say_that_all_drafting_is_off(wide_ns: flo
 
 def test_a_draft_that_is_left_out_on_these_costs_is_said_to_be() -> None:
     rows = {1: 10e6, 2: 20e6, 4: 27e6, 8: 55e6, 16: 77e6}
-    cause = only(measured(rows=rows, draft_ns=2.9e6))
+    cause = only(costing(rows=rows, draft_ns=2.9e6))
 
     assert cause.text == (
         "The draft model stays off: right 97% of the time it would bring 1.07x, for a batch of 2 tokens takes 2.00x "
@@ -203,7 +211,7 @@ def test_a_draft_that_is_left_out_on_these_costs_is_said_to_be() -> None:
 
 
 def test_a_dear_draft_on_the_processor_outweighs_the_rule() -> None:
-    on_main = with_models(BIG, replace(SMALL, device="cpu", layers_offloaded=0), of=measured(draft_ns=8e6))
+    on_main = with_models(BIG, replace(SMALL, device="cpu", layers_offloaded=0), of=costing(draft_ns=8e6))
 
     first = diagnose(on_main)[0]
 
@@ -219,6 +227,23 @@ def test_the_dearest_comes_first() -> None:
     )
 
     assert [cause.label for cause in diagnose(situation)] == ["target", "threads", "slower now", "file"]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6}, draft_ns=0.5e6),
+        CostProfile({1: 10e6, 2: 18e6, 3: 12e6, 8: 13e6, 64: 40e6}, draft_ns=0.5e6),
+        CostProfile({1: 10e6, 2: 10.4e6, 64: 20e6}, draft_ns=0.5e6, widest=8),
+    ],
+)
+def test_tune_and_doctor_say_the_same_of_a_pair(profile: CostProfile) -> None:
+    costs = CostModel(profile)
+    best = ceiling(costs, 0, MAX_DRAFT, profile.draft_ns)
+
+    assert f"would reach {best:.2f}x" in "\n".join(verdict(costs, Drafters(model=True, lookup=False)))
+    assert Measured(costs).best_speed(PLAUSIBLE_ACCEPTANCE, profile.draft_ns) == best
+    assert not Measured(costs).is_off
 
 
 # Where the figures come from

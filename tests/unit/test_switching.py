@@ -11,6 +11,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.engine.drafters import LookupIndex
+from app.engine.interfaces import Controls, never
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
 from app.request import AnswerRequest
@@ -21,10 +22,6 @@ from tests.pairs import FakePair
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 PROMPT = "hello"
-
-
-def never() -> bool:
-    return False
 
 
 def request(drafting: Drafting) -> AnswerRequest:
@@ -41,7 +38,7 @@ def ticking() -> Callable[[], int]:
 
 
 def events(riders: FakePair, drafting: Drafting, drafts: Callable[[], bool]) -> list[Event]:
-    return list(answer(riders, 1, request(drafting), never, clock=ticking(), drafts=drafts))
+    return list(answer(riders, 1, request(drafting), Controls(drafts=drafts), ticking()))
 
 
 def steps(seen: list[Event]) -> list[StepCompleted]:
@@ -77,7 +74,7 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
 def test_text_that_waited_for_its_end_does_not_tell_of_drafting_that_never_began(can_draft: bool) -> None:
     riders = FakePair(FakeModel(script([9, 10], len(PROMPT))), can_draft=can_draft)
     asked = replace(request(AutoDraft()), stops=("jk",))
-    seen = list(answer(riders, 1, asked, never, clock=ticking(), drafts=never))
+    seen = list(answer(riders, 1, asked, Controls(drafts=never), ticking()))
 
     assert finished(seen).text == "ij"
     assert "".join(segment.text for segment in steps(seen)[-1].segments) == "j"
@@ -94,7 +91,7 @@ def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> Non
 
     riders.calibrate = calibrate  # type: ignore[method-assign]
     for _ in range(2):
-        seen = list(answer(riders, 1, request(AutoDraft()), never, clock=lambda: ticks() + held_up[0]))
+        seen = list(answer(riders, 1, request(AutoDraft()), clock=lambda: ticks() + held_up[0]))
         stats = finished(seen).stats
         assert {step.stats.measuring_ns for step in steps(seen)} == {stats.measuring_ns}
         assert stats.first_token_ns < 1_000_000
@@ -108,7 +105,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()
     list(riders.calibrate(never))
     seen: list[Event] = []
-    for event in answer(riders, 1, request(drafting), never, clock=ticking(), drafts=lambda: len(steps(seen)) < 3):
+    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) < 3), ticking()):
         seen.append(event)
 
     assert finished(seen).text == PLAIN
@@ -133,7 +130,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
     # A pair that was never measured would be measured before an answer, not in its middle.
     list(riders.calibrate(never))
     seen: list[Event] = []
-    for event in answer(riders, 1, request(drafting), never, clock=ticking(), drafts=lambda: len(steps(seen)) >= 4):
+    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
         seen.append(event)
 
     assert finished(seen).text == PLAIN
@@ -152,7 +149,7 @@ def test_what_was_plain_before_it_was_switched_on_belongs_to_the_answer() -> Non
         riders, rounds = pair(), iter(range(1000))
         list(riders.calibrate(never))
         drafts = functools.partial(lambda rounds, n: next(rounds) >= n, rounds, n_plain)
-        seen = list(answer(riders, 1, long, never, clock=ticking(), drafts=drafts))
+        seen = list(answer(riders, 1, long, Controls(drafts=drafts), ticking()))
         told.append([step.drafting.speedup for step in steps(seen) if step.drafting and step.drafting.speedup])
 
     whole, second_half = told
@@ -174,7 +171,7 @@ def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: 
 
     riders.drafter.begin = slowly  # type: ignore[method-assign]
     long = replace(request(drafting), max_tokens=60)
-    seen = list(answer(riders, 1, long, never, clock=lambda: now() + spent[0]))
+    seen = list(answer(riders, 1, long, clock=lambda: now() + spent[0]))
     status, stats = finished(seen).drafting, finished(seen).stats
 
     assert stats.draft_prompt_ns > 10_000_000
@@ -230,7 +227,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
     index, ticks = riders.index, ticking()
     assert isinstance(index, Slow)
     asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
-    return finished(list(answer(riders, 1, asked, never, clock=lambda: ticks() + index.spent)))
+    return finished(list(answer(riders, 1, asked, clock=lambda: ticks() + index.spent)))
 
 
 def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
@@ -268,7 +265,7 @@ def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
     asked = replace(request(AutoDraft()), max_tokens=100)
 
     def given(*beside: str) -> Finished:
-        return finished(list(answer(riders, 1, replace(asked, beside=beside), never, clock=ticking())))
+        return finished(list(answer(riders, 1, replace(asked, beside=beside), clock=ticking())))
 
     first = given()
     again, without = given("not this", first.text), given()
@@ -294,7 +291,7 @@ def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
 
     riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]
     texts = ("a" * 1000, "b" * 1_000_000, "c" * 10)
-    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), never, clock=ticking()))
+    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), clock=ticking()))
 
     assert laid == [1000, 3096]
     assert max(letters) < 100_000

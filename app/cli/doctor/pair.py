@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import catalog, registry
-from app.cli.loading import kept_here, unless_damaged
 from app.cli.measured_pairs import of_memory
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR, is_chosen
 from app.cli.pair_layers import of_file
-from app.cli.remote import reach
-from app.cli.wanted import wanted_params, with_threads
+from app.cli.placing import asked_here, placed_here, servers_of, unless_damaged
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import offer_line
+from app.fitting.missing_devices import MORE
 from app.fitting.weighing import Fitting, weighed
 from app.hardware.builds import missed
 from app.hardware.conditions import conditions, resident_share
@@ -46,21 +44,17 @@ def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situ
         options = read_options(args)
         if facts.failure is not None:
             return PairView(options.pair.name, options.pair.title, f"{why}; see build above"), None
-        params = wanted_params(options)
-        if options.tuned_threads:
-            params = with_threads(params)
-        rooms = memory_rooms(facts.devices)
-        if options.process.rpc:
-            servers = reach(options.process.rpc)
-            params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
-            rooms = with_remote(rooms, servers)
-        sources = options.pair.target, options.pair.draft
-        found = unless_damaged(params, lambda wanted: weighed(wanted, sources, rooms))
+        local = memory_rooms(facts.devices)
+        servers = servers_of(options)
+        asked = asked_here(options, lambda: local, servers)
+        rooms, sources = with_remote(local, servers), (options.pair.target, options.pair.draft)
+        found = unless_damaged(asked, lambda params: weighed(params, sources, rooms))
+        loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None
     view = _view(options, found, why)
-    return view, _situation(view, found, facts)
+    return view, _situation(view, found, loaded, facts)
 
 
 def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
@@ -92,18 +86,18 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
-        notices=tuple(notice for notice in found.params.notices if notice not in options.notices),
+        notices=tuple(notice.removesuffix(MORE) for notice in found.params.notices if notice not in options.notices),
     )
 
 
-def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
+def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts) -> Situation:
     fast = fast_devices(found.rooms)
     has_card = any(room.kind == "gpu" for room in fast)
     unused = missed(facts.machine.gpus, facts.devices)
     urgent = facts.advice is not None and facts.advice.urgent
     return Situation(
         pair=view,
-        threads=found.params.n_threads,
+        threads=loaded.n_threads,
         cores=facts.machine.physical_cores,
         conditions=conditions(),
         card=fast[0].name if fast else "",
@@ -111,8 +105,8 @@ def _situation(view: PairView, found: Fitting, facts: Facts) -> Situation:
         unused_card=unused[0].name if unused and not has_card else "",
         command=facts.advice.command if facts.advice is not None and urgent else "",
         draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
-        resident=resident_share(found.params.target),
-        measured=_measured(found.params),
+        resident=resident_share(loaded.target),
+        measured=_measured(loaded),
     )
 
 

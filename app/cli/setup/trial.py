@@ -8,6 +8,7 @@ from app.chat.message import Message, Role
 from app.cli.options import Options, open_settings, options_of
 from app.cli.pair_layers import of_file
 from app.cli.report import pace
+from app.engine.interfaces import Controls
 from app.engine.types import Drafting, SamplingParams
 from app.errors import PairError, UsageError
 from app.events import Finished, Notice
@@ -50,7 +51,7 @@ def _options(pair: SetUp) -> Options:
 def _ask(pair: LoadedPair, drafting: Drafting, cancelled: Callable[[], bool]) -> str:
     request = AnswerRequest((Message(Role.USER, _PROMPT),), SamplingParams(temperature=0), drafting, max_tokens=_TOKENS)
     notices = list(pair.notices)
-    for event in answer(pair, 0, request, cancelled):
+    for event in answer(pair, 0, request, Controls(cancelled)):
         if isinstance(event, Notice):
             notices.append(event.text)
         if isinstance(event, Finished):

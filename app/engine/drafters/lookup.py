@@ -1,9 +1,9 @@
 """Drafting without a model: what followed the last times the same words were said.
 
 The index is LZ77's: hash chains over the last few tokens lead to earlier places where they stood, and the place with
-the longest common past is followed. Every other place has as many votes as tokens before it agree, for each token that
-followed there as well and against the one where it went on differently. Adding or taking back a token is a dictionary
-entry a chain; memory is one entry and one integer a token and chain.
+the longest common past is followed. Every other place has one vote for each token in common before it: they count for
+every token that followed there as well, and against the first that did not. To add or take back a token changes one
+dictionary entry of each chain; a token takes one entry and one integer in each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_MATCH = 64
 MAX_CANDIDATES = 16
 """Earlier places looked at in each chain, most recent first."""
 _LONG_MATCH = 6
-"""Two tokens stood together in more places of a long text than can be looked at; so many did in few."""
+"""Tokens in common that lead to few places of a long text; two of them lead to more than can be looked at."""
 
 _NONE = -1
 

@@ -14,7 +14,8 @@ from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
 from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import FixedDrafting
-from app.engine.tuning.curve import MAX_ROWS, CostProfile, envelope, expand
+from app.engine.tuning.curve import MAX_ROWS, CostProfile
+from app.engine.tuning.interpolation import envelope, expand
 from app.engine.types import Draft, DraftParams, Round
 
 _WRONG = -1

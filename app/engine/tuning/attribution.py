@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from app.engine.types import MAX_DRAFT
 
 CONTEXT_WIDTHS = (1, 8, MAX_DRAFT)
-"""Widths at which the cost of a cached token is told; between them it lies on the line. Processors attend row by row,
+"""Widths at which the cost of a cached token is kept; between them it is interpolated. Processors attend row by row,
 other devices read the cache once for all rows, and both have other kernels for wide batches."""
 
 _NOISE = 0.06
@@ -28,20 +28,21 @@ _UNSEEN = 0.19
 """A width seen n times is taken to be known to within this share over the root of n: a surprise at one that was hardly
 seen says more about it than about the machine."""
 _STEEPNESS = 0.25
+"""Standard deviation of the steepness, the cost of further rows as a factor of what was measured. Ten measurements of
+one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row waits for memory and further ones
+for computing, and neighbours take now more of the one, now of the other."""
 _STEEPNESS_WANDER = 0.02
+"""By how much the steepness wanders from one batch to the next; chosen, like the others."""
 STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS) ** 2)
-"""By how much the cost of further rows may differ from what was measured, as a share of it, and wander from one batch
-to the next; and which part of its logarithm is left a batch later: what lasts belongs to the widths themselves. Ten
-measurements of one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row waits for memory
-and further ones for computing, and neighbours take now more of the one, now of the other. The wander was chosen, like
-the others."""
+"""Which part of the steepness's logarithm is left a batch later: what lasts belongs to the widths themselves."""
 _COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
-"""What a cached token may cost, in single rows of an empty cache: for all rows together, for each of them, and by which
-share a width may differ from that. A model of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5
-billion 1.9e-4 (Q4_0) and 7e-5 (BF16), large ones and graphics cards less."""
+"""How uncertain the cost of a cached token is before anything was seen, in single rows of an empty cache: what it adds
+for all rows together, for each of them, and by which share of the latter one width may differ from the others. A model
+of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5 billion 1.9e-4 (Q4_0) and 7e-5 (BF16), large ones
+and graphics cards less."""
 _GUESS = 1e-4
-"""Single rows that a cached token is taken to cost each row until something is known. Where a first measurement has no
-time to find out, a processor computes."""
+"""What a cached token is taken to cost each row, in single rows, until something is known. A processor's figure: a card
+is fast enough for the first measurement to find out."""
 _SURE = 0.3
 _LEAST = 1e-6
 _SPEED, _STEEP, _FIRST_CELL = 0, 1, 2

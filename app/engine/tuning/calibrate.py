@@ -9,14 +9,15 @@ from collections.abc import Generator, Sequence
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.attribution import CONTEXT_WIDTHS
-from app.engine.tuning.curve import MAX_ROWS, PROFILE_WIDTHS, CostProfile, expand
+from app.engine.tuning.curve import MAX_ROWS, PROFILE_WIDTHS, CostProfile
+from app.engine.tuning.interpolation import expand
 from app.errors import Interrupted
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
 """The order in which widths are measured when time may run out: the ends of likely steps first."""
 _OUTLINE = QUICK_ORDER[1:6]
-"""Widths that are looked at once before any is looked at again. By the widest all wider ones are reckoned, and what was
-said before is repeated in long stretches."""
+"""Widths that are measured once before any is measured again. The cost of still wider ones is reckoned from the widest
+of them, and look-up drafts as many tokens where earlier text comes again."""
 ESSENTIAL = frozenset((1, 2, 4, 8))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good.
 
@@ -25,15 +26,15 @@ By replays of first answers on machines that are worth drafting on, automatic dr
 """
 _CONTEXT = 512
 _AGREE = 1.1
-"""Two looks that differ by more leave it to a third."""
+"""Where two measurements of a width differ by a larger factor, a third one decides."""
 _COMFORT = 0.25
 """Share of the budget that one width should take; what is expected to take longer is looked at less often."""
 _DEAR = 0.05
-"""Share of the budget from which on a single row is timed once for all. That the machine may meanwhile have become
-another costs less than the wait for more of them."""
+"""A single row that takes a larger share of the budget is timed once, not anew for every width: what a change of the
+machine's speed spoils is less than the wait for more of them."""
 _SOON = 0.02
-"""Share of the budget that a piece of a prompt may take the draft model to be tried twice as long: a card that reads
-sixty-four tokens as soon as one says nothing by that of thousands."""
+"""Share of the budget. While the draft model would take less to read a piece of a prompt twice as long, that is timed
+too: that a card reads sixty-four tokens as soon as one says nothing of how it reads thousands."""
 _HELD_UP = 1.5
 """A single row that takes so many times what the others took is timed again."""
 _ODD, _SURE = 0.75, 3
@@ -42,8 +43,9 @@ _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
 _STEADY, _OF_GROWTH = 0.02, 0.25
-"""By how much of a single row, and of what the context adds to it, single rows before and behind that measurement may
-differ. What it tells is drawn out to contexts many times as long, and a machine that got busy meanwhile with it."""
+"""How far single rows from before and after the measurement behind a context may lie apart: these shares of a row and
+of what the context adds to it, together. What is measured is extrapolated to contexts many times as long, and with it
+that the machine got busy meanwhile."""
 
 
 def calibrate(

@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from app.engine.tuning.attribution import CONTEXT_WIDTHS, STEEPNESS_RETURN, SURPRISING, Attribution, guess
+from app.engine.tuning.interpolation import envelope, expand
 from app.engine.types import MAX_DRAFT
 
 MAX_ROWS = MAX_DRAFT + 1
@@ -34,7 +33,7 @@ other programs came or went, and so did threads. It is taken over at once, else 
 Wider batches do not tell: where text repeats itself, many of them follow each other, and what one costs behind a long
 context is known less well."""
 _IMPOSSIBLE = 0.6
-"""A batch of any width takes more than this share of a single row, or the machine is faster than is believed."""
+"""A batch that takes a smaller share of what a single row should take tells of a machine faster than is believed."""
 _ROW_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _FEWEST_READ = 16
@@ -47,13 +46,14 @@ _FIRST_LOOK = 2
 _CALIBRATION_WEIGHT = 2.0
 """Batches or drafts that a measured cost counts for when it is seen again; one bad moment must not decide for long."""
 _NOTICEABLE = 0.005
-"""Share of a cost that it must have moved by for the others between it and its neighbours to be reckoned anew: that
+"""A cost that moved by a smaller share leaves those between it and its neighbours as they are: to reckon them anew
 takes longer than all the rest of a round."""
 _WIDE = 32
 _HOPE = 0.65
-"""What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower ones tell, until
-such a batch was seen behind a context half as long: many rows have kernels of their own (llama.cpp's attention on two
-cores takes 0.4 to 0.6 a row from 64 rows on), and what is thought dear is never tried."""
+"""What a cached token is taken to cost a batch of more than `_WIDE` rows, as a share of what narrower batches suggest,
+until such a batch was seen behind a context half as long. Many rows have kernels of their own (llama.cpp's attention on
+two cores takes 0.4 to 0.6 a row from 64 rows on), and what is wrongly thought dear is never tried, so never corrected.
+"""
 
 
 @dataclass(slots=True)
@@ -314,37 +314,6 @@ class CostModel:
         # What cannot be run costs more than anything brings.
         self._table = expand(self.profile.rows, MAX_ROWS)[: widest + 1] + [math.inf] * (MAX_ROWS - widest)
         self._line_for = -1
-
-
-def envelope(costs: Sequence[float]) -> list[float]:
-    """The cost of the cheapest batch at least as wide, by width; index 0 is unused."""
-    out = list(costs)
-    for rows in range(len(out) - 2, 0, -1):
-        out[rows] = min(out[rows], out[rows + 1])
-    return out
-
-
-def expand(rows: Mapping[int, float], n: int) -> list[float]:
-    """Costs of every width from 1 to n: measured ones as they are, the rest on the line between neighbours.
-
-    Beyond the widest measured one the cost grows by the mean cost of a row up to there.
-
-    Args:
-        rows: At least width 1.
-        n: Widest width wanted.
-
-    Returns:
-        A list of n + 1 costs; index 0 is unused.
-    """
-    known = sorted(rows)
-    out = [0.0]
-    for low, high in pairwise(known):
-        step = (rows[high] - rows[low]) / (high - low)
-        out += [rows[low] + i * step for i in range(high - low)]
-    widest = known[-1]
-    slope = (rows[widest] - rows[known[0]]) / (widest - known[0]) if widest > known[0] else rows[widest]
-    out += [rows[widest] + i * max(0.0, slope) for i in range(n + 1 - widest)]
-    return out[: n + 1]
 
 
 def _weights() -> list[tuple[float, ...]]:

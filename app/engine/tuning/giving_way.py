@@ -14,7 +14,7 @@ from collections.abc import Callable
 SAMPLE_S = 0.5
 """Seconds between two looks: counters of the system advance by a hundredth of a second."""
 _STALE_S = 30.0
-"""What other programs took on average of a longer time says nothing about now."""
+"""What other programs took on average over a longer time says nothing about now."""
 _IGNORED = 0.45
 """Processors' worth of other programs that are no reason to give one up. A program that wants a whole one gets half of
 it while a thread of the model is there."""

@@ -26,18 +26,32 @@ _LITTLE = 1.02
 
 def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float:
     """The best speed-up over plain decoding that drafts accepted at `PLAUSIBLE_ACCEPTANCE` could bring."""
-    return max(1.0, _best_round(costs, n_past, n_max, draft_ns, PLAUSIBLE_ACCEPTANCE)[0])
+    return max(1.0, best_round(costs, n_past, n_max, draft_ns, PLAUSIBLE_ACCEPTANCE)[0])
 
 
 def gain_at(acceptance: float, costs: CostModel, n_max: int) -> float:
     """Share of plain decoding's time that the best draft length saves where every token is right so often."""
-    return 1.0 - 1.0 / max(1.0, _best_round(costs, 0, n_max, costs.draft_ns(0), acceptance)[0])
+    return 1.0 - 1.0 / max(1.0, best_round(costs, 0, n_max, costs.draft_ns(0), acceptance)[0])
 
 
-def _best_round(
+def best_round(
     costs: CostModel, n_past: int, n_max: int, draft_ns: float, acceptance: float
 ) -> tuple[float, int, float]:
-    """The most that a draft with such an acceptance brings: speed-up, its tokens, time in plain tokens."""
+    """The most that a draft brings where each of its tokens, those before it being right, is right so often.
+
+    (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft), at its highest over n. Where a wider batch is cheaper, T is
+    that one's.
+
+    Args:
+        costs: Of batches.
+        n_past: Tokens that the cache holds.
+        n_max: The longest draft.
+        draft_ns: Nanoseconds of a drafted token.
+        acceptance: a.
+
+    Returns:
+        The speed-up, which is below 1 where drafting loses, the draft's tokens, and its time in plain tokens.
+    """
     plain = costs.target_ns(1, n_past)
     best, tokens, product = (0.0, 0, 0.0), 1.0, 1.0
     for n in range(1, n_max + 1):
@@ -54,7 +68,7 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
 
     Empty where one could.
     """
-    best, n, takes = _best_round(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
+    best, n, takes = best_round(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
     if best > WORTHWHILE:
         return ""
     if best > _LITTLE:

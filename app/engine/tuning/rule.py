@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from app.engine.tuning.curve import CostModel
 
 LOOK_AHEAD = 12
-"""Tokens that the question "draft on?" looks ahead; where the second row is dear, one step ahead never starts."""
+"""How many tokens ahead to look when asking whether to draft another one. Where the second row is dear and those behind
+it are not, whoever looks only one ahead never starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ class Took:
 
     Attributes:
         counted_ns: What counts for or against its draft, or as the price of a plain step.
-        stalled_ns: What held it up besides, as it would have held up plain decoding; below zero where what was taken
-            for that in an earlier round counts after all.
-        reading_ns: What the draft model took besides for text that it had missed.
-        doubtful_ns: What of the counted time is not booked as a loss yet; below zero where it is after all.
+        stalled_ns: What something else on the machine took, which plain decoding would have lost too; below zero where
+            that of an earlier round turned out to be its draft's.
+        reading_ns: What the draft model took for text that it had missed.
+        doubtful_ns: What of the counted time is not booked as a loss yet; below zero where that of an earlier round is
+            booked now.
     """
 
     counted_ns: float

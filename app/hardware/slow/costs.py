@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
-from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation
 from app.shell import quoted
 
@@ -18,11 +17,6 @@ _USUAL_DRAFT = 0.1
 _WORTH_CHANGING = 1.1
 
 
-def _is_off(m: Measured) -> bool:
-    """Whether automatic drafting leaves the draft model out: not even nearly perfect drafts would be worth trying."""
-    return m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns) <= WORTHWHILE
-
-
 def _big_draft(s: Situation) -> Cause | None:
     """Whether the draft model costs so much of a plain step that it takes away most of what drafts could give."""
     m = s.measured
@@ -32,7 +26,7 @@ def _big_draft(s: Situation) -> Cause | None:
     if usual < _WORTH_CHANGING * real:
         return None
     ratio = m.draft_ns / m.plain_ns
-    off = ", so it stays off" if _is_off(m) else ""
+    off = ", so it stays off" if m.is_off else ""
     gain = f"{real:.2f}x at best" if real >= _NOTICEABLE else f"nothing{off}"
     text = (
         f"A drafted token takes {ratio:.2f}x the time of a plain one, measured. Right {_GOOD:.0%} of the time, such a "
@@ -52,7 +46,7 @@ def _dear_batches(s: Situation) -> Cause | None:
         f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}x the time of one, measured: this processor "
         f"computes as long as it reads, so drafts that are right {_GOOD:.0%} of the time save nothing."
     )
-    if m.draft_ns and _is_off(m):
+    if m.draft_ns and m.is_off:
         text += " The draft model stays off; look-up is used where it is right nearly always."
     hint = ("More cores or a card change that; so does a target of more bits (BF16, Q8_0).",)
     return Cause("batches", text, _NOTICEABLE, measured=False, hint=hint)
@@ -63,7 +57,7 @@ def _idle_draft(s: Situation) -> Cause | None:
     m = s.measured
     if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _dear_batches(s):
         return None
-    if not _is_off(m):
+    if not m.is_off:
         return None
     best = m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns)
     text = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.hardware.device_room import MAIN
 from app.hardware.pair_view import TARGET
 from app.hardware.slow.situation import Cause, Situation
 from app.sizes import gigabytes
@@ -24,7 +25,7 @@ def _paged(s: Situation) -> Cause | None:
     if not short:
         return None
     need = short[0]
-    where = "main memory" if need.device == "cpu" else need.device
+    where = "main memory" if need.device == MAIN else need.device
     text = (
         f"It needs {gigabytes(need.need_bytes)} of {where}, and {gigabytes(need.free_bytes)} are free: what does not "
         "fit is fetched again for every token, as a rule many times slower."

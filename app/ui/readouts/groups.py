@@ -9,6 +9,7 @@ from textual.content import Content
 from app.drafted_by import drafted_by
 from app.engine.text import printable
 from app.events import PairInfo
+from app.layers import CPU
 from app.sizes import gigabytes
 from app.ui.names import quantisation
 from app.ui.readouts.numbers import Numbers
@@ -21,7 +22,6 @@ _LABEL = 10
 _VALUE = 6
 """Cells of a value in front of its gauge."""
 _SOURCE_STYLES = ("$draft", "$quiet")
-_MAIN = "cpu"
 _CENTISECONDS_BELOW_S = 10.0
 _LAST = "the last answer"
 _NOTHING_KEPT = "No numbers were kept of this answer."
@@ -166,7 +166,7 @@ def _memory(pair: PairInfo) -> Iterator[Content]:
             yield _row(label, Content.styled(size, style))
     yield _row("device", Content.styled(printable(pair.device), "$quiet"))
     for at, taken in enumerate(pair.memory):
-        where = "main" if taken.device == _MAIN else printable(taken.device)
+        where = "main" if taken.device == CPU else printable(taken.device)
         text = f"{gigabytes(taken.n_bytes):>{_VALUE + 3}} {where}"
         yield _row("" if at else "memory", Content.styled(text, "$quiet"))
 

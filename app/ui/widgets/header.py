@@ -10,12 +10,12 @@ from textual.widget import Widget
 
 from app.engine.text import printable
 from app.events import PairInfo
+from app.layers import CPU
 from app.sizes import GB, gigabytes
 from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "
 _GAP = 2
-_MAIN = "cpu"
 _OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 """In the name of a card: its maker where the model says it, and what drivers append."""
 
@@ -62,7 +62,7 @@ class HeaderLine(Widget):
 
 def _card(pair: PairInfo) -> str:
     """The one card that there is, with what is taken of its memory; "" where there is none, or more than one."""
-    fast = [taken for taken in pair.memory if taken.device != _MAIN]
+    fast = [taken for taken in pair.memory if taken.device != CPU]
     if len(fast) != 1 or not fast[0].description or not fast[0].total_bytes:
         return ""
     name = _OBVIOUS.sub("", printable(fast[0].description))
@@ -71,7 +71,7 @@ def _card(pair: PairInfo) -> str:
 
 def _memory(pair: PairInfo) -> str:
     """What is taken of the devices that are named, as it was counted; where it was not, how large the models are."""
-    fast = sum(taken.n_bytes for taken in pair.memory if taken.device != _MAIN)
+    fast = sum(taken.n_bytes for taken in pair.memory if taken.device != CPU)
     if counted := fast or sum(taken.n_bytes for taken in pair.memory):
         return f"memory {gigabytes(counted)}"
     return gigabytes(pair.target.size_bytes + (pair.draft.size_bytes if pair.draft is not None else 0))
