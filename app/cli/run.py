@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
             max_tokens=options.max_tokens,
             stops=options.stops,
             begun=Begun(prefill) if prefill.strip() else None,
+            thinking=options.thinking,
         )
     )
     try:

@@ -11,6 +11,8 @@ from app.chat.message import Message, Role
 from app.errors import TemplateError
 from app.llama.plain import plain
 from app.llama.sandbox import Sandbox
+from app.llama.template_values import switches, takes_blocks, told
+from app.thinking import AS_TRAINED, Thinking
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -42,6 +44,7 @@ class ChatTemplate:
 
     def __init__(self, source: str | None, bos: str = "", eos: str = "") -> None:
         self._specials = {"bos_token": bos, "eos_token": eos}
+        self._in_blocks = takes_blocks(source or "")
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
@@ -51,34 +54,39 @@ class ChatTemplate:
             # Python's own compiler has limits too, with exceptions of its own.
             raise _failure(error) from error
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED) -> str:
         """The conversation as one prompt that ends where the assistant is to speak.
 
         A template that refuses a system message gets it in front of the first user message instead.
+
+        Args:
+            messages: The conversation.
+            thinking: Whether the model is to think, where the template can say so.
 
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
         try:
-            return self._render(messages)
+            return self._render(messages, thinking)
         except _TemplateRefusal as refusal:
             merged = _without_system(messages)
             if merged == list(messages):
                 raise _refusal(refusal) from None
             try:
-                return self._render(merged)
+                return self._render(merged, thinking)
             except _TemplateRefusal:
                 raise _refusal(refusal) from None
 
-    def _render(self, messages: Sequence[Message]) -> str:
+    def _render(self, messages: Sequence[Message], thinking: Thinking) -> str:
         self._sandbox.begin()
         try:
             return self._template.render(
-                messages=[{"role": m.role.value, "content": m.content} for m in messages],
+                messages=[told(message, in_blocks=self._in_blocks) for message in messages],
                 add_generation_prompt=True,
                 tools=None,
                 documents=None,
                 **self._specials,
+                **switches(thinking),
             )
         except _TemplateRefusal:
             raise
