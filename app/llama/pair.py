@@ -108,6 +108,7 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None,
                 wants_draft_model=not self.can_draft and keeps_snapshots(self._model.header),
+                hears=self._prompts.hears(),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)

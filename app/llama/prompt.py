@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
-from app.chat.message import Begun, Message
+from app.chat.message import Begun, Message, Role
 from app.engine.reasoning import Place, ReasoningMarkup
 from app.errors import TemplateError
 from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate
-from app.thinking import AS_TRAINED, Thinking
+from app.thinking import AS_TRAINED, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
@@ -89,6 +89,18 @@ class PromptBuilder:
             tokens, place = self._spoken(prompt.tokens, prompt.place)
             prompt = replace(prompt, tokens=tuple(tokens), place=place)
         return prompt if begun is None else self._go_on(prompt, begun, known)
+
+    def hears(self) -> Heard:
+        """Which wishes about its thinking make a difference to the model."""
+
+        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...]:
+            return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+
+        try:
+            return Heard(asked(wanted=True) != asked(wanted=False), asked(effort="low") != asked(effort="high"))
+        except TemplateError:
+            # What it does not take is told when it is asked for.
+            return Heard()
 
     def _render(self, messages: Sequence[Message], thinking: Thinking) -> Prompt:
         taken: list[str] = []

@@ -9,7 +9,7 @@ import pytest
 from app.chat.message import Begun, Message, Role
 from app.engine.reasoning import Place
 from app.llama.prompt import PromptBuilder
-from app.thinking import AS_TRAINED, Thinking
+from app.thinking import AS_TRAINED, Heard, Thinking
 from tests.native.gguf_files import I32, STRING, Array
 from tests.native.test_continuing import text_of
 from tests.native.test_prompt import tiny
@@ -74,6 +74,21 @@ def test_the_prompt_ends_where_it_was_asked_to(
     shown = text_of(builder, prompt.tokens)
     begins = "<|start|>user<|message|>a<|end|><|start|>assistant" if template == CHANNELS else "a>"
     assert (shown, prompt.place) == (begins + text, place)
+
+
+@pytest.mark.parametrize(
+    ("template", "heard"),
+    [
+        ("{{ messages[0].content }}", Heard(wanted=False, effort=False)),
+        (SWITCHED, Heard(wanted=True, effort=False)),
+        ("{{ messages[0].content }}{{ reasoning_effort }}", Heard(wanted=False, effort=True)),
+        # Its answers can be begun behind its thinking.
+        (CHANNELS, Heard(wanted=True, effort=False)),
+        ("{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}", Heard()),
+    ],
+)
+def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: Heard) -> None:
+    assert model(tmp_path, template).hears() == heard
 
 
 def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from app.request import AnswerRequest
 from app.responder import answer
 from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
-from app.thinking import AS_TRAINED, Thinking
+from app.thinking import AS_TRAINED, Heard, Thinking
 from app.ui.chat.session import ChatSession
 from app.ui.settings.chat_settings import ChatSettings
 from tests.fakes import FakeModel, script
@@ -134,6 +134,20 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
     shown = [s for step in steps if isinstance(step, StepCompleted) for s in step.segments]
     assert "".join(s.text for s in shown if s.reasoning) == "hm"
     assert pair.asked == [request.thinking]
+
+
+@pytest.mark.parametrize(
+    ("heard", "asked", "flags"),
+    [
+        (Heard(), Thinking(wanted=True, effort="low"), []),
+        (Heard(wanted=False, effort=False), AS_TRAINED, []),
+        (Heard(wanted=False), Thinking(wanted=False, effort="low"), ["--thinking"]),
+        (Heard(effort=False), Thinking(wanted=True, effort="low"), ["--reasoning-effort"]),
+        (Heard(effort=False), Thinking(wanted=False, effort="low"), []),
+    ],
+)
+def test_a_wish_that_changes_nothing_is_told(heard: Heard, asked: Thinking, flags: list[str]) -> None:
+    assert [word for sentence in heard.in_vain(asked) for word in sentence.split() if word.startswith("--")] == flags
 
 
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
