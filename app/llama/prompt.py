@@ -161,7 +161,8 @@ class PromptBuilder:
         marks = self._written
         said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[place]
         out = [*tokens, *(self._model.tokenize(said, parse_special=True) if said else ())]
-        return out, Place.ANSWER if said else place
+        # Some models begin to think behind an empty thought all the same.
+        return out, place if not said else Place.ANSWER if marks.answer else Place.START
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
         """The ids of a text that follows tokens, as ordinary characters."""

@@ -60,7 +60,7 @@ def model(path: Path, template: str) -> PromptBuilder:
         (SWITCHED, ON, None, "<think>\n", Place.THINKING),
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", Place.START),
         (SWITCHED, OFF, Begun("", "hm"), "<think>\nhm", Place.THINKING),
-        ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", Place.ANSWER),
+        ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", Place.START),
         # Others are left alone: nobody knows whether they think.
         ("{{ messages[0].content }}>", OFF, None, "", Place.START),
         ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", Place.START),
