@@ -28,7 +28,8 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     gguf        the header of a model file                      model_names     what a model is called everywhere
     processors  those that may be used, and what other programs do with them
     drafted_by  who wrote the drafts of an answer, in words
-    waking_clock  time in which this process ran                paths, sizes, json_file, toml_error, atomic, file_lock
+    waking_clock  time in which this process ran                thinking    whether a model thinks before it answers
+    paths, sizes, json_file, toml_error, atomic, file_lock
     split_model  the parts of a model in several files    foreign_file  what is no model file, in words
     kv_types    what a KV cache can hold, and what that takes      layers      where layers go, in terms that all share
     regular_file  files, read; a pipe in the place of one is not waited for    file_name  what one may be called

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 
 from app.drafted_by import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import MODEL_FAILED, AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
 from app.errors import AppError
+from app.thinking import Heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class PairInfo:
         n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
         most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
         wants_draft_model: Whether some could be, if there was a draft model: what that takes is kept for one only.
+        hears: Which wishes about its thinking the target hears.
     """
 
     target: ModelInfo
@@ -73,6 +75,7 @@ class PairInfo:
     n_ctx_room: int = 0
     most_drafted: int | None = None
     wants_draft_model: bool = False
+    hears: Heard = field(default_factory=Heard)
 
     @property
     def can_draft(self) -> bool:

@@ -36,7 +36,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     system = [message for message in before if message.role is Role.SYSTEM]
 
     def count(*messages: Message) -> int:
-        return len(pair.build_prompt(messages).tokens)
+        return len(pair.build_prompt(messages, None, request.thinking).tokens)
 
     n_alone = count(*system, last) if len(before) > len(system) else n_tokens
     if request.begun is not None:

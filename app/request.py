@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.chat.message import Begun, Message
 from app.engine.interfaces import Cancelled, Sampler
+from app.engine.reasoning import Place, ReasoningMarkup
 from app.engine.types import Drafting, SamplingParams
 from app.events import PairInfo
+from app.thinking import AS_TRAINED, Thinking
 
 if TYPE_CHECKING:
     from app.engine.cache import TokenCache
@@ -30,6 +32,7 @@ class AnswerRequest:
         begun: An answer that ended early and is to go on where it did; None for a new one.
         beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
             model reads it, but much of it may come again, and look-ups find it.
+        thinking: Whether the model is to think before it answers.
         with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
             takes time.
     """
@@ -41,6 +44,7 @@ class AnswerRequest:
     stops: tuple[str, ...] = ()
     begun: Begun | None = None
     beside: tuple[str, ...] = ()
+    thinking: Thinking = AS_TRAINED
     with_rounds: bool = False
 
 
@@ -51,8 +55,12 @@ class BuiltPrompt(Protocol):
     def tokens(self) -> Sequence[int]: ...
 
     @property
-    def reasoning_opened(self) -> bool:
-        """Whether it ends inside the model's thinking."""
+    def place(self) -> Place:
+        """Where in an answer it ends."""
+
+    @property
+    def markup(self) -> ReasoningMarkup:
+        """What the model writes around its thinking."""
 
     @property
     def stops(self) -> Sequence[str]:
@@ -102,7 +110,9 @@ class LoadedPair(Protocol):
     def give_way(self) -> None:
         """Leave processors to other programs, or take them back; called before an answer and in every round."""
 
-    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
+    def build_prompt(
+        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> BuiltPrompt:
         """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler: ...

@@ -12,7 +12,8 @@ from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Stra
 from app.engine.repetition import RepetitionWatch
 from app.engine.stats import GenerationStats
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
-from app.engine.text import Segment, TextStream
+from app.engine.text import Segment
+from app.engine.text_stream import TextStream
 from app.engine.tuning.curve import CostModel
 from app.engine.types import (
     AutoDraft,
@@ -73,7 +74,7 @@ def answer(
         with WakingClock() as waking:
             yield from answer(pair, request_id, request, controls, waking)
         return
-    prompt = pair.build_prompt(request.messages, request.begun)
+    prompt = pair.build_prompt(request.messages, request.begun, request.thinking)
     refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)
     try:
@@ -131,8 +132,13 @@ class _Answering:
         clock: Clock,
         controls: Controls,
     ) -> None:
-        stops = (*request.stops, *prompt.stops)
-        stream = TextStream(stops, reasoning_opened=prompt.reasoning_opened, begun=request.begun is not None)
+        stream = TextStream(
+            request.stops,
+            ends=prompt.stops,
+            markup=prompt.markup,
+            place=prompt.place,
+            begun=request.begun is not None,
+        )
         self._pair = pair
         self._id = request_id
         self._request = request
@@ -270,7 +276,7 @@ class _Collector:
 
     def observe(self, token: int, origin: Origin) -> FinishReason | None:
         self.repetition.push(token)
-        self._fresh += self._stream.push(self._piece(token), origin)
+        self._fresh += self._stream.push(self._piece(token), origin, token)
         return FinishReason.STOP if self._stream.stopped else None
 
     def flush(self, *, ended: bool) -> None:

@@ -9,17 +9,20 @@ from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled
+from app.engine.reasoning import THINK, Place, ReasoningMarkup
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.events import ModelInfo, PairInfo
+from app.thinking import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 
 
 @dataclass(frozen=True)
 class FakePrompt:
     tokens: tuple[int, ...]
-    reasoning_opened: bool = False
+    place: Place = Place.START
+    markup: ReasoningMarkup = THINK
     stops: tuple[str, ...] = ()
 
 
@@ -62,7 +65,9 @@ class FakePair:
     def give_way(self) -> None:
         self.gave_way += 1
 
-    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
+    def build_prompt(
+        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> FakePrompt:
         text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
         return FakePrompt(self.tokenize(text))
 

@@ -21,10 +21,12 @@ class Message:
     Attributes:
         role: Who speaks.
         content: The text, without any reasoning.
+        reasoning: What the model thought before it said so.
     """
 
     role: Role
     content: str
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,4 +202,4 @@ class Transcript:
 
 def said(nodes: Iterable[Node]) -> tuple[Message, ...]:
     """The messages as a model reads them: without the space behind them, and without those that have no text."""
-    return tuple(Message(node.role, node.text.rstrip()) for node in nodes if node.text.strip())
+    return tuple(Message(node.role, node.text.rstrip(), node.reasoning.strip()) for node in nodes if node.text.strip())

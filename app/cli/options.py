@@ -22,12 +22,13 @@ from app.hardware.cpu import default_threads
 from app.pairing.cells import DEFAULT_CONTEXT
 from app.paths import settings_file
 from app.registry import SetUp
-from app.settings.build import drafting, sampling
+from app.settings.build import drafting, sampling, thinking
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.settings.tree import MODES
+from app.thinking import AS_TRAINED, Thinking
 
 _LOOKS = ("appearance", "keys")
 
@@ -49,6 +50,7 @@ class Options:
         process: Where all of that runs.
         tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
         notices: What the user should know of it, when it is loaded.
+        thinking: Whether the model is to think before it answers.
     """
 
     pair: Pair
@@ -63,6 +65,7 @@ class Options:
     process: Process = field(default_factory=Process)
     tuned_threads: bool = True
     notices: tuple[str, ...] = ()
+    thinking: Thinking = AS_TRAINED
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -160,6 +163,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         system=cast("str | None", settings["answer.system"]),
         max_tokens=cast("int | None", settings["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
+        thinking=thinking(settings),
         placement=read_placement(settings),
         tuned_threads=settings["model.threads"] is None,
         notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about_catalogue(pair)),

@@ -94,6 +94,7 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
         with_seed(options.pair.sampling, SEED),
         max_tokens=most if "max_tokens" in args else min(most, tokens),
         stops=options.stops,
+        thinking=options.thinking,
     )
 
 

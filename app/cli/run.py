@@ -34,6 +34,7 @@ from app.events import (
     StepCompleted,
 )
 from app.request import AnswerRequest
+from app.thinking import AS_TRAINED, Thinking
 
 _STDIN = Path("-")
 _POLL_S = 0.2
@@ -59,11 +60,12 @@ def run(args: argparse.Namespace) -> int:
             max_tokens=options.max_tokens,
             stops=options.stops,
             begun=Begun(prefill) if prefill.strip() else None,
+            thinking=options.thinking,
         )
     )
     try:
         with cancel_on_interrupt(worker.cancel):
-            return _Listener(options, prefill, as_one_object="json" in args).listen(events)
+            return _Listener(options, prefill, _typed(args, options), as_one_object="json" in args).listen(events)
     finally:
         worker.close()
 
@@ -71,9 +73,10 @@ def run(args: argparse.Namespace) -> int:
 class _Listener:
     """Follows the events of one answer and writes what they mean."""
 
-    def __init__(self, options: Options, prefill: str, *, as_one_object: bool) -> None:
+    def __init__(self, options: Options, prefill: str, typed: Thinking = AS_TRAINED, *, as_one_object: bool) -> None:
         self._options = options
         self._prefill = prefill
+        self._typed = typed
         self._as_one_object = as_one_object
         self._status = StatusLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
@@ -94,6 +97,9 @@ class _Listener:
                     self._status.show(f"Loading the {what} model {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
+                    for sentence in pair.hears.in_vain(self._typed):
+                        self._notices.append(sentence)
+                        self._say(sentence)
                 case Notice(text):
                     self._notices.append(text)
                     self._say(text)
@@ -145,6 +151,12 @@ class _Listener:
             self._printer.end()
         self._status.say(summary(event, self._pair))
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
+
+
+def _typed(args: argparse.Namespace, options: Options) -> Thinking:
+    """What was asked of the thinking by flags; settings are for every model, also for one that knows no thinking."""
+    asked = options.thinking
+    return Thinking(asked.wanted if "thinking" in args else None, asked.effort if "reasoning_effort" in args else None)
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:

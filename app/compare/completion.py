@@ -31,6 +31,12 @@ def body_of(request: AnswerRequest) -> dict[str, Any]:
         "repeat_last_n": sampling.repeat_last_n,
         "timings_per_token": False,
     }
+    # Only what was asked for: a server without templates of its own may refuse the word.
+    thinking = request.thinking
+    if thinking.wanted is not None:
+        body["chat_template_kwargs"] = {"enable_thinking": thinking.wanted}
+    if thinking.effort is not None and thinking.wanted is not False:
+        body.setdefault("chat_template_kwargs", {})["reasoning_effort"] = thinking.effort
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
     if request.stops:
@@ -41,7 +47,8 @@ def body_of(request: AnswerRequest) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role.value, "content": message.content}
+    told = {"role": message.role.value, "content": message.content}
+    return {**told, "reasoning_content": message.reasoning} if message.reasoning else told
 
 
 def read_reply(name: str, url: str, reply: dict[str, Any]) -> Run:

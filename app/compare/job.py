@@ -105,7 +105,7 @@ class CompareJob:
     def _race(
         self, pair: LoadedPair, number: int, cancelled: Cancelled
     ) -> Generator[Event, None, tuple[list[Round], AppError | None]]:
-        prefix = conversation_prefix(pair, self.request.messages)
+        prefix = conversation_prefix(pair, self.request.messages, self.request.thinking)
         contenders = [in_process(pair, s.name, s.drafting, prefix=prefix, number=number) for s in self.sides]
         warm_up = WARM_UP_TOKENS if self.warm_up else 0
         steps = Steps(race(contenders, self.request, self.rounds, cancelled, warm_up_tokens=warm_up, first=self.first))

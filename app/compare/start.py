@@ -10,9 +10,12 @@ from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.events import PromptProgressed
 from app.request import LoadedPair
+from app.thinking import AS_TRAINED, Thinking
 
 
-def conversation_prefix(pair: LoadedPair, messages: Sequence[Message]) -> tuple[int, ...]:
+def conversation_prefix(
+    pair: LoadedPair, messages: Sequence[Message], thinking: Thinking = AS_TRAINED
+) -> tuple[int, ...]:
     """The tokens of a conversation that come before its last message.
 
     A template decides what stands between two messages, so they are found as what the prompt shares with the prompt
@@ -20,10 +23,10 @@ def conversation_prefix(pair: LoadedPair, messages: Sequence[Message]) -> tuple[
     """
     *before, last = messages
     other = replace(last, content="b" if last.content.startswith("a") else "a")
-    tokens = pair.build_prompt(messages).tokens
+    tokens = pair.build_prompt(messages, None, thinking).tokens
     if len(tokens) > pair.target.n_ctx:
         return ()
-    shared = common_prefix(tokens, pair.build_prompt((*before, other)).tokens)
+    shared = common_prefix(tokens, pair.build_prompt((*before, other), None, thinking).tokens)
     return tuple(tokens[: min(shared, len(tokens) - 1)])
 
 

@@ -13,6 +13,7 @@ from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.events import PairInfo
 from app.request import BuiltPrompt, LoadedPair, SeededSampler
+from app.thinking import AS_TRAINED, Thinking
 
 
 class _Listener:
@@ -95,8 +96,10 @@ class Tap:
     def give_way(self) -> None:
         """Nothing: what is compared has the same number of threads throughout."""
 
-    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> BuiltPrompt:
-        prompt = self._pair.build_prompt(messages, begun)
+    def build_prompt(
+        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> BuiltPrompt:
+        prompt = self._pair.build_prompt(messages, begun, thinking)
         self.prompt = tuple(prompt.tokens)
         return prompt
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.chat.message import Begun
-from app.engine.text import TextStream
+from app.engine.reasoning import Place, ReasoningMarkup
+from app.engine.text_stream import TextStream
 from app.engine.types import Origin
 
 
@@ -20,31 +21,39 @@ class Spelled:
     Attributes:
         n_tokens: How many of them belong to it.
         rest: What they leave of it.
-        thinking: Whether they end inside the model's thinking.
+        place: Where in the answer they end.
     """
 
     n_tokens: int
     rest: Begun
-    thinking: bool
+    place: Place
 
 
-def spelled(tokens: Sequence[int], piece: Callable[[int], bytes], begun: Begun, *, thinking: bool) -> Spelled:
+def spelled(
+    tokens: Sequence[int],
+    piece: Callable[[int], bytes],
+    begun: Begun,
+    *,
+    markup: ReasoningMarkup,
+    place: Place,
+) -> Spelled:
     """How many tokens of a cache, from where the answer begins, show the beginning of the answer and nothing else.
 
     Args:
         tokens: What the cache holds behind the prompt.
         piece: The bytes that a token shows as; empty for control tokens.
         begun: The answer.
-        thinking: Whether the prompt ends inside the model's thinking.
+        markup: What the model writes around its thinking.
+        place: Where the prompt ends.
     """
-    stream = TextStream(reasoning_opened=thinking)
-    found = Spelled(0, begun, thinking)
+    stream = TextStream(markup=markup, place=place)
+    found = Spelled(0, begun, place)
     text = thought = ""
     for n, token in enumerate(tokens, 1):
         shown = piece(token)
-        if not shown:
+        if not shown and token not in markup.marks:
             break
-        for segment in stream.push(shown, Origin.TARGET):
+        for segment in stream.push(shown, Origin.TARGET, token):
             if segment.reasoning:
                 thought += segment.text
             else:
@@ -52,10 +61,10 @@ def spelled(tokens: Sequence[int], piece: Callable[[int], bytes], begun: Begun, 
         if stream.holds:
             continue
         whole = thought.rstrip() == begun.reasoning.rstrip()
-        if not (whole or (stream.reasoning and begun.reasoning.startswith(thought))):
+        if not (whole or (stream.place is Place.THINKING and begun.reasoning.startswith(thought))):
             break
         if not begun.text.startswith(text):
             break
         rest = Begun(begun.text[len(text) :], "" if whole else begun.reasoning[len(thought) :])
-        found = Spelled(n, rest, stream.reasoning)
+        found = Spelled(n, rest, stream.place)
     return found

@@ -40,6 +40,7 @@ from app.pairing.check import KEEPS_STATE
 from app.pairing.snapshots import keeps_snapshots
 from app.pairing.texts import without_draft
 from app.processors import others_seconds, usable_processors
+from app.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
 """What the first measurement of a pair may take. Of a slow target the little that must be known takes longer, six
@@ -107,6 +108,7 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None,
                 wants_draft_model=not self.can_draft and keeps_snapshots(self._model.header),
+                hears=self._prompts.hears(),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             file = memory_file(self._params, self._files)
@@ -256,8 +258,10 @@ class NativePair:
             self.memory.keep_least()
             self.unkept = memory_store.save(file, self.memory) or self.unkept
 
-    def build_prompt(self, messages: Sequence[Message], begun: Begun | None = None) -> Prompt:
-        return self._prompts.build(messages, begun, self.target.tokens)
+    def build_prompt(
+        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> Prompt:
+        return self._prompts.build(messages, begun, self.target.tokens, thinking)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)

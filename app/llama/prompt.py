@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
-from app.chat.message import Begun, Message
-from app.engine.text import ReasoningSplitter
+from app.chat.message import Begun, Message, Role
+from app.engine.reasoning import Place, ReasoningMarkup
 from app.errors import TemplateError
 from app.llama.continuation import spelled
 from app.llama.model import Model
+from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate
+from app.thinking import AS_TRAINED, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
@@ -27,13 +29,15 @@ class Prompt:
 
     Attributes:
         tokens: Token ids, ready for the target.
-        reasoning_opened: Whether it ends inside the model's thinking.
+        place: Where in an answer it ends.
+        markup: What the model writes around its thinking.
         stops: Texts that end the answer. Markup that a model was not trained on has no end token in its vocabulary,
             and what it writes of it is text.
     """
 
     tokens: tuple[int, ...]
-    reasoning_opened: bool
+    place: Place
+    markup: ReasoningMarkup
     stops: tuple[str, ...] = ()
 
 
@@ -59,8 +63,16 @@ class PromptBuilder:
         # A message's own marks would be read as ours, so they are taken out as well.
         self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
         self._control = frozenset(model.control_tokens.values())
+        self._written = markup_of(model.chat_template)
+        self._markup = self._written.with_tokens(model.control_tokens)
 
-    def build(self, messages: Sequence[Message], begun: Begun | None = None, known: Sequence[int] = ()) -> Prompt:
+    def build(
+        self,
+        messages: Sequence[Message],
+        begun: Begun | None = None,
+        known: Sequence[int] = (),
+        thinking: Thinking = AS_TRAINED,
+    ) -> Prompt:
         """The prompt for the next answer, or for the rest of one.
 
         The begun answer follows what the template writes in front of any answer, as llama-server does it: templates
@@ -70,15 +82,34 @@ class PromptBuilder:
             messages: The conversation, ending with the user.
             begun: The answer to go on with; None for a new one.
             known: Tokens that the cache holds.
+            thinking: Whether the model is to think; to an answer that was thought about already it does not matter.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
-        prompt = self._render(messages)
+        if begun is not None and begun.reasoning.strip() and thinking.wanted is False:
+            thinking = replace(thinking, wanted=None)
+        prompt = self._render(messages, thinking)
+        if thinking.wanted is False:
+            # Where the template knows no such wish, or leaves the choice to the model.
+            tokens, place = self._spoken(prompt.tokens, prompt.place)
+            prompt = replace(prompt, tokens=tuple(tokens), place=place)
         return prompt if begun is None else self._go_on(prompt, begun, known)
 
-    def _render(self, messages: Sequence[Message]) -> Prompt:
+    def hears(self) -> Heard:
+        """Which wishes about its thinking make a difference to the model."""
+
+        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...]:
+            return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+
+        try:
+            return Heard(asked(wanted=True) != asked(wanted=False), asked(effort="low") != asked(effort="high"))
+        except TemplateError:
+            # What it does not take is told when it is asked for.
+            return Heard()
+
+    def _render(self, messages: Sequence[Message], thinking: Thinking) -> Prompt:
         taken: list[str] = []
 
         def hide(text: str) -> str:
@@ -90,7 +121,8 @@ class PromptBuilder:
                 end = stop
             return "".join([*out, text[end:]])
 
-        text = self._template.render([replace(m, content=hide(m.content)) for m in messages])
+        hidden = [replace(m, content=hide(m.content), reasoning=hide(m.reasoning)) for m in messages]
+        text = self._template.render(hidden, thinking)
         tokens: list[int] = []
         for index, part in enumerate(_MARK.split(text)):
             # The template may have marks of its own; they stand for nothing.
@@ -105,25 +137,39 @@ class PromptBuilder:
                 "The model's chat template leaves nothing of this conversation.",
                 "The model file may be faulty; try another.",
             )
-        opened = text.rstrip().endswith(ReasoningSplitter.OPEN)
-        return Prompt(tuple(tokens), opened, self._stops)
+        return Prompt(tuple(tokens), self._place_behind(text), self._markup, self._stops)
+
+    def _place_behind(self, text: str) -> Place:
+        """Where in an answer a rendered prompt ends."""
+        behind, marks = text.rstrip(), self._written
+        if behind.endswith(marks.open):
+            return Place.THINKING
+        return Place.ANSWER if marks.answer and behind.endswith(marks.answer) else Place.START
 
     def _go_on(self, prompt: Prompt, begun: Begun, known: Sequence[int]) -> Prompt:
-        tokens, thinking = list(prompt.tokens), prompt.reasoning_opened
+        tokens = list(prompt.tokens)
         begun = replace(begun, text=begun.text.lstrip())
         behind = known[len(tokens) :] if list(known[: len(tokens)]) == tokens else ()
-        own = spelled(behind, self._model.piece, begun, thinking=thinking)
+        own = spelled(behind, self._model.piece, begun, markup=self._markup, place=prompt.place)
         tokens += behind[: own.n_tokens]
-        rest, thinking = own.rest, own.thinking
-        if rest.reasoning and not thinking:
-            thinking = True
-            tokens += self._model.tokenize(f"{ReasoningSplitter.OPEN}\n", parse_special=True)
+        rest, place = own.rest, own.place
+        if rest.reasoning and place is not Place.THINKING:
+            place = Place.THINKING
+            tokens += self._model.tokenize(self._written.think, parse_special=True)
         tokens += self._behind(tokens, rest.reasoning)
-        if rest.text and thinking:
-            thinking = False
-            tokens += self._model.tokenize(f"\n{ReasoningSplitter.CLOSE}\n\n", parse_special=True)
+        if rest.text:
+            tokens, place = self._spoken(tokens, place)
+            place = Place.ANSWER
         tokens += self._behind(tokens, rest.text)
-        return replace(prompt, tokens=tuple(tokens), reasoning_opened=thinking)
+        return replace(prompt, tokens=tuple(tokens), place=place)
+
+    def _spoken(self, tokens: Sequence[int], place: Place) -> tuple[list[int], Place]:
+        """The same tokens with what brings the model from there to its answer, and where they end then."""
+        marks = self._written
+        said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[place]
+        out = [*tokens, *(self._model.tokenize(said, parse_special=True) if said else ())]
+        # Some models begin to think behind an empty thought all the same.
+        return out, place if not said else Place.ANSWER if marks.answer else Place.START
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
         """The ids of a text that follows tokens, as ordinary characters."""

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from app.chat.message import Message, Role
 from app.errors import TemplateError
 from app.llama.plain import plain
 from app.llama.sandbox import Sandbox
+from app.llama.template_values import switches, takes_blocks, told
+from app.thinking import AS_TRAINED, Thinking
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -53,14 +55,6 @@ class _Manner:
     says_none: bool = True
     system: bool = True
 
-    def told(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """A conversation as variables of a template."""
-        contents = [[{"type": "text", "text": m.content}] if self.parts else m.content for m in messages]
-        found: dict[str, Any] = {
-            "messages": [{"role": m.role.value, "content": c} for m, c in zip(messages, contents, strict=True)]
-        }
-        return {**found, "tools": None, "documents": None} if self.says_none else found
-
 
 class ChatTemplate:
     """Renders conversations the way a model was trained on them.
@@ -85,6 +79,7 @@ class ChatTemplate:
         source = CHATML if source is None else _NAMED.get(source.strip(), source)
         self.is_chatml = source is CHATML
         self._specials = {"bos_token": bos, "eos_token": eos}
+        self._in_blocks = takes_blocks(source or "")
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
@@ -96,22 +91,26 @@ class ChatTemplate:
         self.leaves_out = False
         self._manner = self._suited()
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED) -> str:
         """The conversation as one prompt that ends where the assistant is to speak.
 
         A template that refuses a system message, or leaves it out, gets it in front of the first user message instead.
+
+        Args:
+            messages: The conversation.
+            thinking: Whether the model is to think, where the template can say so.
 
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
         self._sandbox.begin()
         try:
-            return self._render(messages, self._manner)
+            return self._render(messages, self._manner, thinking)
         except _TemplateRefusal as refusal:
             if not self._manner.system or all(m.role is not Role.SYSTEM for m in messages):
                 raise _refusal(refusal) from None
             try:
-                return self._render(messages, replace(self._manner, system=False))
+                return self._render(messages, replace(self._manner, system=False), thinking)
             except _TemplateRefusal:
                 raise _refusal(refusal) from None
 
@@ -132,16 +131,19 @@ class ChatTemplate:
 
     def _tried(self, messages: Sequence[Message], manner: _Manner) -> str | None:
         try:
-            return self._render(messages, manner)
+            return self._render(messages, manner, AS_TRAINED)
         except (_TemplateRefusal, TemplateError):
             return None
 
-    def _render(self, messages: Sequence[Message], manner: _Manner) -> str:
+    def _render(self, messages: Sequence[Message], manner: _Manner, thinking: Thinking) -> str:
+        said = messages if manner.system else _without_system(messages)
         try:
             return self._template.render(
+                messages=[told(message, in_blocks=self._in_blocks, in_parts=manner.parts) for message in said],
                 add_generation_prompt=True,
-                **manner.told(messages if manner.system else _without_system(messages)),
+                **({"tools": None, "documents": None} if manner.says_none else {}),
                 **self._specials,
+                **switches(thinking),
             )
         except _TemplateRefusal:
             raise

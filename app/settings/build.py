@@ -10,6 +10,7 @@ from app.errors import UsageError
 from app.kv_types import needs_flash_attention
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Resolved
+from app.thinking import Thinking
 
 _SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")
@@ -42,6 +43,12 @@ def drafting(settings: Resolved) -> Drafting:
     match = settings["draft.lookup_min_match"]
     assert isinstance(match, int)
     return AutoDraft(source != "lookup", source != "model", match) if mode == "auto" else None
+
+
+def thinking(settings: Resolved) -> Thinking:
+    """Whether to think, and how hard; what is left to the model is None."""
+    wanted, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
+    return Thinking(None if wanted == "auto" else wanted == "on", None if effort == "auto" else str(effort))
 
 
 def contradiction(settings: Resolved) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.kv_types import KV_TYPES
 from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
+from app.thinking import EFFORTS
 
 TABLES = {
     "": "Preset",
@@ -206,6 +207,20 @@ SETTINGS: tuple[Setting, ...] = (
         unset="as many as fit",
     ),
     _setting("answer.stop", Texts(), (), "end the answer before this text", metavar="TEXT", unset="none"),
+    _setting(
+        "answer.thinking",
+        Choice(("auto", "on", "off")),
+        "auto",
+        "think before the answer, of models that can; auto leaves it to the model's template",
+        metavar="MODE",
+    ),
+    _setting(
+        "answer.reasoning_effort",
+        Choice(("auto", *EFFORTS)),
+        "auto",
+        "how hard to think, of models whose template asks for it",
+        metavar="EFFORT",
+    ),
     _placed(
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
@@ -258,7 +273,12 @@ NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """The parameters of fixed drafting: to give one means fixed drafting, unless a mode is given beside it."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 """The parameters of automatic drafting alone."""
-_OTHERS = {"temperature": "sampling.temp", "drafting.mode": "draft.mode", "context": "model.ctx"}
+_OTHERS = {
+    "temperature": "sampling.temp",
+    "drafting.mode": "draft.mode",
+    "context": "model.ctx",
+    "effort": "answer.reasoning_effort",
+}
 """What else a setting may be looked for under."""
 
 

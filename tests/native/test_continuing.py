@@ -9,6 +9,7 @@ import pytest
 
 from app.chat.message import Begun, Message, Role
 from app.engine.interfaces import Controls
+from app.engine.reasoning import Place
 from app.engine.types import FinishReason, SamplingParams
 from app.events import Finished, StepCompleted
 from app.llama.cancel import CancelFlag
@@ -115,7 +116,7 @@ def test_thinking_comes_before_the_answer(tmp_path: Path, opens: str, begun: Beg
     builder = tiny(tmp_path, f"{{{{ messages[0].content }}}}>{opens}".replace("\n", "{{ '\\n' }}"))
     prompt = builder.build([Message(Role.USER, "a")], begun)
     assert text_of(builder, prompt.tokens) == text
-    assert prompt.reasoning_opened is thinking
+    assert prompt.place is (Place.THINKING if thinking else Place.ANSWER)
 
 
 def test_an_answer_cannot_forge_control_tokens(tmp_path: Path) -> None:

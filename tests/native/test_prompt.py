@@ -9,6 +9,7 @@ import pytest
 
 from app.chat.message import Message, Role
 from app.child import python_command
+from app.engine.reasoning import Place
 from app.errors import TemplateError, UsageError
 from app.llama.checks import open_model_file
 from app.llama.model import Model
@@ -188,8 +189,9 @@ def test_tokens_that_look_special_count_as_such_whatever_the_file_calls_them(tmp
 
 
 def test_whether_the_template_opened_the_thinking_is_told(tmp_path: Path) -> None:
-    assert tiny(tmp_path, "{{ messages[0].content }}<think>\n").build([Message(Role.USER, "a")]).reasoning_opened
-    assert not tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "a")]).reasoning_opened
+    opened = tiny(tmp_path, "{{ messages[0].content }}<think>\n").build([Message(Role.USER, "a")])
+    assert opened.place is Place.THINKING
+    assert tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "a")]).place is Place.START
 
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])

@@ -159,6 +159,14 @@ def test_the_system_prompt_and_stop_strings_reach_the_model() -> None:
     assert answer["finish_reason"] == "stop"
 
 
+def test_wishes_that_the_model_does_not_hear_are_told() -> None:
+    done = tandem("run", "--json", "--max-tokens", "1", "--thinking", "off", "--reasoning-effort", "low", "Hello.")
+
+    told = json.loads(done.stdout)["notices"]
+    assert [word for notice in told for word in notice.split() if word.startswith("--")] == ["--thinking"]
+    assert "--thinking changes nothing" in done.stderr
+
+
 def test_a_full_context_is_said() -> None:
     done = tandem("run", "--temp", "0", "--ctx", "256", "Write a very long story about the sea.")
 

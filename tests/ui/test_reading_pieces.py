@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.text import Segment, TextStream
+from app.engine.reasoning import Place
+from app.engine.text import Segment
+from app.engine.text_stream import TextStream
 from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.code import code_rows
@@ -82,7 +84,7 @@ def test_any_tokens_end_in_the_same_text(words: list[str], ends: bool, opened: b
 
 
 def _said(pieces: list[bytes], opened: bool) -> tuple[str, str]:
-    stream = TextStream(["STOP"], reasoning_opened=opened)
+    stream = TextStream(["STOP"], place=Place.THINKING if opened else Place.START)
     found: list[Segment] = []
     for piece in pieces:
         found += stream.push(piece, Origin.TARGET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from app.engine.types import AutoDraft, DraftParams
 from app.errors import SettingsError
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
+from app.thinking import Heard
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
 from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
+from tests.ui.fakes import PAIR
 from tests.ui.settings_driver import open_panel
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
@@ -408,6 +411,20 @@ async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path
     async with open_panel(file, flags={"draft.mode": mode}) as panel:
         lines = panel.screen.query(SettingLine)
         assert {line.shown.setting.key for line in lines if line.shown.idle} == idle
+
+
+async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
+    deaf = replace(PAIR, hears=Heard(wanted=False, effort=False))
+    async with open_panel(file, opened=False) as panel:
+        panel.chat.engine.loaded(deaf)
+        await panel.chat.until(lambda: panel.chat.screen.session.pair == deaf)
+        await panel.open()
+        lines = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        assert lines >= {"thinking", "reasoning_effort"}
+        await panel.find("answer.thinking")
+        await panel.chat.shows("The loaded model has no switch for its thinking, if it thinks.")
+        await panel.find("answer.reasoning_effort")
+        await panel.chat.shows("The loaded model is not told how hard to think.")
 
 
 async def test_presets_are_chosen_and_made(file: Path) -> None:

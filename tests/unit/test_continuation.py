@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.chat.message import Begun
-from app.engine.text import TextStream
+from app.engine.reasoning import THINK, Place
+from app.engine.text_stream import TextStream
 from app.engine.types import Origin
 from app.llama.continuation import Spelled, spelled
 
@@ -23,8 +24,8 @@ PIECES = [
 ]
 
 
-def spell(tokens: list[int], text: str, thought: str = "", *, thinking: bool = False) -> Spelled:
-    return spelled(tokens, PIECES.__getitem__, Begun(text, thought), thinking=thinking)
+def spell(tokens: list[int], text: str, thought: str = "", place: Place = Place.START) -> Spelled:
+    return spelled(tokens, PIECES.__getitem__, Begun(text, thought), markup=THINK, place=place)
 
 
 @pytest.mark.parametrize(
@@ -49,36 +50,37 @@ def spell(tokens: list[int], text: str, thought: str = "", *, thinking: bool = F
 def test_tokens_are_taken_as_far_as_they_show_the_answer(
     tokens: list[int], text: str, n_tokens: int, rest: str
 ) -> None:
-    assert spell(tokens, text) == Spelled(n_tokens, Begun(rest), thinking=False)
+    place = Place.ANSWER if n_tokens else Place.START
+    assert spell(tokens, text) == Spelled(n_tokens, Begun(rest), place)
 
 
 def test_thinking_is_followed_through_its_markers() -> None:
     whole = [5, 4, 7, 2, 4, 6, 4, 1, 2]
-    assert spell(whole, "Once upon a", "hm upon") == Spelled(9, Begun(" a"), thinking=False)
-    assert spell(whole[:4], "", "hm upon a") == Spelled(4, Begun("", " a"), thinking=True)
-    assert spell(whole[:4], "Once", "hm upon") == Spelled(4, Begun("Once"), thinking=True)
+    assert spell(whole, "Once upon a", "hm upon") == Spelled(9, Begun(" a"), Place.ANSWER)
+    assert spell(whole[:4], "", "hm upon a") == Spelled(4, Begun("", " a"), Place.THINKING)
+    assert spell(whole[:4], "Once", "hm upon") == Spelled(4, Begun("Once"), Place.THINKING)
     # The space behind the last thought and its end are the model's own.
-    assert spell(whole[:6], "", "hm upon") == Spelled(6, Begun(""), thinking=False)
+    assert spell(whole[:6], "", "hm upon") == Spelled(6, Begun(""), Place.ANSWER)
 
 
 def test_a_thought_that_ended_elsewhere_is_another_answer() -> None:
-    assert spell([5, 7, 6, 1], "Once", "hm upon") == Spelled(2, Begun("Once", " upon"), thinking=True)
-    assert spell([1, 2], "Once upon", "hm") == Spelled(0, Begun("Once upon", "hm"), thinking=False)
+    assert spell([5, 7, 6, 1], "Once", "hm upon") == Spelled(2, Begun("Once", " upon"), Place.THINKING)
+    assert spell([1, 2], "Once upon", "hm") == Spelled(0, Begun("Once upon", "hm"), Place.START)
 
 
 def test_a_prompt_that_opened_the_thinking() -> None:
-    assert spell([7, 2], "", "hm upon a", thinking=True) == Spelled(2, Begun("", " a"), thinking=True)
-    assert spell([7, 6, 1], "Once upon", "hm", thinking=True) == Spelled(3, Begun(" upon"), thinking=False)
+    assert spell([7, 2], "", "hm upon a", Place.THINKING) == Spelled(2, Begun("", " a"), Place.THINKING)
+    assert spell([7, 6, 1], "Once upon", "hm", Place.THINKING) == Spelled(3, Begun(" upon"), Place.ANSWER)
 
 
 def test_the_rest_of_a_text_keeps_its_space_and_has_no_markers() -> None:
-    stream = TextStream(begun=True)
+    stream = TextStream(place=Place.ANSWER)
     shown = stream.push(b"\n\n<think>x", Origin.TARGET) + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
 
 
 def test_the_rest_of_a_thought_keeps_its_space_and_ends() -> None:
-    stream = TextStream(reasoning_opened=True, begun=True)
+    stream = TextStream(place=Place.THINKING, begun=True)
     shown = stream.push(b" more</think>\n\nYes", Origin.TARGET) + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
 

@@ -32,7 +32,7 @@ def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
     assert kept.other.load(1).tree == before == kept.keeper.tree
     assert kept.other.stats(2) == numbers
     kept.keeper.go_on(2)
-    assert kept.keeper.fail(BROKEN) == "b"
+    assert kept.keeper.fail(BROKEN) == ("b", "")
     assert kept.other.load(1).tree == before
     kept.exchange("c", "d")
     assert kept.texts() == ["a", "b", "c", "d"]
@@ -41,10 +41,10 @@ def test_nothing_is_lost_of_an_answer_of_which_no_more_came(kept: Kept) -> None:
 def test_more_of_a_failed_answer_counts_once_it_ends_well(kept: Kept) -> None:
     kept.keeper.ask("a")
     kept.hear("half")
-    assert kept.keeper.fail(BROKEN) == ""
+    assert kept.keeper.fail(BROKEN) == ("", "")
     kept.keeper.go_on(2)
     kept.hear(" and")
-    assert kept.keeper.fail(BROKEN) == ""
+    assert kept.keeper.fail(BROKEN) == ("", "")
     assert kept.path()[-1] == ("half and", "", State.FAILED)
     kept.keeper.go_on(2)
     kept.hear(" more")

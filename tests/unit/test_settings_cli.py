@@ -44,6 +44,7 @@ EVERYTHING = [
         '[answer]\nsystem = "Short."\nstop = ["END", "a"]\nmax_tokens = 9',
         "--system Short. --stop END --stop a --max-tokens 9",
     ),
+    ('[answer]\nthinking = "off"\nreasoning_effort = "high"', "--thinking off --reasoning-effort high"),
     (
         '[model]\nctx = 512\nthreads = 2\nflash_attn = "on"\ndevice = "cpu"\nfit = "off"',
         "--ctx 512 --threads 2 --flash-attn on --device CPU --fit off",

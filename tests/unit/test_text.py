@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.text import ReasoningSplitter, Segment, TextStream, held_back
+from app.engine.reasoning import Place, ReasoningSplitter
+from app.engine.text import Segment, held_back
+from app.engine.text_stream import TextStream
 from app.engine.types import Origin
 
 
@@ -109,7 +111,7 @@ class TestReasoning:
         assert text(segments) == "The answer <b>."
 
     def test_the_prompt_may_have_begun_the_thinking(self) -> None:
-        segments = shown(TextStream(reasoning_opened=True), "Hmm.</think>Yes.")
+        segments = shown(TextStream(place=Place.THINKING), "Hmm.</think>Yes.")
 
         assert (text(segments, reasoning=True), text(segments)) == ("Hmm.", "Yes.")
 
@@ -148,10 +150,10 @@ class TestReasoning:
         assert (text(segments, reasoning=True), text(segments)) == ("a", "b<think>c")
 
     def test_state_is_visible(self) -> None:
-        splitter = ReasoningSplitter(opened=False)
+        splitter = ReasoningSplitter()
         splitter.push(Segment("<think>x", Origin.TARGET))
 
-        assert splitter.reasoning
+        assert splitter.place is Place.THINKING
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, F
 from app.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, StepCompleted
 from app.request import AnswerRequest, LoadedPair
+from app.thinking import AS_TRAINED, Thinking
 from app.worker import CancelSwitch, EngineWorker, Progress
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair, FakePrompt
@@ -117,7 +118,7 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
 
-    def fail(messages: Sequence[Message], begun: Begun | None = None) -> FakePrompt:
+    def fail(messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED) -> FakePrompt:
         raise ZeroDivisionError
 
     pair.build_prompt = fail  # type: ignore[method-assign]

@@ -166,12 +166,12 @@ class Hearing:
         else:
             screen.status.in_vain()
         screen.sidebar.look_again()
-        await self._end(event.text, Ending(event.reason, event.repeating, at_limit=event.at_limit))
+        await self._end(event.text, event.reasoning, Ending(event.reason, event.repeating, at_limit=event.at_limit))
 
     async def _on_failed(self, event: Failed) -> None:
         error = in_chat(event.error, self._screen)
-        text = self._keeper.fail(error)
-        await self._end(text, ending_in(numbers_of_failure(error)))
+        text, reasoning = self._keeper.fail(error)
+        await self._end(text, reasoning, ending_in(numbers_of_failure(error)))
         if self._session.phase is Phase.READY:
             self._screen.status.in_vain()
 
@@ -185,12 +185,12 @@ class Hearing:
         if is_idle:
             self._pair_loading.show_ways()
 
-    async def _end(self, text: str, ending: Ending) -> None:
+    async def _end(self, text: str, reasoning: str, ending: Ending) -> None:
         screen, asked = self._screen, self._session.asked
         self._measured_for = None
         screen.attention.end()
         screen.set_timer(REST_S, sweep)
-        counts = self._session.ended(text)
+        counts = self._session.ended(text, reasoning)
         screen.hint.forget()
         screen.hint.repeating(0)
         gave_way = await screen.messages.settle(ending, counts=counts)

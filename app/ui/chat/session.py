@@ -191,7 +191,7 @@ class ChatSession:
     def started(self, request: int) -> None:
         self.phase, self.request = Phase.ANSWERING, request
 
-    def ended(self, text: str) -> bool:
+    def ended(self, text: str, reasoning: str) -> bool:
         """The running answer has ended; returns whether the exchange entered the conversation."""
         self.phase, self.request = Phase.READY, None
         fallback, self._fallback = self._fallback, None
@@ -200,7 +200,7 @@ class ChatSession:
                 self._said, self.asked, self._answered = fallback
             return False
         self._answered = True
-        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip()))
+        self._said += (Message(Role.USER, self.asked), Message(Role.ASSISTANT, text.rstrip(), reasoning.strip()))
         return True
 
     def settings_changed(self) -> None:
@@ -237,4 +237,5 @@ class ChatSession:
             max_tokens=settings.max_tokens,
             stops=settings.stops,
             begun=begun,
+            thinking=settings.thinking,
         )

@@ -132,23 +132,24 @@ class Keeper(Conversation):
         why = numbers_of(event.reason, event.repeating, at_limit=event.at_limit)
         self._end(_STATES[event.reason], why, text=event.text or None, reasoning=event.reasoning or None, stats=stats)
 
-    def fail(self, error: AppError) -> str:
+    def fail(self, error: AppError) -> tuple[str, str]:
         """The answer has failed; what was shown of it stays in the store, and why.
 
         Args:
             error: Why.
 
         Returns:
-            The text that the conversation goes on from: that of an answer which counted before it was continued.
+            The text and the thinking that the conversation goes on from: those of an answer which counted before it was
+            continued.
         """
         journal = self._journal
         if journal is None or not journal.continues:
             why = numbers_of_failure(error)
             self._end(State.FAILED, why, stats=why)
-            return ""
+            return "", ""
         state = journal.start.state
         self._end(state, {})
-        return journal.node.text if state in COUNTS else ""
+        return (journal.node.text, journal.node.reasoning) if state in COUNTS else ("", "")
 
     # Behind it
 

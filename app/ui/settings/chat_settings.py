@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from app.engine.types import Drafting, SamplingParams
-from app.settings.build import drafting, sampling
+from app.settings.build import drafting, sampling, thinking
 from app.settings.layers import Origin, Resolved
+from app.thinking import AS_TRAINED, Thinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class ChatSettings:
         system: System message, or None.
         max_tokens: Most tokens of an answer, or None.
         stops: Strings that end an answer.
+        thinking: Whether the model is to think before it answers.
         system_yields: Whether a system message in the conversation itself goes before `system`.
     """
 
@@ -30,6 +32,7 @@ class ChatSettings:
     system: str | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    thinking: Thinking = AS_TRAINED
     system_yields: bool = False
 
 
@@ -42,5 +45,6 @@ def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
         system=cast("str | None", now["answer.system"]),
         max_tokens=cast("int | None", now["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", now["answer.stop"]),
+        thinking=thinking(now),
         system_yields=now.origin("answer.system") not in (Origin.FLAG, Origin.CONVERSATION),
     )

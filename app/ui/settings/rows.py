@@ -11,6 +11,7 @@ from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import SETTINGS, Setting
+from app.thinking import NO_EFFORT, NO_SWITCH
 from app.ui.key_names import key
 from app.ui.settings.line import Shown
 
@@ -38,11 +39,11 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
                 now[setting.name],
                 origin,
                 below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
-                idle=_is_idle(setting, now["draft.mode"]) or bool(not_here(setting, scope)),
+                idle=bool(_is_idle(setting, now["draft.mode"]) or not_here(setting, scope) or _unheard(setting, pair)),
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
                 because=now.meaning_fixed if setting.name == "draft.mode" else (),
-                here=here(pair) if pair is not None and setting.name == "model.ctx" else "",
+                here=here(pair) if pair is not None and setting.name == "model.ctx" else _unheard(setting, pair),
             )
         )
     return found
@@ -53,6 +54,17 @@ def _is_idle(setting: Setting, mode: Value) -> bool:
     if setting.only_fixed or setting.only_auto:
         return mode != ("fixed" if setting.only_fixed else "auto")
     return mode == "off" and setting.table == "draft" and setting.key != "mode"
+
+
+def _unheard(setting: Setting, pair: PairInfo | None) -> str:
+    """That a wish changes nothing with the pair that is loaded, as a sentence; "" where it may."""
+    if pair is None:
+        return ""
+    if setting.name == "answer.thinking" and not pair.hears.wanted:
+        return f"The loaded model {NO_SWITCH}."
+    if setting.name == "answer.reasoning_effort" and not pair.hears.effort:
+        return f"The loaded model {NO_EFFORT}."
+    return ""
 
 
 def to_load(live: LiveSettings, pair: PairInfo | None) -> tuple[Setting, ...]:
