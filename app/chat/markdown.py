@@ -104,13 +104,13 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
     part: list[str] | None = None
     n_messages, parent = 0, None
     parts: list[tuple[dict[str, Any], str, list[str]]] = []
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         marker = _MARKER.match(line)
         if marker is None:
             if part is not None:
                 part.append(line)
             continue
-        kind, fields = marker[1], json.loads(marker[2] or "{}")
+        kind, fields = marker[1], _fields(marker[2], number)
         part = []
         if kind == "conversation":
             found.append({**fields, "messages": []})
@@ -133,6 +133,17 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
         kept = body if key == "reasoning" else body[1:]
         message[key] = _ESCAPED.sub(r"<!-- \1", "\n".join(kept).strip("\n"))
     return found
+
+
+def _fields(given: str, line: int) -> dict[str, Any]:
+    """What a comment of ours says. Raises ValueError where somebody has damaged it."""
+    try:
+        fields = json.loads(given or "{}")
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise ValueError(f"the comment in line {line:,}, by which Tandem knows what follows, is damaged")
+    return fields
 
 
 def _foreign(lines: Iterable[str], most: int) -> dict[str, Any]:

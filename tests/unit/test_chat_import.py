@@ -516,6 +516,17 @@ def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -
         read_file(file)
 
 
+@pytest.mark.parametrize("given", ["3", "null", "[1]", '"x"', "{", '{"role": ' + "9" * 5000 + "}"], ids=lambda g: g[:9])
+@pytest.mark.parametrize("kind", ["conversation", "message", "text"])
+def test_a_damaged_comment_is_named_by_its_line(tmp_path: Path, kind: str, given: str) -> None:
+    file = tmp_path / "x.md"
+    lines = ["<!-- tandem:conversation -->", '<!-- tandem:message {"role": "user"} -->', "## You", "Hi"]
+    file.write_text("\n".join([*lines, f"<!-- tandem:{kind} {given} -->", "Hi"]), encoding="utf-8")
+
+    with pytest.raises(AppError, match="the comment in line 5, by which Tandem knows what follows, is damaged"):
+        read_file(file)
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
