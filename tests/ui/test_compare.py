@@ -241,6 +241,19 @@ async def test_fixed_parameters_of_the_chat_take_part_at_once() -> None:
         assert [side.name for side in compare.job.sides] == [PLAIN, FIXED, AUTOMATIC]
 
 
+async def test_fixed_parameters_of_the_chat_take_part_again_after_they_were_left_out() -> None:
+    own = DraftParams(3, 0, 0.5)
+    async with open_comparison(replace(FIXED_SETTINGS, drafting=own)) as compare:
+        assert compare.job.sides[1].drafting == own
+        compare.races([made(PLAIN, 4), made("fixed 3/0.5", 3), made(AUTOMATIC, 2)], differences={})
+        await compare.chat.shows("2.0x the speed")
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: "fixed 3/0.5" not in compare.chat.text)
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        assert compare.job.sides[1].drafting == own
+
+
 async def test_a_pair_without_a_draft_has_no_fixed_side() -> None:
     async with open_chat(SETTINGS, loaded=False) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))

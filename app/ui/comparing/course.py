@@ -54,6 +54,7 @@ class Comparing:
         self._engine = engine
         self._view = view
         given = what.drafting if isinstance(what.drafting, DraftParams) else None
+        self._fixed = given or DraftParams()
         self.sides: tuple[Side, ...] = sides_of(what.drafting, given)
         self.stopping = False
         self._rounds: list[Round] = []
@@ -107,7 +108,7 @@ class Comparing:
         """
         if self._what.pair.draft is None:
             raise UsageError("Fixed parameters need a draft model, and this pair has none.")
-        self.sides = sides_of(self._what.drafting, DraftParams())
+        self.sides = sides_of(self._what.drafting, self._fixed)
 
     def drop_fixed(self) -> None:
         """Let fixed parameters no longer take part; what the others have done stays."""
