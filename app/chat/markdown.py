@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from app.chat.export import whole_title, written_state
@@ -137,13 +138,11 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
 
 def _fields(given: str, line: int) -> dict[str, Any]:
     """What a comment of ours says. Raises ValueError where somebody has damaged it."""
-    try:
+    with suppress(ValueError):
         fields = json.loads(given or "{}")
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        raise ValueError(f"the comment in line {line:,}, by which Tandem knows what follows, is damaged")
-    return fields
+        if isinstance(fields, dict):
+            return fields
+    raise ValueError(f"the comment in line {line:,}, by which Tandem knows what follows, is damaged")
 
 
 def _foreign(lines: Iterable[str], most: int) -> dict[str, Any]:
