@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from app.chat.message import Message, Role
 from app.compare.measure import Measured, Spread, measure, speeds, spread
 from app.compare.race import (
     WARM_UP_TOKENS,
@@ -155,9 +154,10 @@ def benchmark(
     for number, prompt in enumerate(plan.prompts):
         if cancelled():
             break
-        asked = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
         warm_up = 0 if number else WARM_UP_TOKENS
-        steps = Steps(race(plan.contenders, asked, plan.repeat, cancelled, warm_up_tokens=warm_up))
+        steps = Steps(
+            race(plan.contenders, prompt.put_to(plan.request), plan.repeat, cancelled, warm_up_tokens=warm_up)
+        )
         broken: RaceBroken | None = None
         for event in steps:
             if isinstance(event, RaceBroken):

@@ -85,6 +85,27 @@ def test_prompts_of_ones_own(tmp_path: Path) -> None:
     assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
 
 
+def test_the_form_is_told_by_the_ending_however_it_is_written(tmp_path: Path) -> None:
+    tables = tmp_path / "MINE.TOML"
+    tables.write_text('[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n', encoding="utf-8")
+    assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
+
+
+@pytest.mark.parametrize("name", ["mine.json", "runs.JSONL"])
+def test_lines_of_json_are_not_raced_as_prompts(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"text": "Sue."}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="is JSON, and prompts are TOML by kind, or one a line") as error:
+        load_suite(tmp_path / name)
+    assert "[[prompt]]" in error.value.hint
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_prompts_of_windows_are_the_same_prompts(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_bytes("Grüße\u2028an\x0calle\r\n\r\nund euch\x85\r\n".encode(encoding))
+    assert [prompt.text for prompt in load_suite(file)] == ["Grüße\u2028an\x0calle", "und euch"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

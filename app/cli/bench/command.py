@@ -27,6 +27,7 @@ from app.compare.report import crowded, how, pair_title, raced_json, table_lines
 from app.compare.server import Server, contender
 from app.compare.sides import AUTOMATIC, PLAIN
 from app.compare.steps import Steps
+from app.compare.suite import refuse_overlong
 from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError
 from app.pairing.texts import duration
@@ -87,6 +88,7 @@ class _Benchmark:
         contenders = contenders_of(pair, task.options, task.fixed)
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
+        refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
         plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle)
         if not self._status.is_live:
             n = len(task.prompts)
@@ -121,7 +123,7 @@ class _Benchmark:
             n = len(self._task.prompts)
             left = f", {duration(self._left_s)} left" if self._left_s is not None and self._n_done < n else ""
             done = f"{self._n_done} of {n}{left}"
-            self._status.say(f"{raced.prompt.kind}, {raced.prompt.name}: {_in_brief(raced)}  ({done})")
+            self._status.say(f"{raced.prompt}: {_in_brief(raced)}  ({done})")
         lines = [json.dumps(line) for line in raced_json(raced, steps=self._task.with_steps)]
         self._task.save.add(*lines)
         if self._task.as_json:
@@ -146,16 +148,17 @@ class _Benchmark:
         doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
         if doing is not None:
             left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
-            self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
+            self._status.show(f"{at.prompt}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], early: str) -> None:
         """The table and what it means; `early` says how it ended before its time, "" if it did not."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, names)
         notes = [f"{early}: {len(with_most_rounds(raced))} of {len(task.prompts)} prompts"] if early else []
-        notes += filter(None, [crowded(round_ for one in raced for round_ in one.rounds)])
+        company = crowded(round_ for one in raced for round_ in one.rounds)
+        notes += filter(None, [company])
         # Half a suite is not comparable with a whole one.
-        remarks = [] if early else against_earlier(facts, figures(table))
+        remarks = [] if early else against_earlier(facts, figures(table), is_crowded=company is not None)
         runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.cli.argument_parser import STDIN
 from app.cli.bench.flags import CHECK_TOKENS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
 from app.cli.options import Options, read_options
 from app.cli.race_session import answer_request, at_least_one, fixed_params
 from app.cli.result_file import LineFile, check_writable
 from app.compare.server import Server
-from app.compare.suite import Prompt, choose, load_suite
+from app.compare.suite import Prompt, choose, load_suite, read_suite
 from app.engine.text import printable
 from app.engine.types import DraftParams
 from app.errors import UsageError
@@ -83,7 +85,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
             check_writable(Path(card + suffix))
     return BenchTask(
         options=options,
-        prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, per_kind)),
+        prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, per_kind)),
         request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else TOKENS),
         fixed=fixed,
         repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),
@@ -96,6 +98,10 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         check_lossless=checking,
         samples=at_least_one(args, "samples", _QUICK_SAMPLES if quick else SAMPLES),
     )
+
+
+def _suite(file: Path | None) -> tuple[Prompt, ...]:
+    return read_suite(sys.stdin.buffer, "Standard input") if file == STDIN else load_suite(file)
 
 
 def _refuse_idle(args: argparse.Namespace) -> None:
