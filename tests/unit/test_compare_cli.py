@@ -207,6 +207,7 @@ def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
         ("bench", "--card", "/missing/folder/card"),
         ("bench", "--samples", "9"),
         ("bench", "--steps"),
+        ("bench", "--force"),
         ("bench", "--api-key-env", "HOME"),
         ("bench", "--check-lossless", "--card", "x"),
         ("bench", "--check-lossless", "--repeat", "2"),
@@ -333,6 +334,23 @@ def _card_of(tandem: Tandem, tmp_path: Path) -> str:
     prompts.write_text("abc\n")
     assert tandem("bench", "--quick", "--prompts", str(prompts), "--card", str(tmp_path / "card")) == 0
     return (tmp_path / "card.md").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".md", ".svg"])
+def test_a_card_takes_no_file_that_is_there(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
+    card, prompts = tmp_path / "README", tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    there = card.with_suffix(suffix)
+    there.write_text("mine")
+    arguments = ("bench", "--quick", "--prompts", str(prompts), "--card", str(card))
+    with pytest.raises(UsageError, match=rf"README\{suffix} exists already") as error:
+        tandem(*arguments)
+    assert "--force" in error.value.hint
+    assert not pair.samplers
+    assert there.read_text() == "mine"
+
+    assert tandem(*arguments, "--force") == 0
+    assert "Fake" in there.read_text()
 
 
 def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

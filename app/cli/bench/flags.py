@@ -46,5 +46,6 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=real_file, metavar="FILE", help="write the same lines to a file")
     parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")
     parser.add_argument("--card", type=real_file, metavar="NAME", help="write a share card: NAME.md and NAME.svg")
+    parser.add_argument("--force", action="store_true", help="overwrite the card's files if they exist")
     parser.add_argument("--check-lossless", action="store_true", help="compare the texts instead of the speed")
     parser.add_argument("--samples", type=int, metavar="N", help=f"sampled answers a side (default: {SAMPLES})")

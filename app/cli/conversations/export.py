@@ -16,7 +16,7 @@ from app.chat.markdown import to_markdown
 from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
 from app.cli.output import StatusLine
-from app.cli.result_file import check_replaceable
+from app.cli.result_file import check_replaceable, exists_already
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
@@ -39,7 +39,7 @@ def export(args: argparse.Namespace) -> int:
     if output is not None:
         check_replaceable(output)
         if output.exists() and not given.get("force"):
-            raise _exists(output)
+            raise exists_already(output)
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
     what, text = _listed(form) if listing else _exported(which, form, everything=everything)
     if output is None:
@@ -140,15 +140,11 @@ def _list_as_json(known: Sequence[Summary]) -> str:
     return json.dumps(rows, ensure_ascii=False) + "\n"
 
 
-def _exists(output: Path) -> UsageError:
-    return UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
-
-
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write all of it or nothing, and never over a file that nobody said to overwrite."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:
-        raise _exists(output) from error
+        raise exists_already(output) from error
     except OSError as error:
         raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error
