@@ -154,6 +154,34 @@ def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
     assert not pair.samplers
 
 
+@pytest.mark.parametrize(
+    ("drafting", "fixed", "sources"),
+    [
+        (AutoDraft(), (), {"model", "look-up"}),
+        (AutoDraft(model=False), (), {"look-up"}),
+        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "look-up"}),
+        (AutoDraft(lookup=False), (), {"model"}),
+    ],
+)
+def test_the_bound_has_the_drafts_of_all_sides(
+    tandem: Tandem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    drafting: AutoDraft,
+    fixed: tuple[str, ...],
+    sources: set[str],
+) -> None:
+    seen: list[set[str]] = []
+    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-1]))
+    monkeypatch.setattr(
+        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), drafting=drafting)
+    )
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
+    assert seen == [sources]
+
+
 def test_prompts_come_from_standard_input(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

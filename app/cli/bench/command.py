@@ -25,7 +25,7 @@ from app.compare.measure import factor, measure, verdict
 from app.compare.race import RaceBroken
 from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
 from app.compare.server import Server, contender
-from app.compare.sides import AUTOMATIC, PLAIN
+from app.compare.sides import AUTOMATIC, PLAIN, sides_of
 from app.compare.steps import Steps
 from app.compare.suite import refuse_overlong
 from app.engine.text import printable
@@ -89,7 +89,9 @@ class _Benchmark:
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
         refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
-        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle)
+        sides = sides_of(task.options.drafting, task.fixed)
+        sources = {source for side in sides for source in pair.info.sources(side.drafting)}
+        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle, sources)
         if not self._status.is_live:
             n = len(task.prompts)
             self._status.say(f"{n} prompt{'s' * (n != 1)}, {plan.n_runs} runs; a line for every prompt that is done")
