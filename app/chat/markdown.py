@@ -37,6 +37,12 @@ def to_markdown(transcripts: Iterable[Transcript]) -> str:
     return "\n".join(_conversation(each) for each in transcripts)
 
 
+def n_beside(transcript: Transcript) -> int:
+    """How many messages of a conversation are not in its Markdown: those of other branches that came to something."""
+    tree = transcript.conversation.tree
+    return len(tree.nodes) - sum(1 for _ in _told(tree))
+
+
 def _conversation(transcript: Transcript) -> str:
     summary = transcript.conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
