@@ -129,7 +129,7 @@ def parse_fixed(text: str) -> DraftParams:
 
 def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
     """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
-    sides = sides_of(options.drafting, fixed)
+    sides = sides_of(options.automatic, fixed)
     check_sides(pair, sides)
     return [in_process(pair, side.name, side.drafting) for side in sides]
 

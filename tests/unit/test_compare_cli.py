@@ -174,7 +174,7 @@ def test_the_bound_has_the_drafts_of_all_sides(
     seen: list[set[str]] = []
     monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-1]))
     monkeypatch.setattr(
-        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), drafting=drafting)
+        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
     )
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")

@@ -45,7 +45,7 @@ def bench(args: argparse.Namespace) -> int:
         if task.check_lossless:
             return check_lossless(session, task)
         facts = measured_on(
-            session.pair, session.params, task.request, task.options.drafting, map(asdict, task.prompts), told
+            session.pair, session.params, task.request, task.options.automatic, map(asdict, task.prompts), told
         )
         return _Benchmark(session, task, facts).run()
 
@@ -89,7 +89,7 @@ class _Benchmark:
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
         refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
-        sides = sides_of(task.options.drafting, task.fixed)
+        sides = sides_of(task.options.automatic, task.fixed)
         sources = {source for side in sides for source in pair.info.sources(side.drafting)}
         plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle, sources)
         if not self._status.is_live:

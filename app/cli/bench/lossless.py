@@ -63,6 +63,6 @@ def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
         UsageError: The pair lacks what one needs.
     """
     everything = [Side("drafting everything", EVERYTHING)] if session.pair.drafter is not None else []
-    _plain, *others = sides_of(task.options.drafting, task.fixed)
+    _plain, *others = sides_of(task.options.automatic, task.fixed)
     check_sides(session.pair, others)
     return [(side.name, side.drafting) for side in (*everything, *others)]

@@ -53,7 +53,7 @@ def compare(args: argparse.Namespace) -> int:
 
     def job(session: Session) -> int:
         contenders = contenders_of(session.pair, options, fixed)
-        facts = measured_on(session.pair, session.params, request, options.drafting)
+        facts = measured_on(session.pair, session.params, request, options.automatic)
         return _Comparer(session, request, facts).run(contenders, repeat, args)
 
     return with_pair(options, job)
