@@ -39,7 +39,7 @@ def save(keeper: Keeper, name: str) -> str:
     as_json = file.suffix.lower() == ".json"
     _write(file, to_json([found]) if as_json else to_markdown([found]))
     n = 0 if as_json else n_beside(found)
-    beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a name in .json takes all." if n else ""
+    beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
     return f"Saved as {file}.{beside}"
 
 
