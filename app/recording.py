@@ -53,6 +53,8 @@ def record(
                 yield 0.5 * len(text) / n_tokens
     finally:
         sampler.close()
+    if answer.finish is FinishReason.CANCELLED:
+        raise Interrupted
     n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
     views = []
     for view in teacher_forced(pair.drafter.cache, n_vocab, tokens, text, depth):

@@ -21,7 +21,7 @@ from app.chat.export import FORMAT, VERSION, cut_again
 from app.chat.markdown import from_markdown
 from app.chat.message import Role
 from app.chat.rows import LAST_SECOND, dump, storable
-from app.chat.textfile import sentences
+from app.chat.textfile import marked_encoding, sentences
 from app.chat.titles import make_title, one_line
 from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.engine.text import printable
@@ -61,8 +61,8 @@ def read_file(file: Path, now: float | None = None, memory: int = sys.maxsize) -
     """
     try:
         return _transcripts(*_raw(file, memory), time.time() if now is None else now)
-    except UnicodeDecodeError:
-        reason = "it is not UTF-8 text"
+    except UnicodeDecodeError as error:
+        reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
         reason = f"it is not JSON, from line {error.lineno} on" if file.suffix.lower() == ".json" else _NO_CONVERSATION
     except RecursionError:
@@ -88,7 +88,7 @@ def _text_of(file: Path, memory: int) -> str:
         data = regular_file.read_bytes(file, size + 1)
     if len(data) > size:
         _refuse("something is still being written into it")
-    return data.decode("utf-8-sig")
+    return data.decode(marked_encoding(data) or "utf-8")
 
 
 def _needed(text: str, memory: int, *, is_markdown: bool) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from app.chat.export import whole_title, written_state
@@ -34,6 +35,12 @@ _SPEAKERS = {
 def to_markdown(transcripts: Iterable[Transcript]) -> str:
     """The text of a Markdown file; one conversation follows another."""
     return "\n".join(_conversation(each) for each in transcripts)
+
+
+def n_beside(transcript: Transcript) -> int:
+    """How many messages of a conversation are not in its Markdown: those of other branches that came to something."""
+    tree = transcript.conversation.tree
+    return len(tree.nodes) - sum(1 for _ in _told(tree))
 
 
 def _conversation(transcript: Transcript) -> str:
@@ -104,13 +111,13 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
     part: list[str] | None = None
     n_messages, parent = 0, None
     parts: list[tuple[dict[str, Any], str, list[str]]] = []
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         marker = _MARKER.match(line)
         if marker is None:
             if part is not None:
                 part.append(line)
             continue
-        kind, fields = marker[1], json.loads(marker[2] or "{}")
+        kind, fields = marker[1], _fields(marker[2], number)
         part = []
         if kind == "conversation":
             found.append({**fields, "messages": []})
@@ -133,6 +140,15 @@ def _ours(lines: Iterable[str], most: int) -> list[Any]:
         kept = body if key == "reasoning" else body[1:]
         message[key] = _ESCAPED.sub(r"<!-- \1", "\n".join(kept).strip("\n"))
     return found
+
+
+def _fields(given: str, line: int) -> dict[str, Any]:
+    """What a comment of ours says. Raises ValueError where somebody has damaged it."""
+    with suppress(ValueError):
+        fields = json.loads(given or "{}")
+        if isinstance(fields, dict):
+            return fields
+    raise ValueError(f"the comment in line {line:,}, by which Tandem knows what follows, is damaged")
 
 
 def _foreign(lines: Iterable[str], most: int) -> dict[str, Any]:

@@ -27,6 +27,10 @@ _KINDS = {"COMMAND": "command", "ACTION": "action"}
 """What is chosen where there are parsers below this one."""
 
 
+STDIN = Path("-")
+"""Stands for standard input, where a file is read that may be a pipe."""
+
+
 def file_path(text: str) -> Path:
     """The value of a flag that names a file. An empty one, as a script gives it, would be the folder one is in."""
     if not text.strip():
@@ -34,8 +38,8 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
-def written_file(text: str) -> Path:
-    """As `file_path`, of a file to be written. Whoever gives - means standard output, which has something else."""
+def real_file(text: str) -> Path:
+    """As `file_path`, where only a file will do: whoever gives - means standard input or output, and has no file."""
     if text == "-":
         raise argparse.ArgumentTypeError(_DASH)
     return file_path(text)

@@ -10,7 +10,7 @@ from typing import Any
 
 from app import __version__
 from app.compare.history import Facts
-from app.engine.types import AutoDraft, Drafting, SamplingParams
+from app.engine.types import AutoDraft, SamplingParams
 from app.hardware import machine as hardware
 from app.layers import ALL_LAYERS
 from app.llama import devices
@@ -24,7 +24,7 @@ def measured_on(
     pair: NativePair,
     params: PairParams,
     request: AnswerRequest,
-    drafting: Drafting,
+    automatic: AutoDraft,
     suite: Iterable[Any] = (),
     told: dict[str, Any] | None = None,
 ) -> Facts:
@@ -34,7 +34,7 @@ def measured_on(
         pair: What is measured.
         params: How it was loaded.
         request: How it answers.
-        drafting: How automatic drafting takes part.
+        automatic: How automatic drafting takes part.
         suite: What tells the prompts from others, besides the messages of the request.
         told: What a server said about itself.
     """
@@ -57,7 +57,7 @@ def measured_on(
         "GPU layers": _layers(params.model, params.draft_model if info.draft is not None else None),
         "threads": str(pair.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
-        "automatic drafting": _automatic(drafting),
+        "automatic drafting": _automatic(automatic),
         "sampling": _sampling(request.sampling),
         # In ASCII and with what a terminal would obey in letters, for that is dropped where it is printed.
         "stops at": ", ".join(map(json.dumps, request.stops)),
@@ -82,8 +82,7 @@ def _layers(target: ModelParams, draft: ModelParams | None) -> str:
     return ", ".join(f"{name} {model.n_gpu_layers}" for name, model in given if model.n_gpu_layers != ALL_LAYERS)
 
 
-def _automatic(drafting: Drafting) -> str:
-    auto = drafting if isinstance(drafting, AutoDraft) else AutoDraft()
+def _automatic(auto: AutoDraft) -> str:
     parts = ["draft model"] * auto.model + [f"look-up from {auto.min_match} tokens"] * auto.lookup
     return " and ".join(parts)
 

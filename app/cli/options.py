@@ -16,13 +16,13 @@ from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
 from app.engine.text import printable
-from app.engine.types import Drafting, DraftParams
+from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.errors import SettingsError, UsageError
 from app.hardware.cpu import default_threads
 from app.pairing.cells import DEFAULT_CONTEXT
 from app.paths import settings_file
 from app.registry import SetUp
-from app.settings.build import drafting, sampling, thinking
+from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
@@ -48,6 +48,7 @@ class Options:
         stops: Stop strings.
         placement: Where the models go.
         process: Where all of that runs.
+        automatic: How automatic drafting takes part in a comparison, whatever `drafting` is.
         tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
         notices: What the user should know of it, when it is loaded.
         thinking: Whether the model is to think before it answers.
@@ -63,6 +64,7 @@ class Options:
     stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
     process: Process = field(default_factory=Process)
+    automatic: AutoDraft = field(default_factory=AutoDraft)
     tuned_threads: bool = True
     notices: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
@@ -165,6 +167,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
         thinking=thinking(settings),
         placement=read_placement(settings),
+        automatic=automatic(settings),
         tuned_threads=settings["model.threads"] is None,
         notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about_catalogue(pair)),
     )

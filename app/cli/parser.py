@@ -55,7 +55,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="PROMPT",
         help="the prompt; - or a pipe gives it on standard input",
     )
-    run.add_argument("--prompt-file", type=file_path, metavar="FILE", help="read the prompt from a file")
+    run.add_argument(
+        "--prompt-file", type=file_path, metavar="FILE", help="read the prompt from a file, - for standard input"
+    )
     run.add_argument("--prefill", metavar="TEXT", help="what the answer begins with; it goes on from there")
     run.add_argument(
         "--file",

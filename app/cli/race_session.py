@@ -130,7 +130,7 @@ def parse_fixed(text: str) -> DraftParams:
 
 def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
     """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
-    sides = sides_of(options.drafting, fixed)
+    sides = sides_of(options.automatic, fixed)
     check_sides(pair, sides)
     return [in_process(pair, side.name, side.drafting) for side in sides]
 
@@ -150,8 +150,17 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
     return None
 
 
-def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]]) -> list[str]:
-    """Keep speeds in this machine's history; returns what earlier ones make of them, as lines."""
+def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *, is_crowded: bool = False) -> list[str]:
+    """Keep speeds in this machine's history; returns what earlier ones make of them, as lines.
+
+    Args:
+        facts: What they were measured on.
+        speeds: By kind of text and contender.
+        is_crowded: Whether other programs had a part in them. Such speeds tell nothing of what was before, and kept
+            they would be noise in which real losses go unseen.
+    """
+    if is_crowded:
+        return ["It is not held against earlier results, nor kept for later ones."]
     history = History(memory_dir().parent / "benchmarks", facts)
     now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
     lines = remark(history.results(), now)

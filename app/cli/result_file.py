@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from app import file_name
+from app import atomic, file_name
 from app.engine.text import printable
 from app.errors import AppError, UsageError
-from app.regular_file import exists, is_folder, is_gone
+from app.regular_file import exists, is_file, is_folder, is_gone
 
 
 def check_writable(file: Path) -> None:
@@ -52,6 +52,11 @@ def _check_place(file: Path) -> None:
         raise UsageError(f"{printable(str(file))} cannot be written: {why}.", "Choose another.") from error
 
 
+def exists_already(file: Path) -> UsageError:
+    """The refusal to write over a file that nobody said to overwrite."""
+    return UsageError(f"{file} exists already.", "Choose another file, or add --force to overwrite it.")
+
+
 class LineFile:
     """Lines that are on disk as soon as they are added; what was in the file before goes with the first one.
 
@@ -81,8 +86,8 @@ class LineFile:
         if self._file is None or self._error is not None:
             return
         try:
-            with self._file.open("a" if self._begun else "w", encoding="utf-8", errors="replace") as out:
-                out.writelines(f"{line}\n" for line in lines)
+            text = "".join(f"{line}\n" for line in lines)
+            (_append if self._begun else _write)(self._file, text)
         except OSError as error:
             self._error = error
         self._begun = True
@@ -98,13 +103,13 @@ class LineFile:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a text file whole.
+    """Write a text file whole; what was in it stays where the disk refuses.
 
     Raises:
         AppError: It cannot be written.
     """
     try:
-        file.write_text(text, encoding="utf-8", errors="replace")
+        _write(file, text)
     except OSError as error:
         raise _refusal(file, error) from error
 
@@ -116,10 +121,24 @@ def append(file: Path, line: str) -> None:
         AppError: It cannot be written.
     """
     try:
-        with file.open("a", encoding="utf-8", errors="replace") as out:
-            out.write(f"{line}\n")
+        _append(file, f"{line}\n")
     except OSError as error:
         raise _refusal(file, error) from error
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file; another one in its place makes way once this one is on the disk. Raises OSError."""
+    data = text.encode(errors="replace")
+    # A pipe and a device take it as it comes, and a folder that is not one's own takes nothing beside what it has.
+    if is_file(file) and os.access(Path(os.path.realpath(file)).parent, os.W_OK):
+        atomic.write(file, data)
+    else:
+        file.write_bytes(data)
+
+
+def _append(file: Path, text: str) -> None:
+    with file.open("ab") as out:
+        out.write(text.encode(errors="replace"))
 
 
 def _refusal(file: Path | None, error: OSError) -> AppError:

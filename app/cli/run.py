@@ -11,6 +11,7 @@ from pathlib import Path
 from app.chat.attached import Attachment, compose
 from app.chat.message import Begun, Message, Role
 from app.chat.textfile import read_text
+from app.cli.argument_parser import STDIN
 from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loader import PairLoader
@@ -36,7 +37,6 @@ from app.events import (
 from app.request import AnswerRequest
 from app.thinking import AS_TRAINED, Thinking
 
-_STDIN = Path("-")
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
     options = read_options(args)
     files: Sequence[Path] = getattr(args, "file", ())
-    if _STDIN in files and getattr(args, "prompt", "-") == "-" and "prompt_file" not in args:
+    if STDIN in files and getattr(args, "prompt", "-") == "-" and getattr(args, "prompt_file", STDIN) == STDIN:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
     prompt = _with_files(_read_prompt(args), files)
     prefill: str = getattr(args, "prefill", "")
@@ -165,14 +165,14 @@ def _with_files(prompt: str, files: Sequence[Path]) -> str:
     Raises:
         AppError: One is not to be read as text.
     """
-    if _STDIN not in files and has_unread_input():
+    if STDIN not in files and has_unread_input():
         hint = "--file - puts it before the prompt."
         StatusLine(sys.stderr).say(f"(What a pipe gives on standard input is not read beside a prompt; {hint})")
     return compose(prompt, [Attachment(*_attached(file)) for file in files])
 
 
 def _attached(file: Path) -> tuple[str, str]:
-    return ("standard input", read_input()) if file == _STDIN else (str(file), read_text(file, str(file)).text)
+    return ("standard input", read_input()) if file == STDIN else (str(file), read_text(file, str(file)).text)
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
@@ -191,7 +191,7 @@ def _read_prompt(args: argparse.Namespace) -> str:
             "Give one prompt: as an argument, with --prompt-file, or - to read it from standard input.",
             'For example: tandem run "Why is the sky blue?"',
         )
-    if file is not None:
+    if file is not None and file != STDIN:
         try:
             stream = file.open("rb")
         except OSError as error:
@@ -200,9 +200,9 @@ def _read_prompt(args: argparse.Namespace) -> str:
             ) from error
         with stream:
             text = read_whole(stream, str(file))
-    assert text is not None
-    if text == "-" and file is None:
+    elif file is not None or text == "-":
         text = read_input()
+    assert text is not None
     if not text.strip():
         raise UsageError("The prompt is empty.")
     return text

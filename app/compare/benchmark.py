@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from app.chat.message import Message, Role
 from app.compare.measure import Measured, Spread, measure, speeds, spread
 from app.compare.race import (
     WARM_UP_TOKENS,
@@ -112,6 +111,7 @@ class Plan:
         request: How to answer; a system message stays in front of every prompt.
         repeat: Counted runs of each contender on each prompt.
         oracle: Whether to reckon it.
+        sources: Who drafts on any side, as `app.events.PairInfo.sources` tells it: whose drafts the oracle has.
     """
 
     contenders: Sequence[Contender]
@@ -119,6 +119,7 @@ class Plan:
     request: AnswerRequest
     repeat: int
     oracle: bool = True
+    sources: Collection[str] = ("model", "look-up")
 
     @property
     def n_runs(self) -> int:
@@ -155,9 +156,10 @@ def benchmark(
     for number, prompt in enumerate(plan.prompts):
         if cancelled():
             break
-        asked = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
         warm_up = 0 if number else WARM_UP_TOKENS
-        steps = Steps(race(plan.contenders, asked, plan.repeat, cancelled, warm_up_tokens=warm_up))
+        steps = Steps(
+            race(plan.contenders, prompt.put_to(plan.request), plan.repeat, cancelled, warm_up_tokens=warm_up)
+        )
         broken: RaceBroken | None = None
         for event in steps:
             if isinstance(event, RaceBroken):
@@ -172,7 +174,7 @@ def benchmark(
         if plan.oracle and rounds and broken is None and not cancelled():
             left = (clock() - started) / n_runs * (total - n_runs) / 1e9
             yield Progress(prompt, n_runs, total, left, "the bound of these drafts")
-            bound = reckon_oracle(pair, prompt, rounds[0], cancelled)
+            bound = reckon_oracle(pair, prompt, rounds[0], cancelled, plan.sources)
         if rounds:
             keep(raced := Raced(prompt, tuple(rounds), bound))
             done.append(raced)
@@ -182,11 +184,13 @@ def benchmark(
     return done
 
 
-def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Cancelled) -> float | None:
+def reckon_oracle(
+    pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Cancelled, sources: Collection[str]
+) -> float | None:
     """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
 
-    The first contender's answer is followed by the draft model, and both times are reckoned from the costs as they
-    are known now; see `app.engine.replays.replay.oracle_cost`.
+    The first contender's answer is followed by the draft model if it takes part, and both times are reckoned from the
+    costs as they are known now; see `app.engine.replays.replay.oracle_cost`.
 
     Returns:
         None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.
@@ -199,7 +203,7 @@ def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Ca
         return None
     matches: tuple[int, ...] = (0,) * (len(plain.tokens) - 1)
     confidences: tuple[tuple[float, ...], ...] = ((),) * (len(plain.tokens) - 1)
-    if pair.drafter is not None and pair.info.draft is not None:
+    if "model" in sources and pair.drafter is not None and pair.info.draft is not None:
         n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
         views = []
         try:
@@ -213,7 +217,7 @@ def reckon_oracle(pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Ca
         matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
     curve = Curve.of(pair.memory.costs.snapshot())
-    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=True)
+    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup="look-up" in sources)
 
 
 def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:

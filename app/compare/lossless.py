@@ -11,7 +11,6 @@ from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.chat.message import Message, Role
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.difference import Difference, explain
 from app.compare.race import Contender, RaceBroken, Run, RunEnded, in_process, race
@@ -151,13 +150,10 @@ def check(
         Interrupted: Cancelled.
     """
     for prompt in prompts:
-        asked = replace(request, messages=(*request.messages, Message(Role.USER, prompt.text)))
-        name = f"{prompt.kind}, {prompt.name}"
-        yield name
-        checks.greedy += yield from check_greedy(pair, name, asked, draftings, cancelled)
+        yield str(prompt)
+        checks.greedy += yield from check_greedy(pair, str(prompt), prompt.put_to(request), draftings, cancelled)
     drawn = request.sampling if request.sampling.temperature > 0 else SamplingParams()
-    messages = (*request.messages, Message(Role.USER, prompts[0].text))
-    asked = replace(request, messages=messages, sampling=drawn)
+    asked = replace(prompts[0].put_to(request), sampling=drawn)
     checks.sampled.append((yield from check_sampled(pair, asked, *draftings[0], samples, cancelled)))
 
 

@@ -156,7 +156,8 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
         "predicted_n": stats.predicted_n,
         "predicted_ms": stats.predicted_ns * _MS,
         "prompt_n": stats.prompt_n,
-        "prompt_ms": stats.prompt_ns * _MS,
+        # Both models', as in `run --json` and in what a server counts.
+        "prompt_ms": (stats.prompt_ns + stats.draft_prompt_ns) * _MS,
         "draft_prompt_ms": stats.draft_prompt_ns * _MS,
         "first_token_ms": stats.first_token_ns * _MS,
         "draft_n": stats.draft_n,

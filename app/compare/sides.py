@@ -26,14 +26,13 @@ class Side:
     drafting: Drafting
 
 
-def sides_of(drafting: Drafting, fixed: DraftParams | None) -> tuple[Side, ...]:
+def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
     """Plain decoding, the fixed parameters if there are any, and automatic drafting.
 
     Args:
-        drafting: What is in force; automatic drafting takes part as it stands there.
+        automatic: How automatic drafting takes part.
         fixed: Parameters for a third side.
     """
-    automatic = drafting if isinstance(drafting, AutoDraft) else AutoDraft()
     middle = [Side(fixed_name(fixed), fixed)] if fixed is not None else []
     return (Side(PLAIN, None), *middle, Side(AUTOMATIC, automatic))
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
 
+from app.chat.message import Message, Role
+from app.chat.textfile import marked_encoding
+from app.engine.interfaces import Cancelled
 from app.engine.text import printable
-from app.errors import UsageError
+from app.errors import ContextOverflowError, Interrupted, UsageError
+from app.overflow import refuse_overflow
+from app.regular_file import with_line_feeds
+from app.request import AnswerRequest, LoadedPair
 
 _OWN = Path(__file__).with_name("prompts.toml")
 _YOURS = "yours"
 _LONGEST = 100_000
 _MOST_BYTES = 10_000_000
+_TABLES = 'Tables [[prompt]] with kind = "...", name = "..." and text = "..." are wanted.'
+_NO_SUITES = (".json", ".jsonl", ".ndjson")
+"""Whose lines are no prompts, though they would be taken for such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +40,65 @@ class Prompt:
     name: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.name}"
+
+    def put_to(self, request: AnswerRequest) -> AnswerRequest:
+        """A request with this prompt at its end."""
+        return replace(request, messages=(*request.messages, Message(Role.USER, self.text)))
+
 
 def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
-    """Our own prompts, or those of a file.
-
-    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt a line, empty lines
-    apart.
+    """Our own prompts, or those of a file; see `read_suite`.
 
     Raises:
         UsageError: The file cannot be read, is not of that form, or holds no prompt.
     """
+    file = file or _OWN
     try:
-        with (file or _OWN).open("rb") as source:
-            raw = source.read(_MOST_BYTES + 1)
-        if len(raw) > _MOST_BYTES:
-            raise UsageError(f"{file} is larger than {_MOST_BYTES:,} bytes.", "Give a file of prompts.")
-        text = raw.decode("utf-8-sig")
-        prompts = _lines(text) if file is not None and file.suffix != ".toml" else _tables(text)
+        source = file.open("rb")
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text.", "Give a file of prompts.") from None
+        raise _unreadable(str(file), error) from error
+    with source:
+        return read_suite(source, str(file))
+
+
+def read_suite(source: BinaryIO, name: str) -> tuple[Prompt, ...]:
+    """The prompts of a file or a pipe.
+
+    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt a line, empty lines
+    apart. It is UTF-8, or what its first bytes say, as PowerShell's do.
+
+    Args:
+        source: Where it comes from.
+        name: What that is called; the ending says of which form it is.
+
+    Raises:
+        UsageError: It cannot be read, is not of that form, or holds no prompt.
+    """
+    suffix = PurePath(name).suffix.lower()
+    if suffix in _NO_SUITES:
+        raise UsageError(f"{name} is JSON, and prompts are TOML by kind, or one a line.", _TABLES)
+    try:
+        raw = source.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    if len(raw) > _MOST_BYTES:
+        raise UsageError(f"{name} is larger than {_MOST_BYTES:,} bytes.", "Give a file of prompts.")
+    try:
+        text = with_line_feeds(raw.decode(marked_encoding(raw) or "utf-8"))
+        prompts = _tables(text) if suffix == ".toml" else _lines(text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not {error.encoding.upper()} text.", "Give a file of prompts.") from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        form = 'Tables [[prompt]] with kind = "...", name = "..." and text = "..." are wanted.'
-        raise UsageError(f"{file} holds no prompts: {error}.", form) from error
+        raise UsageError(f"{name} holds no prompts: {error}.", _TABLES) from error
     if not prompts:
-        raise UsageError(f"{file} holds no prompts.", "Write one a line.")
+        raise UsageError(f"{name} holds no prompts.", "Write one a line.")
     return prompts
+
+
+def _unreadable(name: str, error: OSError) -> UsageError:
+    return UsageError(f"{name} cannot be read: {error.strerror}.", "Check the path.")
 
 
 def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
@@ -77,8 +118,35 @@ def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int
     return tuple(chosen)
 
 
+def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled) -> None:
+    """Refuse a suite with a prompt that does not fit into the context: found on the way, it would end hours of work.
+
+    Args:
+        pair: Who is to answer.
+        prompts: The suite.
+        request: How to answer; a system message stays in front of every prompt.
+        cancelled: Read between prompts.
+
+    Raises:
+        ContextOverflowError: The longest does not fit; it is named, and what would hold it holds all.
+        Interrupted: Cancelled.
+    """
+    lengths: list[tuple[int, Prompt]] = []
+    for prompt in prompts:
+        if cancelled():
+            raise Interrupted
+        lengths.append((len(pair.build_prompt(prompt.put_to(request).messages).tokens), prompt))
+    n_tokens, longest = max(lengths, key=lambda one: one[0])
+    try:
+        refuse_overflow(pair, longest.put_to(request), n_tokens)
+    except ContextOverflowError as error:
+        told = f"{printable(str(longest))}: {error.message}"
+        raise ContextOverflowError(told, error.hint, whose=error.whose, n_tokens=error.n_tokens) from error
+
+
 def _lines(text: str) -> tuple[Prompt, ...]:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # The rarer line ends are part of what somebody asks.
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     return tuple(Prompt(_YOURS, str(number), line) for number, line in enumerate(lines, start=1))
 
 

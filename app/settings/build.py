@@ -34,15 +34,20 @@ def drafting(settings: Resolved) -> Drafting:
     Raises:
         UsageError: The fixed numbers contradict each other.
     """
-    mode, source = settings["draft.mode"], settings["draft.source"]
+    mode = settings["draft.mode"]
     # Also where they do not count: a number that is wrong is told when it is given.
     numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
     fixed = DraftParams(**numbers)
     if mode == "fixed":
         return fixed
-    match = settings["draft.lookup_min_match"]
+    return automatic(settings) if mode == "auto" else None
+
+
+def automatic(settings: Resolved) -> AutoDraft:
+    """How automatic drafting drafts where it takes part, whatever mode is set."""
+    source, match = settings["draft.source"], settings["draft.lookup_min_match"]
     assert isinstance(match, int)
-    return AutoDraft(source != "lookup", source != "model", match) if mode == "auto" else None
+    return AutoDraft(source != "lookup", source != "model", match)
 
 
 def thinking(settings: Resolved) -> Thinking:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.compare.difference import Difference
-from app.engine.types import DraftParams
+from app.engine.types import AutoDraft, DraftParams
 from app.events import Measuring, PromptProgressed
 from app.ui.screens.compare import CompareScreen
 from tests.fakes import FakeModel, mixing
@@ -239,6 +239,20 @@ async def test_three_ways_and_two_again() -> None:
 async def test_fixed_parameters_of_the_chat_take_part_at_once() -> None:
     async with open_comparison(FIXED_SETTINGS) as compare:
         assert [side.name for side in compare.job.sides] == [PLAIN, FIXED, AUTOMATIC]
+
+
+async def test_fixed_parameters_of_the_chat_take_part_again_after_they_were_left_out() -> None:
+    own = DraftParams(3, 0, 0.5)
+    lookup = AutoDraft(model=False)
+    async with open_comparison(replace(FIXED_SETTINGS, drafting=own, automatic=lookup)) as compare:
+        assert [side.drafting for side in compare.job.sides] == [None, own, lookup]
+        compare.races([made(PLAIN, 4), made("fixed 3/0.5", 3), made(AUTOMATIC, 2)], differences={})
+        await compare.chat.shows("2.0x the speed")
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: "fixed 3/0.5" not in compare.chat.text)
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        assert [side.drafting for side in compare.job.sides] == [None, own, lookup]
 
 
 async def test_a_pair_without_a_draft_has_no_fixed_side() -> None:

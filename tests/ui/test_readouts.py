@@ -294,6 +294,7 @@ def test_kept_numbers_are_what_they_were() -> None:
     )
     assert numbers == Numbers(tokens=412, speed=106.7, acceptance=0.78, first_s=0.21)
     assert in_a_line(numbers) == "412 tokens, 106.7 t/s, accepted 78%"
+    assert in_a_line(Numbers(tokens=1)) == "1 token"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Finished, Measuring
 from app.ui.readouts.status_line import StatusLine
@@ -25,6 +26,18 @@ async def test_the_status_line_says_what_was_measured() -> None:
         chat.engine.finishes()
         await chat.ready()
         assert chat.status.startswith("106.7 t/s")
+
+
+async def test_of_a_single_token_no_speed_is_said() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        first = GenerationStats(prompt_n=1648, prompt_ns=1_329_000_000, first_token_ns=210_000_000, predicted_n=1)
+        chat.engine.says("word", stats=first)
+        await chat.shows("1 token ")
+        assert chat.status == "1 token    model  ctx 1.6k/32k"
+        chat.engine.finishes(stats=first)
+        await chat.ready()
+        assert "t/s" not in chat.status
 
 
 async def test_acceptance_wears_the_drafts_colour() -> None:

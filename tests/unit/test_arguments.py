@@ -50,6 +50,7 @@ EXPORT = "[--format {markdown,json}] [--output FILE] [--force] [--all] [--list] 
         (["bench", "--card", "-"], ['--card is "-"; it must name a file.']),
         (["tune", "--save-trace", "-"], ['--save-trace is "-"; it must name a file.']),
         (["export", "--output", ""], ["--output is empty; it must name a file."]),
+        (["import", "-"], ['FILE is "-"; it must name a file.']),
         (["import", ""], ["FILE is empty; it must name a file."]),
         (["bench", "--card", ""], ["--card is empty; it must name a file."]),
         (["run", "--pair", "dem", "hi"], ['There is no pair "dem". Did you mean "demo"?', "tandem pairs list"]),

@@ -292,6 +292,17 @@ def test_plain_lists_and_foreign_markdown_are_read_too(tmp_path: Path) -> None:
     assert b.conversation.summary.title == "Greetings"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["x.md", "x.json"])
+def test_what_was_redirected_into_a_file_on_windows_is_read(tmp_path: Path, name: str, encoding: str) -> None:
+    file = tmp_path / name
+    text = to_json([SAMPLE]) if name == "x.json" else to_markdown([SAMPLE])
+    file.write_bytes(text.replace("\n", "\r\n").encode(encoding))
+
+    (read,) = read_file(file)
+    assert [node.text for node in read.conversation.tree.path] == [node.text for node in SAMPLE.conversation.tree.path]
+
+
 def test_parents_may_come_after_their_replies() -> None:
     messages = [
         {"id": "c", "parent": "b", "role": "user", "text": "3"},
@@ -386,7 +397,8 @@ def test_a_file_that_lies_is_refused_with_a_reason(
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
-        (b"\xff\xfe", "not UTF-8"),
+        (b"\xff", "not UTF-8 text"),
+        (b"\xff\xfe\x00", "not UTF-16-LE text"),
         (b"[" * 100_000, "nested too deeply"),
         pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "a number in it has 5,000 digits", id="digits"),
         (
@@ -513,6 +525,17 @@ def test_markdown_in_which_nobody_speaks_is_refused(tmp_path: Path, text: str) -
     file.write_text(text, encoding="utf-8")
 
     with pytest.raises(AppError, match="was not imported"):
+        read_file(file)
+
+
+@pytest.mark.parametrize("given", ["3", "null", "[1]", '"x"', "{", '{"role": ' + "9" * 5000 + "}"], ids=lambda g: g[:9])
+@pytest.mark.parametrize("kind", ["conversation", "message", "text"])
+def test_a_damaged_comment_is_named_by_its_line(tmp_path: Path, kind: str, given: str) -> None:
+    file = tmp_path / "x.md"
+    lines = ["<!-- tandem:conversation -->", '<!-- tandem:message {"role": "user"} -->', "## You", "Hi"]
+    file.write_text("\n".join([*lines, f"<!-- tandem:{kind} {given} -->", "Hi"]), encoding="utf-8")
+
+    with pytest.raises(AppError, match="the comment in line 5, by which Tandem knows what follows, is damaged"):
         read_file(file)
 
 

@@ -85,6 +85,27 @@ def test_prompts_of_ones_own(tmp_path: Path) -> None:
     assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
 
 
+def test_the_form_is_told_by_the_ending_however_it_is_written(tmp_path: Path) -> None:
+    tables = tmp_path / "MINE.TOML"
+    tables.write_text('[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n', encoding="utf-8")
+    assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
+
+
+@pytest.mark.parametrize("name", ["mine.json", "runs.JSONL"])
+def test_lines_of_json_are_not_raced_as_prompts(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"text": "Sue."}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="is JSON, and prompts are TOML by kind, or one a line") as error:
+        load_suite(tmp_path / name)
+    assert "[[prompt]]" in error.value.hint
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_prompts_of_windows_are_the_same_prompts(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_bytes("Grüße\u2028an\x0calle\r\n\r\nund euch\x85\r\n".encode(encoding))
+    assert [prompt.text for prompt in load_suite(file)] == ["Grüße\u2028an\x0calle", "und euch"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -166,15 +187,37 @@ def test_a_stop_keeps_what_is_done() -> None:
     assert (unfinished.prompts, unfinished.of("plain").tokens_per_second is not None) == (1, True)
 
 
+BOTH = ("model", "look-up")
+
+
 def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
     pair = make_pair()
     _, done = run_bench(pair, repeat=1, oracle=False)
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
     # A batch costs as much as a token and drafts cost nothing: seven tokens in one round.
-    pair.memory = Memory(CostModel(CostProfile({1: plain_ns, 64: plain_ns}, draft_ns=0.0)))
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False) == pytest.approx(7.0)
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: True) is None
+    profile = CostProfile({1: plain_ns, 64: plain_ns}, draft_ns=0.0)
+    pair.memory = Memory(CostModel(profile))
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7.0)
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: True, BOTH) is None
+    # Where two drafted tokens are all that can be taken back: two rounds of three, and one token.
+    pair.memory = Memory(CostModel(replace(profile, widest=3)))
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7 / 3)
+
+
+def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
+    pair = make_pair()
+    _, done = run_bench(pair, repeat=1, oracle=False)
+    plain = done[0].rounds[0]["plain"]
+    assert plain.ns_per_token is not None
+    pair.memory = Memory(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
+    assert reckon_oracle(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["look-up"]) == pytest.approx(1.0)
+    said_before = replace(plain, prompt=(*plain.prompt, *plain.tokens, *plain.prompt))
+    looked_up = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"])
+    assert looked_up is not None
+    assert looked_up > 2.0
+    pair.drafter = None
+    assert reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["model"]) == pytest.approx(1.0)
 
 
 def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None:
@@ -183,7 +226,7 @@ def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
     pair.memory = Memory(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False) is None
+    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) is None
 
 
 def test_steps_are_told_on_request() -> None:

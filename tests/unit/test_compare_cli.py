@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -121,6 +121,78 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
     assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
 
 
+def test_what_other_programs_had_a_part_in_is_neither_kept_nor_accused(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    commands = (("compare", "hello", "--repeat", "1"), ("bench", "--prompts", str(prompts), "--repeat", "1"))
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: "Other programs took all of it.")
+    for command in commands:
+        assert tandem(*command) == 0
+        assert "It is not held against earlier results, nor kept for later ones." in capsys.readouterr().out
+    assert not (tmp_path / "data").exists()
+
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: None)
+    for command in commands:
+        assert tandem(*command) == 0
+        assert "It is not held against" not in capsys.readouterr().out
+    assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
+
+
+@pytest.mark.parametrize("check", [(), ("--check-lossless",)])
+def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, check: tuple[str, ...]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("\n".join(["abc", "b" * 600, "c" * 700, "bcd"]))
+    with pytest.raises(ContextOverflowError, match=r"^yours, 3: The prompt has 700 tokens and the context") as error:
+        tandem("bench", "--prompts", str(prompts), *check)
+    assert "Shorten it" in error.value.hint
+    assert not pair.samplers
+
+
+@pytest.mark.parametrize(
+    ("drafting", "fixed", "sources"),
+    [
+        (AutoDraft(), (), {"model", "look-up"}),
+        (AutoDraft(model=False), (), {"look-up"}),
+        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "look-up"}),
+        (AutoDraft(lookup=False), (), {"model"}),
+    ],
+)
+def test_the_bound_has_the_drafts_of_all_sides(
+    tandem: Tandem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    drafting: AutoDraft,
+    fixed: tuple[str, ...],
+    sources: set[str],
+) -> None:
+    seen: list[set[str]] = []
+    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-1]))
+    monkeypatch.setattr(
+        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
+    )
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
+    assert seen == [sources]
+
+
+def test_prompts_come_from_standard_input(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"abc\nbcd\n")))
+    assert tandem("bench", "--prompts", "-", "--repeat", "1") == 0
+    assert "yours, 2: plain" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\n")))
+    with pytest.raises(UsageError, match=r"^Standard input holds no prompts"):
+        tandem("bench", "--prompts", "-")
+
+
 def test_both_tell_what_other_programs_took(
     tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +235,7 @@ def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
         ("bench", "--card", "/missing/folder/card"),
         ("bench", "--samples", "9"),
         ("bench", "--steps"),
+        ("bench", "--force"),
         ("bench", "--api-key-env", "HOME"),
         ("bench", "--check-lossless", "--card", "x"),
         ("bench", "--check-lossless", "--repeat", "2"),
@@ -289,6 +362,23 @@ def _card_of(tandem: Tandem, tmp_path: Path) -> str:
     prompts.write_text("abc\n")
     assert tandem("bench", "--quick", "--prompts", str(prompts), "--card", str(tmp_path / "card")) == 0
     return (tmp_path / "card.md").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".md", ".svg"])
+def test_a_card_takes_no_file_that_is_there(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
+    card, prompts = tmp_path / "README", tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    there = card.with_suffix(suffix)
+    there.write_text("mine")
+    arguments = ("bench", "--quick", "--prompts", str(prompts), "--card", str(card))
+    with pytest.raises(UsageError, match=rf"README\{suffix} exists already") as error:
+        tandem(*arguments)
+    assert "--force" in error.value.hint
+    assert not pair.samplers
+    assert there.read_text() == "mine"
+
+    assert tandem(*arguments, "--force") == 0
+    assert "Fake" in there.read_text()
 
 
 def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,14 +566,22 @@ def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_prompt_that_does_not_fit_takes_nothing_from_the_checks_before_it(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+def test_a_failure_takes_nothing_from_the_checks_before_it(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    form: tuple[str, ...],
 ) -> None:
     prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
-    prompts.write_text(f"abc\n{'a' * 600}\n")
+    prompts.write_text("abc\nbcd\n")
     arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *form)
-    with pytest.raises(ContextOverflowError):
-        tandem(*arguments)
+    # Plainly and in two ways with drafts to the first prompt.
+    with monkeypatch.context() as patched:
+        breaks(pair, 4, patched)
+        with pytest.raises(DecodeError):
+            tandem(*arguments)
     shown, kept = capsys.readouterr(), json.loads(save.read_text())
     assert [check["prompt"] for check in kept["greedy"]] == ["yours, 1"] * 2
     assert (kept["sampled"], kept["lossless"], kept["stopped"]) == ([], True, True)
@@ -491,8 +589,8 @@ def test_a_prompt_that_does_not_fit_takes_nothing_from_the_checks_before_it(
     assert kept["statement"] in shown.out
     assert shown.err.splitlines() == ["Broken off after 1 of 2 prompts."]
 
-    prompts.write_text("a" * 600)
-    with pytest.raises(ContextOverflowError):
+    breaks(pair, 1, monkeypatch)
+    with pytest.raises(DecodeError):
         tandem(*arguments)
     assert capsys.readouterr() == ("", ""), "there is nothing to tell"
 

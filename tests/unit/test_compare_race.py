@@ -22,7 +22,7 @@ from app.compare.race import (
     in_process,
     race,
 )
-from app.compare.report import crowded
+from app.compare.report import crowded, run_json
 from app.compare.steps import Steps
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
@@ -88,6 +88,12 @@ def test_figures_from_beside_other_programs_are_not_given_without_a_word(
     half = replace(made("plain", 10), wall_s=wall_s / 2, others_s=others_s / 2)
     said = crowded([{"plain": half}, {"plain": half}])
     assert said is None if told is None else said is not None and told in said
+
+
+def test_the_time_of_the_prompt_is_both_models_as_everywhere() -> None:
+    stats = GenerationStats(prompt_ns=20_000_000, draft_prompt_ns=5_000_000)
+    told = run_json(replace(made("automatic", 10), stats=stats), 1, steps=False)
+    assert (told["prompt_ms"], told["draft_prompt_ms"]) == (25.0, 5.0)
 
 
 def test_the_order_turns_and_the_warm_up_comes_first(pair: FakePair) -> None:

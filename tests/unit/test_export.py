@@ -67,6 +67,17 @@ def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pyt
     assert "Trieste" not in out
 
 
+def test_what_markdown_leaves_out_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(Store.open(filled)) as store:
+        (asked, _) = store.transcript(3).conversation.tree.path
+        store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
+    assert run("3") == 0
+    assert capsys.readouterr().err == "1 message of other branches left out; --format json has it.\n"
+    for complete in (("3", "--format", "json"), ("2",), ("--list",)):
+        assert run(*complete) == 0
+        assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(("which", "title"), [("1", "Trip to Trieste"), ("turin", "Trip to Turin")])
 def test_one_is_chosen_by_number_or_title(
     filled: Path, capsys: pytest.CaptureFixture[str], which: str, title: str
@@ -248,7 +259,7 @@ def test_what_is_there_already_is_not_imported_again(
     assert import_(arguments("import", str(out))) == 0
 
     assert capsys.readouterr().out.splitlines() == [
-        "     3  Quicksort  (2 messages, already there, and 1 more since)",
+        "     3  Quicksort  (2 messages, already there, with 1 more message)",
         "     4  Trip to Turin  (2 messages)",
         "     1  Trip to Trieste  (2 messages, already there)",
         "3 conversations, 1 new",

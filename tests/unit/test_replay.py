@@ -62,6 +62,14 @@ class TestReplayer:
         # Three drafted and right, one batch of four rows.
         assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
 
+    def test_no_draft_is_longer_than_what_can_be_taken_back(self) -> None:
+        short = Curve.of(replace(LINE, widest=2).profile())
+
+        rounds = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).rounds
+        assert [len(round_.draft) for round_ in rounds] == [1, 1]
+        # One drafted and right in a batch of two, twice.
+        assert oracle_cost(TINY, short) == 2 * (1.0 + 11.0)
+
     @pytest.mark.parametrize("name", PAYING)
     def test_nothing_beats_the_oracle(self, name: str) -> None:
         curve = curves()[name]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from app.cli.result_file import LineFile, append, check_replaceable, check_writable
+from app.cli.result_file import LineFile, append, check_replaceable, check_writable, write
 from app.errors import AppError, UsageError
 
 
@@ -31,6 +35,32 @@ def test_what_was_there_stays_until_there_is_something_new(tmp_path: Path) -> No
     lines.add("c")
     lines.close()
     assert file.read_text() == "a\nb\nc\n"
+
+
+@pytest.mark.parametrize("put", [write, lambda file, text: LineFile(file).add(text)])
+def test_a_full_disk_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path, str], None]
+) -> None:
+    file = tmp_path / "result.json"
+    file.write_text("old\n")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("app.atomic.os.fsync", full)
+    with suppress(AppError):
+        put(file, "new")
+    assert file.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such pipes")
+def test_a_pipe_takes_a_result_too(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write(pipe, "result\n")
+    assert os.read(reading, 100) == b"result\n"
+    os.close(reading)
 
 
 def test_a_folder_that_went_away_is_told_in_the_end(tmp_path: Path) -> None:

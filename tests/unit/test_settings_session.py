@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.catalog import Pair
 from app.chat.message import Message, Role
-from app.engine.types import AutoDraft
+from app.cli.options import options_of
+from app.engine.types import AutoDraft, DraftParams
 from app.settings.file import SettingsFile
+from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
+from app.source import parse_source
 from app.ui.chat.session import ChatSession
-from app.ui.settings.chat_settings import ChatSettings
+from app.ui.settings.chat_settings import ChatSettings, applied
 
 OWN = Message(Role.SYSTEM, "Own.")
 
@@ -38,3 +43,12 @@ def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_fla
 def test_without_live_settings_it_is_as_it_was_started() -> None:
     session = ChatSession(ChatSettings("A pair", system="Started."))
     assert first(session).content == "Started."
+
+
+def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:
+    lookup = AutoDraft(model=False, min_match=5)
+    layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "lookup", "draft.lookup_min_match": 5}
+    settings = Resolved({Origin.FILE: layer})
+    pair = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=parse_source("y.gguf"))
+    for made in (applied(ChatSettings("A pair"), settings), options_of(settings, pair, None, Recommended())):
+        assert (made.drafting, made.automatic) == (DraftParams(3), lookup)

@@ -173,6 +173,10 @@ def test_a_draft_that_is_rejected() -> None:
     assert diagnose(measured(accepted=2, judged=10)) == ()
 
 
+def test_what_no_acceptance_would_mend_is_not_blamed_on_it() -> None:
+    assert only(measured(accepted=200, draft_ns=20e6)).label == "draft size"
+
+
 def test_costs_that_grew_since_the_fastest_answer_are_a_cause() -> None:
     cause = only(measured(least_ns=4e6))
 

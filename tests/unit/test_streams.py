@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
 from app.chat.attached import Attachment, compose
 from app.chat.textfile import MAX_BYTES
 from app.cli import main
-from app.cli.run import _with_files
+from app.cli.run import _read_prompt, _with_files, run
 from app.cli.streams import read_whole
 from app.errors import UsageError
 
@@ -137,6 +138,20 @@ def test_a_prompt_without_an_end_is_refused(line: str) -> None:
     ended = in_shell(f"$TANDEM {line}")
     assert ended.returncode == 2
     assert "is larger than 8 MB" in ended.stderr
+
+
+@posix
+def test_a_prompt_file_called_dash_is_standard_input(pipe: BinaryIO) -> None:
+    pipe.write("Grüße\n".encode())
+    pipe.close()
+    assert _read_prompt(argparse.Namespace(prompt_file=Path("-"))) == "Grüße\n"
+
+
+@pytest.mark.parametrize("given", [{"prompt_file": Path("-")}, {"prompt": "-"}, {}])
+def test_standard_input_is_not_two_things(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.run.read_options", lambda args: None)
+    with pytest.raises(UsageError, match="Standard input is the prompt or a file before it, not both"):
+        run(argparse.Namespace(file=[Path("-")], **given))
 
 
 def test_a_prompt_is_read_up_to_the_limit() -> None:

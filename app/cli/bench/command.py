@@ -25,8 +25,9 @@ from app.compare.measure import factor, measure, verdict
 from app.compare.race import RaceBroken
 from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
 from app.compare.server import Server, contender
-from app.compare.sides import AUTOMATIC, PLAIN
+from app.compare.sides import AUTOMATIC, PLAIN, sides_of
 from app.compare.steps import Steps
+from app.compare.suite import refuse_overlong
 from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError
 from app.pairing.texts import duration
@@ -44,7 +45,7 @@ def bench(args: argparse.Namespace) -> int:
         if task.check_lossless:
             return check_lossless(session, task)
         facts = measured_on(
-            session.pair, session.params, task.request, task.options.drafting, map(asdict, task.prompts), told
+            session.pair, session.params, task.request, task.options.automatic, map(asdict, task.prompts), told
         )
         return _Benchmark(session, task, facts).run()
 
@@ -87,7 +88,10 @@ class _Benchmark:
         contenders = contenders_of(pair, task.options, task.fixed)
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
-        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle)
+        refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
+        sides = sides_of(task.options.automatic, task.fixed)
+        sources = {source for side in sides for source in pair.info.sources(side.drafting)}
+        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle, sources)
         if not self._status.is_live:
             n = len(task.prompts)
             self._status.say(f"{n} prompt{'s' * (n != 1)}, {plan.n_runs} runs; a line for every prompt that is done")
@@ -121,7 +125,7 @@ class _Benchmark:
             n = len(self._task.prompts)
             left = f", {duration(self._left_s)} left" if self._left_s is not None and self._n_done < n else ""
             done = f"{self._n_done} of {n}{left}"
-            self._status.say(f"{raced.prompt.kind}, {raced.prompt.name}: {_in_brief(raced)}  ({done})")
+            self._status.say(f"{raced.prompt}: {_in_brief(raced)}  ({done})")
         lines = [json.dumps(line) for line in raced_json(raced, steps=self._task.with_steps)]
         self._task.save.add(*lines)
         if self._task.as_json:
@@ -146,16 +150,17 @@ class _Benchmark:
         doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
         if doing is not None:
             left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
-            self._status.show(f"{at.prompt.kind}, {at.prompt.name}  {at.done} of {at.total}{left}  {doing}")
+            self._status.show(f"{at.prompt}  {at.done} of {at.total}{left}  {doing}")
 
     def _tell(self, raced: Sequence[Raced], names: Sequence[str], early: str) -> None:
         """The table and what it means; `early` says how it ended before its time, "" if it did not."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, names)
         notes = [f"{early}: {len(with_most_rounds(raced))} of {len(task.prompts)} prompts"] if early else []
-        notes += filter(None, [crowded(round_ for one in raced for round_ in one.rounds)])
+        company = crowded(round_ for one in raced for round_ in one.rounds)
+        notes += filter(None, [company])
         # Half a suite is not comparable with a whole one.
-        remarks = [] if early else against_earlier(facts, figures(table))
+        remarks = [] if early else against_earlier(facts, figures(table), is_crowded=company is not None)
         runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}

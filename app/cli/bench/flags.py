@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli.argument_parser import file_path, written_file
+from app.cli.argument_parser import file_path, real_file
 from app.cli.flags import SEED
 from app.compare.kinds import KINDS
 
@@ -29,7 +29,12 @@ BENCH_DEFAULTS = {
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of its own; those of the pair and the answer are the program's."""
-    parser.add_argument("--prompts", type=file_path, metavar="FILE", help="other prompts: TOML by kind, or one a line")
+    parser.add_argument(
+        "--prompts",
+        type=file_path,
+        metavar="FILE",
+        help="other prompts: TOML by kind, or one a line, - for standard input",
+    )
     parser.add_argument("--kinds", metavar="KIND,...", help=f"only these kinds of text, of {', '.join(KINDS)}")
     parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
     parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
@@ -38,8 +43,9 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
     parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
     parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
-    parser.add_argument("--save", type=written_file, metavar="FILE", help="write the same lines to a file")
+    parser.add_argument("--save", type=real_file, metavar="FILE", help="write the same lines to a file")
     parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")
-    parser.add_argument("--card", type=written_file, metavar="NAME", help="write a share card: NAME.md and NAME.svg")
+    parser.add_argument("--card", type=real_file, metavar="NAME", help="write a share card: NAME.md and NAME.svg")
+    parser.add_argument("--force", action="store_true", help="overwrite the card's files if they exist")
     parser.add_argument("--check-lossless", action="store_true", help="compare the texts instead of the speed")
     parser.add_argument("--samples", type=int, metavar="N", help=f"sampled answers a side (default: {SAMPLES})")

@@ -12,6 +12,7 @@ from app.cli.race_session import Session, out
 from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
 from app.compare.sides import Side, check_sides, sides_of
+from app.compare.suite import refuse_overlong
 from app.engine.types import Drafting
 from app.errors import INTERRUPTED, AppError, Interrupted
 
@@ -20,12 +21,14 @@ def check_lossless(session: Session, task: BenchTask) -> int:
     """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted.
 
     Raises:
-        AppError: The target failed, or a prompt does not fit; what was found before is told and saved.
+        ContextOverflowError: A prompt does not fit; nothing was checked.
+        AppError: The target failed; what was found before is told and saved.
     """
     cancel, status = session.cancel, session.status
     checks = Checks()
     broken: AppError | None = None
     draftings = _draftings(session, task)
+    refuse_overlong(session.pair, task.prompts, task.request, cancel)
     try:
         for doing in check(session.pair, checks, task.prompts, task.request, draftings, task.samples, cancel):
             status.show(doing)
@@ -60,6 +63,6 @@ def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
         UsageError: The pair lacks what one needs.
     """
     everything = [Side("drafting everything", EVERYTHING)] if session.pair.drafter is not None else []
-    _plain, *others = sides_of(task.options.drafting, task.fixed)
+    _plain, *others = sides_of(task.options.automatic, task.fixed)
     check_sides(session.pair, others)
     return [(side.name, side.drafting) for side in (*everything, *others)]

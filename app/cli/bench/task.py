@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.cli.argument_parser import STDIN
 from app.cli.bench.flags import CHECK_TOKENS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
 from app.cli.options import Options, read_options
 from app.cli.race_session import answer_request, at_least_one, fixed_params
-from app.cli.result_file import LineFile, check_writable
+from app.cli.result_file import LineFile, check_writable, exists_already
 from app.compare.server import Server
-from app.compare.suite import Prompt, choose, load_suite
+from app.compare.suite import Prompt, choose, load_suite, read_suite
 from app.engine.text import printable
 from app.engine.types import DraftParams
 from app.errors import UsageError
+from app.regular_file import exists
 from app.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
@@ -80,10 +83,13 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     card = str(args.card) if "card" in args else None
     if card is not None:
         for suffix in CARD_SUFFIXES:
-            check_writable(Path(card + suffix))
+            check_writable(file := Path(card + suffix))
+            # Their names are nobody's own words: --card README would take the README.md.
+            if exists(file) and "force" not in args:
+                raise exists_already(file)
     return BenchTask(
         options=options,
-        prompts=tuple(choose(load_suite(getattr(args, "prompts", None)), kinds, per_kind)),
+        prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, per_kind)),
         request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else TOKENS),
         fixed=fixed,
         repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),
@@ -98,10 +104,16 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     )
 
 
+def _suite(file: Path | None) -> tuple[Prompt, ...]:
+    return read_suite(sys.stdin.buffer, "Standard input") if file == STDIN else load_suite(file)
+
+
 def _refuse_idle(args: argparse.Namespace) -> None:
     """Raise UsageError for a flag that would do nothing, rather than let it be believed to have done something."""
     checking = "check_lossless" in args
     idle = dict.fromkeys(_OF_SPEED if checking else ("samples",), f"with{'out' * (not checking)} --check-lossless")
+    if "card" not in args:
+        idle["force"] = "without --card"
     if "against" not in args:
         idle["api_key_env"] = "without --against"
     if not checking and "json" not in args and "save" not in args:

@@ -53,7 +53,7 @@ def compare(args: argparse.Namespace) -> int:
 
     def job(session: Session) -> int:
         contenders = contenders_of(session.pair, options, fixed)
-        facts = measured_on(session.pair, session.params, request, options.drafting)
+        facts = measured_on(session.pair, session.params, request, options.automatic)
         return _Comparer(session, request, facts).run(contenders, repeat, args)
 
     return with_pair(options, job)
@@ -88,8 +88,10 @@ class _Comparer:
         comparison = compared(rounds, differences)
         # Of one that ended early the texts were not compared, and it has fewer rounds than its like.
         early = stopped or broken is not None
-        remarks = [] if early else against_earlier(self._facts, {"": speeds(comparison.measured)})
-        remarks[:0] = filter(None, [crowded(rounds)])
+        company = crowded(rounds)
+        now = {"": speeds(comparison.measured)}
+        remarks = [] if early else against_earlier(self._facts, now, is_crowded=company is not None)
+        remarks[:0] = filter(None, [company])
         whole = {
             **self._about(repeat, len(rounds)),
             "facts": {"machine": self._facts.machine, **self._facts.details},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli.argument_parser import written_file
+from app.cli.argument_parser import real_file
 from app.cli.flags import SEED
 
 COMPARE_EPILOG = """examples:
@@ -22,5 +22,5 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from standard input")
     parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
     parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
-    parser.add_argument("--save", type=written_file, metavar="FILE", help="write the figures and both texts as JSON")
+    parser.add_argument("--save", type=real_file, metavar="FILE", help="write the figures and both texts as JSON")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

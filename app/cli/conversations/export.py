@@ -12,11 +12,11 @@ from pathlib import Path
 
 from app import atomic
 from app.chat.export import to_json
-from app.chat.markdown import to_markdown
+from app.chat.markdown import n_beside, to_markdown
 from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
 from app.cli.output import StatusLine
-from app.cli.result_file import check_replaceable
+from app.cli.result_file import check_replaceable, exists_already
 from app.engine.text import printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
@@ -39,35 +39,38 @@ def export(args: argparse.Namespace) -> int:
     if output is not None:
         check_replaceable(output)
         if output.exists() and not given.get("force"):
-            raise _exists(output)
+            raise exists_already(output)
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
-    what, text = _listed(form) if listing else _exported(which, form, everything=everything)
+    what, text, note = _listed(form) if listing else _exported(which, form, everything=everything)
     if output is None:
         print(printable(text) if sys.stdout.isatty() else text, end="")
     else:
         _write(output, text, force=bool(given.get("force")))
         StatusLine(sys.stderr).say(f"{output} is written: {what}.")
+    if note:
+        StatusLine(sys.stderr).say(note)
     return 0
 
 
-def _listed(form: str) -> tuple[str, str]:
-    """What a list of all is, in words, and its text; an empty one where there is no file yet."""
+def _listed(form: str) -> tuple[str, str, str]:
+    """What a list of all is, in words, and its text; an empty one where there is no file yet. See `_exported`."""
     known: Sequence[Summary] = ()
     if not is_gone(conversations_file()):
         with closing(_open(None)) as store:
             known = store.summaries()
-    return f"the list of {_number(known)}", _list_as_json(known) if form == "json" else _list(known)
+    return f"the list of {_number(known)}", _list_as_json(known) if form == "json" else _list(known), ""
 
 
-def _exported(which: str | None, form: str, *, everything: bool) -> tuple[str, str]:
-    """The conversations that are meant, in words, and their text."""
+def _exported(which: str | None, form: str, *, everything: bool) -> tuple[str, str, str]:
+    """The conversations that are meant, in words, their text, and what is to be said of it, "" for nothing."""
     with closing(_open(which)) as store:
         known = store.summaries()
         chosen = known if everything else [_choose(known, which)]
         if not chosen:
             raise _nothing(which)
         what = _number(chosen) if everything else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
-        return what, _render([store.transcript(summary.id) for summary in chosen], form)
+        transcripts = [store.transcript(summary.id) for summary in chosen]
+        return what, _render(transcripts, form), _beside(transcripts) if form == "markdown" else ""
 
 
 def open_store(file: Path) -> Store:
@@ -119,6 +122,13 @@ def _render(transcripts: Sequence[Transcript], form: str) -> str:
     return to_json(transcripts) if form == "json" else to_markdown(transcripts)
 
 
+def _beside(transcripts: Sequence[Transcript]) -> str:
+    """That Markdown has not all of it, where it has not: whoever keeps that alone would lose the rest."""
+    n = sum(map(n_beside, transcripts))
+    them = "it" if n == 1 else "them"
+    return f"{n:,} message{'s' * (n != 1)} of other branches left out; --format json has {them}." if n else ""
+
+
 def _number(chosen: Sequence[Summary]) -> str:
     return f"{len(chosen):,} conversation{'s' * (len(chosen) != 1)}"
 
@@ -140,15 +150,11 @@ def _list_as_json(known: Sequence[Summary]) -> str:
     return json.dumps(rows, ensure_ascii=False) + "\n"
 
 
-def _exists(output: Path) -> UsageError:
-    return UsageError(f"{output} exists already.", "Choose another file, or add --force to overwrite it.")
-
-
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write all of it or nothing, and never over a file that nobody said to overwrite."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:
-        raise _exists(output) from error
+        raise exists_already(output) from error
     except OSError as error:
         raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli.argument_parser import file_path
+from app.cli.argument_parser import file_path, real_file
 
 EXPORT_EPILOG = """examples:
   tandem export                              the last one, as Markdown
@@ -40,7 +40,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `tandem import`."""
     parser.add_argument(
         "file",
-        type=file_path,
+        type=real_file,
         metavar="FILE",
         help="a JSON or Markdown file; what is there already stays as it is, once",
     )

@@ -44,7 +44,9 @@ def _line(transcript: Transcript, there: Known, number: int | None) -> str:
     summary, tree = transcript.conversation.summary, transcript.conversation.tree
     about = f"{len(tree.nodes):,} message{'s' * (len(tree.nodes) != 1)}"
     if there.is_whole:
-        about += ", already there" + (f", and {there.n_more:,} more since" if there.n_more else "")
+        # Said since, or in branches that a Markdown file does not have.
+        more = f", with {there.n_more:,} more message{'s' * (there.n_more != 1)}" if there.n_more else ""
+        about += f", already there{more}"
     elif there.conversation is not None:
         about += f", beside {there.conversation}, which holds less or went on otherwise"
     return f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})"

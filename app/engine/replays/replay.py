@@ -33,6 +33,7 @@ class Curve:
         draft: Cost of one drafted token.
         cells: Cost that a token in the cache adds to a batch, at every one of `CONTEXT_WIDTHS`; none if empty.
         reading: Cost of a prompt token for the draft model; 0 for one that has read the prompt.
+        widest: Rows of the widest batch that may be run; see `CostProfile`.
     """
 
     name: str
@@ -40,15 +41,17 @@ class Curve:
     draft: float
     cells: dict[int, float] = field(default_factory=dict)
     reading: float = 0.0
+    widest: int = MAX_ROWS
 
     @classmethod
     def of(cls, profile: CostProfile) -> Curve:
         """The machine as it was measured."""
-        return cls("measured", dict(profile.rows), profile.draft_ns, cells=dict(profile.cells))
+        return cls("measured", dict(profile.rows), profile.draft_ns, cells=dict(profile.cells), widest=profile.widest)
 
     def profile(self) -> CostProfile:
         """What a first calibration of the machine would find; a copy, which may be learned into."""
-        return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=dict(self.cells))
+        cells = dict(self.cells)
+        return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=cells, widest=self.widest)
 
     def costs(self) -> list[float]:
         """Cost of every width up to `MAX_ROWS`; index 0 is unused."""
@@ -164,7 +167,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
     while len(sequence) < end:
         started = now
         # Of an answer that ends by itself nobody knows how much is left.
-        room = MAX_ROWS - 1 if trace.has_end else min(end - len(sequence) - 1, MAX_ROWS - 1)
+        room = curve.widest - 1 if trace.has_end else min(end - len(sequence) - 1, curve.widest - 1)
         draft = strategy.propose(sequence, room)
         drafted_in = now - started
         advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1])
@@ -204,9 +207,10 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
     looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
     for t in range(n_text - 1, 0, -1):
-        room = min(n_text - t - 1, MAX_ROWS - 1)
+        room = min(n_text - t - 1, curve.widest - 1)
         n_past = len(trace.prompt) + t - 1
-        padded = envelope([cost + n_past * cell for cost, cell in zip(costs, cells, strict=True)])
+        line = [cost + n_past * cell for cost, cell in zip(costs, cells, strict=True)]
+        padded = envelope(line[: curve.widest + 1])
         best[t] = min(
             m * curve.draft + padded[n + 1] + best[t + n + 1]
             for m in range(min(trace.matches[t - 1], room) + 1)

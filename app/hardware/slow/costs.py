@@ -74,12 +74,15 @@ def _rejected(s: Situation) -> Cause | None:
     if m is None or m.acceptance is None or m.acceptance >= _LOW or len(m.rows) < 2:
         return None
     now, usual = m.best_speed(m.acceptance, m.draft_ns), m.best_speed(_GOOD, m.draft_ns)
+    if usual < _NOTICEABLE * now:
+        # A better one would gain nothing either; what does is said above.
+        return None
     text = (
         f"A drafted token is right {m.acceptance:.0%} of the time, measured; {_GOOD:.0%} is usual for code in a "
         "well-matched pair."
     )
     hint = ("Take a draft of the same family, or a temperature nearer to 0:", f"  tandem pairs find {quoted(s.source)}")
-    return Cause("acceptance", text, max(1.0, usual / now), measured=True, hint=hint)
+    return Cause("acceptance", text, usual / now, measured=True, hint=hint)
 
 
 def _grown(s: Situation) -> Cause | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.compare.sides import with_seed
-from app.engine.types import Drafting
+from app.engine.types import AutoDraft, DraftParams
 from app.errors import UsageError
 from app.events import PairInfo
 from app.request import AnswerRequest
@@ -21,13 +21,15 @@ class Comparable:
 
     Attributes:
         request: The conversation with the prompt at its end; it has a seed if it needs one.
-        drafting: What drafting is in force.
+        automatic: How automatic drafting takes part.
+        fixed: The parameters that are in force, if they are fixed.
         pair: Who answers.
         ctx_to_come: The context that it gets when it is loaded anew; 0 where it stays.
     """
 
     request: AnswerRequest
-    drafting: Drafting
+    automatic: AutoDraft
+    fixed: DraftParams | None
     pair: PairInfo
     ctx_to_come: int = 0
 
@@ -42,7 +44,8 @@ def comparable(session: ChatSession, typed: str) -> Comparable:
         raise UsageError("The models are still being loaded.")
     if session.refusal is not None:
         raise UsageError(session.refusal)
-    if session.settings.drafting is None:
+    settings = session.settings
+    if settings.drafting is None:
         raise UsageError("Drafting was turned off when Tandem was started, so there is nothing to compare.")
     if not session.can_draft:
         raise UsageError(f"There is nothing to compare. {session.why_plain}")
@@ -51,4 +54,5 @@ def comparable(session: ChatSession, typed: str) -> Comparable:
         raise UsageError("There is no prompt to compare yet; type one.")
     most = min(request.max_tokens or MOST_TOKENS, MOST_TOKENS)
     request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-    return Comparable(request, session.settings.drafting, session.pair, session.ctx_to_come)
+    fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
+    return Comparable(request, settings.automatic, fixed, session.pair, session.ctx_to_come)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from app import atomic
 from app.chat.export import to_json
-from app.chat.markdown import to_markdown
-from app.chat.tree import Transcript
+from app.chat.markdown import n_beside, to_markdown
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.keeping.keeper import Keeper
@@ -17,8 +16,11 @@ _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file's name; what follows a dot in a title is none."""
 
 
-def save(keeper: Keeper, name: str) -> Path:
+def save(keeper: Keeper, name: str) -> str:
     """Write the conversation to a new file: JSON if its name says so, else Markdown. A name without an ending gets one.
+
+    Returns:
+        Where it is, and what of it is not there, as sentences.
 
     Raises:
         AppError: There is nothing to save, or the file cannot be written.
@@ -34,12 +36,11 @@ def save(keeper: Keeper, name: str) -> Path:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _ENDING.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
-    _write(file, _render(found, as_json=file.suffix.lower() == ".json"))
-    return file
-
-
-def _render(transcript: Transcript, *, as_json: bool) -> str:
-    return to_json([transcript]) if as_json else to_markdown([transcript])
+    as_json = file.suffix.lower() == ".json"
+    _write(file, to_json([found]) if as_json else to_markdown([found]))
+    n = 0 if as_json else n_beside(found)
+    beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
+    return f"Saved as {file}.{beside}"
 
 
 def _write(file: Path, text: str) -> None:

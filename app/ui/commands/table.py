@@ -61,7 +61,7 @@ def _copy(chat: Chat, what: str) -> None:
 
 
 def _save(chat: Chat, name: str) -> None:
-    chat.hint.say(f"Saved as {save(chat.keeper, name)}.")
+    chat.hint.say(save(chat.keeper, name))
 
 
 async def _include(chat: Chat, path: str) -> None:

@@ -53,8 +53,7 @@ class Comparing:
         self._what = what
         self._engine = engine
         self._view = view
-        given = what.drafting if isinstance(what.drafting, DraftParams) else None
-        self.sides: tuple[Side, ...] = sides_of(what.drafting, given)
+        self.sides: tuple[Side, ...] = sides_of(what.automatic, what.fixed)
         self.stopping = False
         self._rounds: list[Round] = []
         self._differences: dict[str, Difference | None] = {}
@@ -107,11 +106,11 @@ class Comparing:
         """
         if self._what.pair.draft is None:
             raise UsageError("Fixed parameters need a draft model, and this pair has none.")
-        self.sides = sides_of(self._what.drafting, DraftParams())
+        self.sides = sides_of(self._what.automatic, self._what.fixed or DraftParams())
 
     def drop_fixed(self) -> None:
         """Let fixed parameters no longer take part; what the others have done stays."""
-        self.sides = sides_of(self._what.drafting, None)
+        self.sides = sides_of(self._what.automatic, None)
         names = {side.name for side in self.sides}
         self._rounds = [{name: run for name, run in round_.items() if name in names} for round_ in self._rounds]
         self._differences = {name: found for name, found in self._differences.items() if name in names}

@@ -15,6 +15,7 @@ _FEWEST = 16
 class _Sum:
     answers: int = 0
     tokens: int = 0
+    """After the first ones, which the prompts gave, and what they took."""
     ns: int = 0
     drafted: int = 0
     accepted: int = 0
@@ -36,7 +37,7 @@ class Effects:
             return
         total = self._sums.setdefault(_way(event.plan), _Sum())
         total.answers += 1
-        total.tokens += stats.predicted_n
+        total.tokens += stats.predicted_n - 1
         total.ns += stats.answer_ns
         total.drafted += stats.draft_n
         total.accepted += stats.draft_n_accepted

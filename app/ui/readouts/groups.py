@@ -78,7 +78,7 @@ def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int, *, is_
 def in_a_line(numbers: Numbers) -> str:
     """The numbers of an answer where there is one line for them."""
     parts = (
-        f"{numbers.tokens:,} tokens" if numbers.tokens is not None else "",
+        numbers.length,
         f"{numbers.speed:.1f} t/s" if numbers.speed is not None else "",
         f"{numbers.ratio} {printable(numbers.verdict)}" if numbers.ratio else "",
         f"{_whose(numbers)}accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",

@@ -44,6 +44,11 @@ class Numbers:
     prompt_speed: float | None = None
 
     @property
+    def length(self) -> str:
+        """The tokens as they are shown, "1 token"; "" where they are not known."""
+        return f"{self.tokens:,} token{'s' * (self.tokens != 1)}" if self.tokens is not None else ""
+
+    @property
     def ratio(self) -> str:
         """The speed-up as it is shown, "1.7x"; "" where it was not measured."""
         return gain(self.speedup, self.verdict) if self.speedup is not None else ""

@@ -82,7 +82,8 @@ class StatusLine(Widget):
         numbers = self._readouts.numbers
         if numbers is None:
             return
-        speed = f"{numbers.speed or 0.0:.1f} t/s"
+        # The first token tells no speed.
+        speed = f"{numbers.speed:.1f} t/s" if numbers.speed is not None else numbers.length
         yield _ALWAYS, Content(f"{speed:<{_SPEED}}")
         if numbers.speedup is not None:
             yield 1, Content(f"{numbers.ratio} {numbers.verdict}".rstrip())

@@ -18,6 +18,7 @@ from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison, how
 from app.engine.text import printable
 from app.errors import AppError, UsageError
+from app.regular_file import resolved
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.ways_out import Situation, with_keys
 from app.ui.comparing.asked import AskedLine
@@ -151,11 +152,12 @@ class CompareScreen(Overlay[None]):
 
     def action_save(self) -> None:
         try:
-            file = save_note(Path.cwd(), self._markdown)
+            # A folder that is gone has no name any more, and refuses the file.
+            file = save_note(Path(), self._markdown)
         except AppError as error:
             self.hint.say(error.message)
         else:
-            self.hint.say(f"{printable(str(file))} is written.")
+            self.hint.say(f"{printable(str(resolved(file)))} is written.")
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._markdown)

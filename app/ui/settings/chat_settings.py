@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from app.engine.types import Drafting, SamplingParams
-from app.settings.build import drafting, sampling, thinking
+from app.engine.types import AutoDraft, Drafting, SamplingParams
+from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.layers import Origin, Resolved
 from app.thinking import AS_TRAINED, Thinking
 
@@ -19,6 +19,7 @@ class ChatSettings:
         title: What is being loaded, shown until the models say their names.
         sampling: The target's sampler chain.
         drafting: Automatic, fixed parameters, or None for plain decoding.
+        automatic: How automatic drafting takes part in a comparison, whatever `drafting` is.
         system: System message, or None.
         max_tokens: Most tokens of an answer, or None.
         stops: Strings that end an answer.
@@ -29,6 +30,7 @@ class ChatSettings:
     title: str
     sampling: SamplingParams = field(default_factory=SamplingParams)
     drafting: Drafting = None
+    automatic: AutoDraft = field(default_factory=AutoDraft)
     system: str | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
         base,
         sampling=sampling(now),
         drafting=drafting(now),
+        automatic=automatic(now),
         system=cast("str | None", now["answer.system"]),
         max_tokens=cast("int | None", now["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", now["answer.stop"]),
