@@ -112,7 +112,11 @@ class Opener:
         return layer, self._pair, self._files
 
     def with_ways(self, event: Event) -> Event:
-        """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
+        """An event as the chat shows it: a pair that does not fit comes with the ways out of that.
+
+        One that did fit, was lost, and has no room any more fails what it is loaded anew for. That is kept, and read
+        again where there is nothing to be taken, so it says by itself what to do.
+        """
         if not isinstance(event, Failed):
             return event
         from app.fitting.does_not_fit import DoesNotFitError
@@ -121,7 +125,10 @@ class Opener:
             return event
         ways = tuple(self.way(offer) for offer in event.error.offers)
         other = f"{key('chat.pairs', 'f6')} chooses another pair."
-        return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else other))
+        hint = "" if ways else other
+        if event.request is not None:
+            hint = f"Ask again when there is room for it; {other}"
+        return replace(event, error=NoRoomError(event.error.message, ways, hint))
 
     def way(self, offer: Offer) -> Way:
         """An offer as the chat shows it."""

@@ -40,7 +40,7 @@ class PairLoading:
         if title is None:
             return
         screen = self._screen
-        await screen.query(WayList).remove()
+        await screen.messages.end_failure()
         screen.header.announce(title)
         screen.panel.show_pair(None)
         screen.status.reading_models()
