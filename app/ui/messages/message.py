@@ -87,7 +87,6 @@ class Problem(VerticalGroup):
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
 
-
     def again(self) -> Problem:
         """The same in another place."""
         return Problem(self._error)
