@@ -124,6 +124,9 @@ async def test_a_pair_that_does_not_load_says_so_and_keeps_the_conversation() ->
         await window.press("enter")
         await window.shows("No model is loaded; f6 chooses one.")
         assert window.chat.prompt == "two"
+        window.chat.screen.hint.forget()
+        await window.press("f2")
+        await window.shows("No model is loaded; f6 chooses one.")
 
 
 async def test_what_is_loaded_last_counts() -> None:

@@ -84,6 +84,10 @@ class BareChatScreen(Screen[None]):
         """A pair whose context would hold so many tokens, other than the open one; None where none is known."""
         return roomier(self._pairs.look().cards, n_tokens) if self._pairs is not None else None
 
+    def tell_included(self) -> None:
+        """Say what the prompt includes, for the pair that is loaded."""
+        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
+
     def show_ready(self) -> None:
         """Say that a prompt may come, if it may."""
         if self.session.pair is not None:

@@ -79,7 +79,7 @@ class Hearing:
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
-        # A pair may be loaded anew only to count, or for a comparison; nobody waits for that here, nor sees its end.
+        # A pair may be loaded anew for a comparison; nobody waits for that here, nor sees its end.
         if self.is_waiting:
             screen.status.follow(batch.latest)
         self._keeper.add(batch.segments)
@@ -152,6 +152,7 @@ class Hearing:
         self._session.pair = pair
         self._screen.header.pair = pair
         self._screen.panel.show_pair(pair)
+        self._screen.tell_included()
 
     def _tidy(self) -> None:
         """Let go of what was deleted long ago, bit by bit while nothing is asked."""
@@ -204,7 +205,7 @@ class Hearing:
         if gave_way:
             screen.hint.ask(in_vain(ending))
         elif asked is not None and not counts:
-            screen.prompt.give_back(asked)
+            self._asking.give_back_unanswered(asked)
         await self._pair_loading.load_next()
 
     @property

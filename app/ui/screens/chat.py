@@ -86,7 +86,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         loads: bool = True,
         live: LiveSettings | None = None,
     ) -> None:
-        super().__init__(ChatSession(settings, live), keeper, pairs)
+        super().__init__(ChatSession(settings, live, has_pairs=pairs is not None), keeper, pairs)
         self._compositor = NearCompositor()
         self._bridge = bridge
         self.tokens = TokenMode(self, engine)
@@ -224,7 +224,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
-        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
+        self.tell_included()
         if self.tokens.on:
             self.refresh_bindings()
         self._unsent.changed()
