@@ -44,6 +44,17 @@ def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
     assert opener.live.resolved()["draft.n_min"] == 0
 
 
+def test_a_pair_that_only_stands_for_one_is_nobodys_until_one_is_opened() -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process(), is_asked_for=False)
+    opener.again()
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+    assert opener.current is None
+
+    opener.open(PAIR, None)
+    assert opener.current == (PAIR, None)
+
+
 def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
     opener = Opener(LiveSettings(), PAIR, None, Process(True))
     opener.take(("--ctx", "1024"))
