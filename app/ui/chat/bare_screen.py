@@ -16,7 +16,7 @@ from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Listener
 from app.ui.messages.list import MessageList
-from app.ui.pairs.downloads import DownloadLine
+from app.ui.pairs.downloads import DownloadLines
 from app.ui.pairs.roomier import roomier
 from app.ui.pairs.setups import Card, PairService
 from app.ui.prompt.included_line import IncludedLine
@@ -66,7 +66,7 @@ class BareChatScreen(Screen[None]):
         yield HeaderLine(self.session.settings.title)
         yield Workspace(self.keeper, self.status)
         if self._pairs is not None:
-            yield DownloadLine(self._pairs)
+            yield DownloadLines(self._pairs)
         yield StatusLine(self.status)
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
