@@ -116,7 +116,7 @@ class Tasks:
         task, changed = self._task, self._changed
         self.end()
         if task is not None and changed:
-            self._screen.prompt.past.add(replace(task, unsent="").with_unsent(changed))
+            self._screen.prompt.past.set_aside(replace(task, unsent="").with_unsent(changed))
             # An answer that begins, or a task that takes its place, takes away what was said before it.
             searches = key("prompt.search", "ctrl+s")
             told = f"What it was changed into is kept: {searches} finds it."

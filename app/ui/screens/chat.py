@@ -126,6 +126,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.keeper.say = lambda text: self.call_later(self._warn, text)
         self.included.count = self._counting.ask
         self.prompt.past.source = lambda: kept_prompts(self.keeper)
+        self.prompt.past.keep = self.keeper.set_aside
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         self.watch(self.app, "app_focus", self._on_looked_at, init=False)
         if self.session.phase is Phase.LOADING:
