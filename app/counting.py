@@ -20,9 +20,10 @@ class CountJob:
     """
 
     text: str
+    loads = False
 
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
-        """Do it; the number is the result of the `JobEnded`, and None after a stop."""
+        """Do it; the number is the result of the `JobEnded`, None after a stop, and where no pair is loaded."""
         if cancelled():
             yield JobEnded(number, None)
             return

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from app.engine.interfaces import Cancelled, Controls
 from app.errors import AppError, Interrupted, StoppedError, UsageError
-from app.events import Event, Failed, Loaded, LoadProgress, Notice
+from app.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
 
 log = logging.getLogger("tandem.worker")
@@ -41,6 +41,10 @@ Loader = Callable[[CancelSwitch, Progress], LoadedPair]
 
 class Job(Protocol):
     """Longer work with the loaded pair. A frozen value: it says what to do and holds nothing that does it."""
+
+    @property
+    def loads(self) -> bool:
+        """Whether a pair that was lost is loaded anew for it; else it ends without one, and None is its result."""
 
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
         """Do it. The last event is `JobEnded`; all carry `number` as `request`, and a stop is no failure."""
@@ -167,8 +171,10 @@ class EngineWorker:
                         self._load(loader)
                     case _Answer(number, asked):
                         self._answer(number, asked)
-                    case _Run(number, job):
+                    case _Run(number, job) if job.loads or self._pair is not None:
                         self._emit_all(job.run(self._loaded, number, self._flag))
+                    case _Run(number):
+                        self._emit(JobEnded(number, None))
             except AppError as error:
                 self._emit(Failed(request, error))
             except Interrupted:

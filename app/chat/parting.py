@@ -29,7 +29,7 @@ _DELETED = 1
 """Where `deleted` stands among the values behind the id."""
 
 _Conversations = Mapping[int, tuple[Any, ...]]
-_Unsent = Set[tuple[Any, ...]]
+_Rows = Set[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,14 @@ class Parting:
         file: The file.
         known: The conversations as they are in it, by id.
         unsent: What is typed in it where nothing was said yet.
+        set_aside: What is in it of what was typed and gave way to something else.
         start: The conversations as they were in memory at first.
     """
 
     file: Path
     known: _Conversations
-    unsent: _Unsent
+    unsent: _Rows
+    set_aside: _Rows
     start: _Conversations
 
     def begun(self, memory: Database) -> Parting:
@@ -103,7 +105,8 @@ class Parting:
             StoreError: The disk still refuses.
         """
         now = _conversations(memory.connection)
-        if not _differing(now, self.start) and _unsent(memory.connection) == self.unsent:
+        typed = _unsent(memory.connection), _set_aside(memory.connection)
+        if not _differing(now, self.start) and typed == (self.unsent, self.set_aside):
             return
         changed = _differing(now, self.known)
         database, _ = open_file(self.file)
@@ -138,6 +141,8 @@ class Parting:
         for writer, *_ in self.unsent - unsent:
             db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
         db.executemany("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", unsent - self.unsent)
+        aside = _set_aside(memory) - self.set_aside
+        db.executemany("INSERT OR REPLACE INTO set_aside(text, updated) VALUES (?, ?)", aside)
 
 
 def part(memory: Database, file: Path) -> Parting:
@@ -149,9 +154,9 @@ def part(memory: Database, file: Path) -> Parting:
         if not db.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?", step).rowcount:
             db.execute("INSERT INTO sqlite_sequence(seq, name) VALUES (?, ?)", step)
     if regular_file.is_gone(file):
-        return Parting(file, {}, set(), {})
+        return Parting(file, {}, set(), set(), {})
     known = _conversations(db)
-    return Parting(file, known, _unsent(db), known)
+    return Parting(file, known, _unsent(db), _set_aside(db), known)
 
 
 def _conversations(db: sqlite3.Connection) -> _Conversations:
@@ -171,5 +176,9 @@ def _differing(now: _Conversations, before: _Conversations) -> Set[int]:
     return {number for number, row in now.items() if row != before.get(number)}
 
 
-def _unsent(db: sqlite3.Connection) -> _Unsent:
+def _unsent(db: sqlite3.Connection) -> _Rows:
     return set(db.execute("SELECT writer, text, updated FROM unsent"))
+
+
+def _set_aside(db: sqlite3.Connection) -> _Rows:
+    return set(db.execute("SELECT text, updated FROM set_aside"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from heapq import merge
 
 from app.chat.database import Database
 from app.chat.recovery import Writers
-from app.chat.rows import NODE, SUMMARY, gone, to_document, to_node, to_state, to_summary, to_text
-from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
+from app.chat.rows import NODE, SUMMARY, gone, to_document, to_node, to_seconds, to_state, to_summary, to_text
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Tree, Typed
 from app.errors import StoreError
 
 
@@ -71,14 +72,21 @@ class Reading:
         rows = self._database.rows("SELECT stats FROM messages WHERE id = ?", (message,))
         return to_document(rows[0][0]) if rows else {}
 
-    def prompts(self, limit: int) -> tuple[str, ...]:
-        """What the user said in all conversations that are not deleted, newest first."""
-        rows = self._database.rows(
-            "SELECT m.text FROM messages m JOIN conversations c ON c.id = m.conversation "
+    def typed(self, limit: int) -> tuple[Typed, ...]:
+        """What the user said in all conversations that are not deleted, and what they set aside, newest first."""
+        said = self._database.rows(
+            "SELECT m.text, m.created FROM messages m JOIN conversations c ON c.id = m.conversation "
             "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
             (limit,),
         )
-        return tuple(to_text(text) for (text,) in rows)
+        aside = self._database.rows("SELECT text, updated FROM set_aside ORDER BY updated DESC")
+        both = (
+            [(Typed(to_text(text), said=is_said), to_seconds(at)) for text, at in rows]
+            for rows, is_said in ((said, True), (aside, False))
+        )
+        # What came in from elsewhere stands where it came, whenever it was said.
+        newest = merge(*both, key=lambda row: -row[1])
+        return tuple(typed for typed, _ in newest)[:limit]
 
     def _nodes(self, conversation: int) -> dict[int, Node]:
         rows = self._database.rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,))

@@ -39,7 +39,7 @@ class Retreat:
     def from_nothing(self, file: Path) -> None:
         """What is in memory is all that there is to go into a file."""
         self._writers.stand_beside(file)
-        self._parting = Parting(file, {}, set(), {})
+        self._parting = Parting(file, {}, set(), set(), {})
         self.waits_for_end = self._parting.is_damaged
 
     def leave(self) -> None:

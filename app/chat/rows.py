@@ -30,7 +30,7 @@ _STATES = {state.value: state for state in State}
 def to_summary(row: Sequence[Any]) -> Summary:
     """A line of the list, as well as it can be read: a disk or a hand may have changed it."""
     number, title, named, pinned, created, updated = row
-    return Summary(number, to_text(title), bool(named), bool(pinned), _seconds(created), _seconds(updated))
+    return Summary(number, to_text(title), bool(named), bool(pinned), to_seconds(created), to_seconds(updated))
 
 
 def to_state(raw: Any) -> State:
@@ -48,7 +48,7 @@ def to_node(row: Sequence[Any]) -> Node:
         to_text(text),
         to_text(reasoning),
         to_state(state),
-        _seconds(created),
+        to_seconds(created),
         UNKNOWN if numbers == _NOTHING else ending_in(to_document(numbers)),
     )
 
@@ -72,7 +72,7 @@ def to_text(value: Any) -> str:
     return decoded(value) if isinstance(value, bytes) else str(value)
 
 
-def _seconds(value: Any) -> float:
+def to_seconds(value: Any) -> float:
     """A time; the beginning of all if it is none."""
     return float(value) if isinstance(value, _NUMBERS) and 0 <= value <= LAST_SECOND else 0.0
 

@@ -65,6 +65,8 @@ _UNSENT = """
     ) WITHOUT ROWID
 """
 """What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
+_SET_ASIDE = "CREATE TABLE IF NOT EXISTS set_aside (text TEXT PRIMARY KEY, updated REAL NOT NULL) WITHOUT ROWID"
+"""What was typed and gave way to something else; it is found like a prompt. Whoever does not know it does without."""
 _ARRIVING = "CREATE TABLE IF NOT EXISTS arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)"
 """The conversations that are on their way in, and by whom."""
 _OVERDUE = """
@@ -132,8 +134,9 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def prepare_unfinished(db: sqlite3.Connection) -> None:
-    """Make the places of what is typed where nothing was said yet, and of what is on its way in and out."""
+    """Make the places of what is typed and not said, and of what is on its way in and out."""
     db.execute(_UNSENT)
+    db.execute(_SET_ASIDE)
     db.execute(_ARRIVING)
     db.execute(_OVERDUE)
 

@@ -35,9 +35,11 @@ from app.chat.retreat import Retreat
 from app.chat.rows import change, dump, gone, storable
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
-from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript
+from app.chat.tree import Conversation, Document, Node, State, Summary, Transcript, Typed
 from app.errors import StoreError
 
+_MOST_SET_ASIDE = 100
+"""Texts; what somebody still looks for is not as old as the one before that."""
 _FORGETS = "Conversations are kept in memory only, until Tandem ends."
 
 
@@ -248,6 +250,14 @@ class Store:
         with self._database.write() as db:
             self._writers.keep_unsent(db, storable(text), self._now())
 
+    def set_aside(self, text: str) -> None:
+        """Keep what was typed and gave way to something else, to be found among the prompts; the oldest go."""
+        with self._database.write() as db:
+            row = (storable(text), self._now())
+            db.execute("INSERT OR REPLACE INTO set_aside(text, updated) VALUES (?, ?)", row)
+            newest = "SELECT text FROM set_aside ORDER BY updated DESC LIMIT ?"
+            db.execute(f"DELETE FROM set_aside WHERE text NOT IN ({newest})", (_MOST_SET_ASIDE,))
+
     def take_unsent(self) -> str:
         """What was kept so by a Tandem that no longer runs, from now on this one's; empty if nothing was."""
         if not self._rows("SELECT 1 FROM unsent LIMIT 1"):
@@ -302,9 +312,9 @@ class Store:
         """Messages of one conversation that hold every word of the query."""
         return self._search.messages(conversation, query, limit)
 
-    def prompts(self, limit: int) -> tuple[str, ...]:
-        """What the user said in all conversations that are not deleted, newest first."""
-        return self._reading.prompts(limit)
+    def typed(self, limit: int) -> tuple[Typed, ...]:
+        """What the user said in all conversations that are not deleted, and what they set aside, newest first."""
+        return self._reading.typed(limit)
 
     def transcript(self, conversation: int) -> Transcript:
         """A conversation with everything that an export needs."""

@@ -150,6 +150,19 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
+class Typed:
+    """What somebody has typed.
+
+    Attributes:
+        text: What the model reads of it; where nothing was said, as it stood in the line.
+        said: Whether it is a prompt; else it gave way to something else.
+    """
+
+    text: str
+    said: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """One line in the list of conversations.
 

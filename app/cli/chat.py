@@ -40,7 +40,8 @@ _CLOSE_S = 1.0
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files, first_run = _first_pair(args)
-    opener = Opener(open_settings(read_flags(args), pair, of_file(pair, files)), pair, files, read_process(args))
+    settings = open_settings(read_flags(args), pair, of_file(pair, files))
+    opener = Opener(settings, pair, files, read_process(args), is_asked_for=not first_run)
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -134,8 +135,8 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
         found = catalog()
         return list(found.pairs.values()), found.trouble
 
-    def current() -> tuple[Pair, SetUp | None] | None:
-        return opener.current if session().phase is not Phase.UNLOADED else None
+    def is_unloaded() -> bool:
+        return session().phase is Phase.UNLOADED
 
     def is_cached(source: HubModel) -> bool:
         from app.pairing.resolve import cached_file
@@ -173,7 +174,8 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             is_cached=is_cached,
             came=came,
             seen=seen,
-            current=current,
+            current=lambda: opener.current,
+            is_unloaded=is_unloaded,
             is_loading=is_loading,
             free_disk=free_disk,
             n_ctx=n_ctx,

@@ -41,18 +41,22 @@ class Opener:
         pair: What is opened first.
         files: Where its files are, or None.
         process: Where everything runs.
+        is_asked_for: Whether somebody has asked for that pair; else it only stands for one until then.
     """
 
-    def __init__(self, live: LiveSettings, pair: Pair, files: SetUp | None, process: Process) -> None:
+    def __init__(
+        self, live: LiveSettings, pair: Pair, files: SetUp | None, process: Process, *, is_asked_for: bool = True
+    ) -> None:
         self.live = live
         self.process = process
         self._pair = pair
         self._files = files
+        self._is_asked_for = is_asked_for
 
     @property
-    def current(self) -> tuple[Pair, SetUp | None]:
-        """The pair that was asked for last, and what was set up for it."""
-        return self._pair, self._files
+    def current(self) -> tuple[Pair, SetUp | None] | None:
+        """The pair that was asked for last, and what was set up for it; None while none was."""
+        return (self._pair, self._files) if self._is_asked_for else None
 
     def open(self, pair: Pair, files: SetUp | None) -> Choice:
         """Take another pair from here on.
@@ -64,11 +68,13 @@ class Opener:
         self._pair, self._files = pair, files
         try:
             self.live.ride(of_entry(pair), of_file(pair, files))
-            return self.again()
+            choice = self.again()
         except UsageError:
             self._pair, self._files = before[:2]
             self.live.ride(*before[2:])
             raise
+        self._is_asked_for = True
+        return choice
 
     def again(self) -> Choice:
         """The same pair, as the settings are now; what in the file cannot be meant together does not count.
@@ -112,7 +118,11 @@ class Opener:
         return layer, self._pair, self._files
 
     def with_ways(self, event: Event) -> Event:
-        """An event as the chat shows it: a pair that does not fit comes with the ways out of that."""
+        """An event as the chat shows it: a pair that does not fit comes with the ways out of that.
+
+        One that did fit, was lost, and has no room any more fails what it is loaded anew for. That is kept, and read
+        again where there is nothing to be taken, so it says by itself what to do.
+        """
         if not isinstance(event, Failed):
             return event
         from app.fitting.does_not_fit import DoesNotFitError
@@ -121,7 +131,10 @@ class Opener:
             return event
         ways = tuple(self.way(offer) for offer in event.error.offers)
         other = f"{key('chat.pairs', 'f6')} chooses another pair."
-        return replace(event, error=NoRoomError(event.error.message, ways, "" if ways else other))
+        hint = "" if ways else other
+        if event.request is not None:
+            hint = f"Ask again when there is room for it; {other}"
+        return replace(event, error=NoRoomError(event.error.message, ways, hint))
 
     def way(self, offer: Offer) -> Way:
         """An offer as the chat shows it."""

@@ -74,6 +74,7 @@ class CompareJob:
     first: int = 1
     warm_up: bool = True
     explains: bool = True
+    loads = True
 
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
         """Do it; a stop ends it early and is no failure.

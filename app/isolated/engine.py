@@ -9,7 +9,7 @@ from functools import partial
 
 from app.child import Ending
 from app.errors import EngineLostError
-from app.events import Event, Notice
+from app.events import Event, JobEnded, Notice
 from app.isolated.codec import Codec
 from app.isolated.process import Process
 from app.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, Load, RunJob
@@ -81,7 +81,13 @@ class IsolatedEngine:
 
     def run(self, job: Job) -> int:
         """Do other work with the pair; the job must be a value that the codec knows. Numbers are as for `answer`."""
-        return self._ask(RunJob(job))
+        with self._lock:
+            # A process is not started only to say that it has no pair.
+            number = self._requests.pass_over() if self._process is None and not job.loads else None
+        if number is None:
+            return self._ask(RunJob(job))
+        self._emit(JobEnded(number, None))
+        return number
 
     def cancel(self) -> None:
         """Stop what was asked for so far, running or waiting; text that came stays, later requests are not touched."""

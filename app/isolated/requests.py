@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from app.errors import AppError, StoppedError
 from app.events import (
@@ -33,6 +34,7 @@ class PendingRequest:
         command: What the child was told.
         is_reload: Whether it is loaded only because its process has ended, so that nobody waits for its events.
         is_settled: Whether its end was told already.
+        unloaded: Why the pair that it needs could not be loaded again; None where that is not so.
         partial: What has come of an answer; None for anything else.
     """
 
@@ -40,6 +42,7 @@ class PendingRequest:
     command: Load | Answer | RunJob
     is_reload: bool = False
     is_settled: bool = False
+    unloaded: AppError | None = None
     partial: PartialAnswer | None = None
 
     @property
@@ -115,9 +118,14 @@ class RequestQueue:
     def add(self, command: Load | Answer | RunJob) -> Sequence[PendingRequest]:
         """Note something that the child is asked for; returns what it must be told, a lost pair's loading first."""
         added = []
-        if not isinstance(command, Load) and not self.has_pair and self.loader is not None:
+        if _needs_pair(command) and not self.has_pair and self.loader is not None:
             added.append(self._append(Load(self.loader), is_reload=True))
         return [*added, self._append(command)]
+
+    def pass_over(self) -> int:
+        """Note something that no child need be asked for; returns its number."""
+        self._last_number += 1
+        return self._last_number
 
     def _append(self, command: Load | Answer | RunJob, *, is_reload: bool = False) -> PendingRequest:
         self._last_number += 1
@@ -141,7 +149,8 @@ class RequestQueue:
             requests: From `unsettled`, before `clear`.
         """
         left = list(requests)
-        if left and left[0].loader is None and self.loader is not None:
+        is_lost = bool(left) and left[0].loader is None and any(_needs_pair(request.command) for request in left)
+        if is_lost and self.loader is not None:
             left.insert(0, PendingRequest(left[0].number - 1, Load(self.loader), is_reload=True))
         self._pending.extend(left)
         if left:
@@ -170,11 +179,15 @@ class RequestQueue:
                 if not done.is_reload:
                     self.loader = None
                     return None if done.is_settled else event
-                # The answer that the pair was loaded for is what fails.
-                self._pending[0].is_settled = True
-                return replace(event, request=self._pending[0].number)
+                # What the pair was loaded for is what fails, and all that waits behind it: the child says so of each.
+                for waiting in takewhile(lambda request: request.loader is None, self._pending):
+                    waiting.unloaded = event.error
+                return None
             case Finished() | JobEnded() | Failed() if now is not None:
-                return None if self._finish().is_settled else event
+                done = self._finish()
+                if isinstance(event, Failed) and done.unloaded is not None:
+                    event = replace(event, error=done.unloaded)
+                return None if done.is_settled else event
             case Notice() if now is not None and now.is_reload:
                 return event if event not in self._notices else None
             case _ if now is not None and now.is_settled:
@@ -190,6 +203,16 @@ class RequestQueue:
         done = self._pending.popleft()
         self._on_next(self.current)
         return done
+
+
+def _needs_pair(command: Load | Answer | RunJob) -> bool:
+    """Whether a pair that was lost is loaded again for something."""
+    match command:
+        case Answer():
+            return True
+        case RunJob(job):
+            return job.loads
+    return False
 
 
 def _activity(event: Event) -> str:

@@ -104,13 +104,22 @@ def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
 class FakeJob:
     """Says who loaded the pair."""
 
+    loads = True
+
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
         yield JobProgressed(number, pair.info)
         yield JobEnded(number, pair.info.n_ctx)
 
 
+@dataclass(frozen=True, slots=True)
+class FakeLook(FakeJob):
+    """The same, if there is one."""
+
+    loads = False
+
+
 def codec() -> Codec:
-    return codec_for(FakeLoader, FakeJob)
+    return codec_for(FakeLoader, FakeJob, FakeLook)
 
 
 speak: Callable[[str], None] = print

@@ -21,13 +21,13 @@ from app.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, St
 from app.isolated.engine import IsolatedEngine
 from app.isolated.protocol import Answer, Begin, Cancel, Load, RunJob
 from app.isolated.watchdog import Lost, Quiet
-from tests.isolated.fake_process import FakeJob, FakeLoader, codec
+from tests.isolated.fake_process import FakeJob, FakeLoader, FakeLook, codec
 from tests.isolated.harness import question
 from tests.ui.fakes import PAIR
 
 MOVES = (
-    "load", "answer", "job", "cancel", "unheard", "say", "say", "end", "end", "fail", "die", "reap", "lost", "quiet",
-    "inspect",
+    "load", "answer", "job", "look", "cancel", "unheard", "say", "say", "end", "end", "fail", "die", "reap", "lost",
+    "quiet", "inspect",
 )  # fmt: skip
 STATS, PLAN = GenerationStats(), AnswerPlan("off", "none", None, None)
 
@@ -86,6 +86,8 @@ class Child:
             self._has_pair = what != "fail" and not stopped
             why = StoppedError("Loading was stopped.") if stopped else DecodeError("It cannot be read.")
             self._say(Loaded(PAIR) if self._has_pair else Failed(None, why))
+        elif isinstance(command, RunJob) and not (command.job.loads or self._has_pair):
+            self._say(JobEnded(number, None))
         elif what == "fail" or not self._has_pair:
             self._say(Failed(number, DecodeError("The fake failed.")))
         elif isinstance(command, RunJob):
@@ -128,6 +130,8 @@ class Life:
                 self.asked.append(engine.answer(question()))
             case "job":
                 self.asked.append(engine.run(FakeJob()))
+            case "look":
+                self.asked.append(engine.run(FakeLook()))
             case "cancel":
                 engine.cancel()
             case "unheard":

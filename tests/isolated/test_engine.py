@@ -32,7 +32,7 @@ from app.events import (
 )
 from app.isolated.process import Process
 from app.worker import EngineWorker, Loader
-from tests.isolated.fake_process import MODULE, FakeJob, FakeLoader
+from tests.isolated.fake_process import MODULE, FakeJob, FakeLoader, FakeLook
 from tests.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
 
 
@@ -78,6 +78,20 @@ class TestTheSame:
         assert isinstance(progressed.what, PairInfo)
         assert ended == JobEnded(number, 77)
         assert finished(harness.until(Finished, Failed)[-1]).request == answer
+
+    def test_a_look_at_a_pair_that_was_lost_brings_back_neither_it_nor_its_process(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=77))
+        harness.until(Loaded)
+        harness.child.kill()
+        harness.until(Notice)
+        number = harness.engine.run(FakeLook())
+
+        assert harness.until(JobEnded) == [JobEnded(number, None)]
+        assert harness.engine._process is None
+        answer = harness.engine.answer(question())
+        assert finished(harness.until(Finished)[-1]).request == answer
+        number = harness.engine.run(FakeLook())
+        assert harness.until(JobEnded)[-1] == JobEnded(number, 77)
 
     def test_what_a_library_prints_does_not_disturb(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(prints=True))

@@ -9,10 +9,11 @@ import pytest
 from app.engine.stats import GenerationStats
 from app.errors import AppError
 from app.events import Failed, Loaded, LoadProgress, ModelInfo, Notice, PairInfo, StepCompleted
-from app.isolated.protocol import Answer, Load
+from app.isolated.protocol import Answer, Load, RunJob
 from app.isolated.requests import PendingRequest, RequestQueue
 from app.request import LoadedPair
 from app.worker import CancelSwitch, Progress
+from tests.isolated.fake_process import FakeJob, FakeLook
 from tests.isolated.harness import question
 
 LOADED = Loaded(PairInfo(ModelInfo("a", "a.gguf", "Q4", 1, 1), None, 8, "CPU"))
@@ -100,16 +101,39 @@ def test_a_pair_that_the_child_has_loaded_anew_is_no_end_of_the_answer(requests:
     assert requests.follow(SHORTER) is None
 
 
-def test_a_pair_that_cannot_be_loaded_again_fails_its_answer(requests: RequestQueue) -> None:
+def test_a_pair_that_cannot_be_loaded_again_fails_all_that_waits_for_it(requests: RequestQueue) -> None:
     requests.add(Load(PAIR))
     requests.follow(LOADED)
     requests.clear()
     requests.add(Answer(question()))
     error = AppError("It is gone.")
 
-    assert requests.follow(Failed(None, error)) == Failed(3, error)
-    # The child says so too, of the answer that had no pair; that is told already.
-    assert requests.follow(Failed(3, AppError("There is no pair."))) is None
+    requests.add(RunJob(FakeJob()))
+    requests.add(Answer(question()))
+    requests.add(Load(PAIR))
+    requests.add(Answer(question()))
+
+    # Of itself the child only knows that it has none.
+    assert requests.follow(Failed(None, error)) is None
+    none = AppError("There is no pair.")
+    assert [requests.follow(Failed(number, none)) for number in (3, 4, 5)] == [
+        Failed(number, error) for number in (3, 4, 5)
+    ]
+    assert requests.follow(LOADED) == LOADED
+    assert requests.follow(Failed(7, none)) == Failed(7, none)
+
+
+def test_nothing_is_loaded_again_only_for_a_look(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.clear()
+    looks = requests.add(RunJob(FakeLook()))
+    assert numbers(looks) == [(2, False)]
+    left = requests.unsettled()
+    requests.clear()
+
+    assert numbers(requests.reissue(left)) == [(2, False)]
+    assert numbers(requests.add(Answer(question()))) == [(3, True), (4, False)]
 
 
 def test_what_was_stopped_is_not_asked_of_a_new_child(requests: RequestQueue) -> None:

@@ -15,6 +15,7 @@ from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import (
     AUTOMATIC,
+    FIXED,
     PLAIN,
     SAME,
     SETTINGS,
@@ -153,3 +154,21 @@ async def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path, monkeypatch: 
         folder.rmdir()
         await compare.chat.pilot.press("s")
         await compare.chat.shows("comparison.md cannot be written: No such file or directory.")
+
+
+async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
+    async with open_comparison() as compare:
+        compare.engine.load_progress("target", 0.5)
+        await compare.chat.shows("loading the target model again: 50%")
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await compare.chat.shows("2.0x the speed")
+        await compare.chat.pilot.press("f")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        compare.runs(made(FIXED, 2))
+        compare.finishes([], stopped=True)
+        await compare.chat.until(lambda: "stop  " not in compare.chat.text)
+        # The side that had the last turn takes no part any more.
+        await compare.chat.pilot.press("f", "m")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 3)
+        compare.engine.load_progress("draft", 0.25)
+        await compare.chat.shows("loading the draft model again: 25%")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.errors import AppError
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
@@ -58,3 +59,19 @@ async def test_a_conversation_is_deleted_and_brought_back(file: Path) -> None:
         await chat.shows("first")
         await exchange(chat, "two", "second")
         assert texts(file) == ["one", "first", "two", "second"]
+
+
+async def test_a_prompt_that_came_to_nothing_meanwhile_is_no_title(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.send("two")
+        await palette(chat, "Rename")
+        await chat.shows("Renaming the conversation")
+        chat.screen.prompt.clear()
+        chat.engine.fails(AppError("It broke."))
+        await chat.ready()
+        assert chat.prompt == ""
+        await chat.type("Numbers")
+        await press(chat, "enter")
+        await chat.shows('The conversation is called "Numbers".')
+        await chat.until(lambda: chat.prompt == "two")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.chat.attached import Attachment, compose
 from app.chat.message import Role
 from app.chat.store import Store
+from app.chat.tree import Typed
 from app.ui.prompt.past_prompts import PastPrompts
 from tests.ui.chat_driver import open_chat
 
@@ -52,8 +53,8 @@ def test_every_word_is_looked_for_in_what_was_typed() -> None:
 def test_deleted_conversations_are_forgotten() -> None:
     store = store_with("one", "two")
     store.delete(store.summaries()[0].id)
-    assert store.prompts(10) == ("one",)
-    assert store_with("one", "two", "three").prompts(2) == ("three", "two")
+    assert store.typed(10) == (Typed("one"),)
+    assert store_with("one", "two", "three").typed(2) == (Typed("three"), Typed("two"))
 
 
 async def test_up_leads_to_earlier_sessions() -> None:

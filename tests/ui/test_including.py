@@ -129,7 +129,7 @@ async def test_a_loaded_model_counts_what_is_included_to_the_token(folder: Path)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_pair_that_is_loaded_anew_only_to_count_leaves_the_numbers_of_the_answer(fails: bool) -> None:
+async def test_a_pair_that_is_loaded_anew_for_somebody_else_leaves_the_numbers_of_the_answer(fails: bool) -> None:
     async with open_chat(size=(100, 24)) as chat:
         await chat.exchange("one", "first")
         numbers = chat.status
@@ -177,6 +177,15 @@ async def test_what_one_pair_has_counted_is_not_told_of_another(folder: Path) ->
         chat.engine.emit(JobEnded(1001, 2345))
         chat.engine.emit(JobEnded(1002, 1024))
         await chat.shows("1,024 tokens; 25% of the context")
+
+
+async def test_another_context_is_told_as_soon_as_it_is_loaded(folder: Path) -> None:
+    async with open_chat() as chat:
+        (folder / "notes.md").write_text("Buy milk.\n" * 50_000)
+        await chat.type("sum up @notes.md ")
+        await chat.shows("about 150,000 tokens; the context holds 32k")
+        chat.engine.loaded(replace(PAIR, n_ctx=262_144))
+        await chat.shows("about 150,000 tokens; 55% of the context")
 
 
 async def test_an_at_sign_in_code_is_text() -> None:

@@ -10,15 +10,18 @@ import pytest
 from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft, DraftParams
-from app.errors import SettingsError
+from app.errors import AppError, SettingsError
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.thinking import Heard
+from app.ui.chat.session import Phase
+from app.ui.pairs.setups import Choice
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
+from app.ui.settings.chat_settings import ChatSettings
 from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
-from tests.ui.fakes import PAIR
+from tests.ui.fakes import PAIR, no_loader
 from tests.ui.settings_driver import open_panel
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
@@ -177,6 +180,23 @@ async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conver
         await panel.chat.shows("first")
         await panel.chat.send("two")
         assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
+
+
+async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        engine = panel.chat.engine
+        await panel.open()
+        assert "ctrl+r" not in panel.chat.text
+        await panel.press("ctrl+r")
+        await panel.close()
+        await panel.chat.screen.pair_loading.change(Choice(no_loader, ChatSettings("Another")))
+        engine.fails_to_load(AppError("There is no room."))
+        await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.UNLOADED)
+        await panel.open()
+        await panel.chat.shows("ctrl+r load anew")
+        await panel.press("ctrl+r")
+        await panel.chat.until(lambda: engine.loads == 3)
+        await panel.chat.load()
 
 
 async def test_a_setting_that_needs_loading_is_kept_and_can_wait_for_it(file: Path) -> None:

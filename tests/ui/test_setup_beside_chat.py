@@ -58,6 +58,25 @@ async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
         await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
 
 
+async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> None:
+    async with open_setup(first_run=False) as window:
+        await window.press("escape")
+        await window.until(lambda: window.in_chat)
+        for name in ("coder-32b", "qwen3-32b"):
+            window.pairs.goes(name, BEGUN)
+        window.chat.screen.pair_loading.watch_downloads()
+        await window.shows("coder-32b  target 62%")
+        await window.shows("qwen3-32b  target 62%")
+        window.pairs.goes("qwen3-32b", replace(BEGUN, stage=Stage.READY))
+        await window.shows("qwen3-32b is set up; f6 opens it")
+        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
+        await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
+        assert "qwen3-32b is set up; f6 opens it" in window.text
+
+        window.chat.screen.pair_loading.watch_downloads()
+        await window.until(lambda: "f6 opens it" not in window.text)
+
+
 async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         await window.press("escape")
@@ -124,6 +143,9 @@ async def test_a_pair_that_does_not_load_says_so_and_keeps_the_conversation() ->
         await window.press("enter")
         await window.shows("No model is loaded; f6 chooses one.")
         assert window.chat.prompt == "two"
+        window.chat.screen.hint.forget()
+        await window.press("f2")
+        await window.shows("No model is loaded; f6 chooses one.")
 
 
 async def test_what_is_loaded_last_counts() -> None:

@@ -277,3 +277,24 @@ async def test_an_answer_whose_change_is_left_comes_back_with_every_line(file: P
         await press(chat, "ctrl+n")
         await chat.screen.open_conversation(1)
         await chat.until(lambda: chat.prompt.strip() == f"{CODE} and then")
+
+
+async def test_what_gave_way_is_found_after_another_start_where_it_was_typed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "up", "e")
+        await chat.type(" more")
+        await press(chat, "escape")
+        await chat.shows("ctrl+s finds it")
+        await chat.type("/half a thought")
+        await press(chat, "ctrl+s")
+        await chat.until(lambda: chat.screen.prompt.menu.is_open)
+        await press(chat, "enter")
+        await chat.until(lambda: chat.prompt == "one more")
+        chat.screen.prompt.clear()
+        await exchange(chat, "two", "second")
+    async with kept_chat(file) as chat:
+        past = [message for message, _ in chat.screen.prompt.past.newest()]
+        assert past == ["two", "/half a thought", "one more", "one"]
+        await press(chat, "up")
+        await chat.until(lambda: chat.prompt == "two")

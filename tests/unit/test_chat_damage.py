@@ -59,7 +59,7 @@ def test_everything_can_still_be_read(file: Path, sql: str) -> None:
         found = store.transcript(summary.id).conversation
         assert [node.id for node in found.tree.path][-1] == 3
         assert all(isinstance(node.text, str) for node in found.tree.path)
-        assert all(isinstance(text, str) for text in store.prompts(5))
+        assert all(isinstance(one.text, str) for one in store.typed(5))
         assert store.stats(2) == {}
         store.search("an")
         # And it goes on.

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -455,3 +456,11 @@ def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
     assert len(store.summaries()) == 60
     assert store.notice == ""
     store.close()
+
+
+def test_of_what_was_set_aside_the_newest_is_kept_and_each_once() -> None:
+    store = Store.in_memory(now=map(float, count()).__next__)
+    for n in [*range(150), 120]:
+        store.set_aside(f"thought {n}")
+    texts = [one.text for one in store.typed(1000)]
+    assert texts == [f"thought {n}" for n in (120, *(n for n in range(149, 49, -1) if n != 120))]

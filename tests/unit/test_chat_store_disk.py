@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,15 @@ def test_what_was_typed_in_memory_where_nothing_was_said_waits_for_the_next_run(
     assert after.take_unsent() == "in memory"
     assert after._database.rows("SELECT count(*) FROM unsent") == [(1,)]
     after.close()
+
+
+def test_what_was_set_aside_in_memory_is_found_in_the_next_run(store: Store, file: Path) -> None:
+    store.set_aside("on disk")
+    store.go_on_in_memory()
+    store.set_aside("in memory")
+    store.close()
+    with closing(Store.open(file)) as after:
+        assert {one.text for one in after.typed(9)} == {"on disk", "in memory"}
 
 
 def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: Store, file: Path) -> None:

@@ -405,6 +405,21 @@ def test_what_is_removed_for_good_is_not_offered(kept: Kept) -> None:
     assert kept.keeper.undelete() is None
 
 
+def test_what_another_tandem_deleted_is_gone_on_with_and_brought_back_by_what_is_said_in_it(kept: Kept) -> None:
+    conversation = kept.exchange("a", "b")
+    other = kept.other
+    other.delete(conversation)
+    other.close()
+    kept.keeper.tidy()
+    assert not kept.keeper.is_deleted
+    assert kept.keeper.summaries() == ()
+
+    assert kept.keeper.can_undelete
+    kept.exchange("c", "d")
+    assert [summary.id for summary in kept.keeper.summaries()] == [conversation]
+    assert not kept.keeper.can_undelete
+
+
 def test_what_another_tandem_brought_back_is_not_deleted_here_either(kept: Kept) -> None:
     conversation = kept.exchange("a", "b")
     kept.keeper.delete(conversation)

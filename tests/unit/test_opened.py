@@ -21,7 +21,10 @@ class Chat:
     def __init__(self) -> None:
         self.pair: Pair | None = None
         self.files: SetUp | None = None
-        self.opened = Opened(lambda: (self.pair, self.files) if self.pair is not None else None)
+        self.is_unloaded = False
+        self.opened = Opened(
+            lambda: (self.pair, self.files) if self.pair is not None else None, lambda: self.is_unloaded
+        )
 
     def join(self, known: dict[str, Pair] | None = None) -> list[str]:
         self.opened.look()
@@ -66,6 +69,18 @@ def test_a_pair_that_was_opened_by_its_files_is_listed_and_stays_when_another_is
     chat.pair = DEMO
     assert (chat.join(), chat.opened.name) == (["big-q4-0", "demo", "mine"], "demo")
     chat.pair = files.pair
+    assert (chat.join(), chat.opened.name) == (["big-q4-0", "demo", "mine"], "big-q4-0")
+
+
+def test_a_pair_that_could_not_be_loaded_is_listed_and_not_open(tmp_path: Path) -> None:
+    chat = Chat()
+    chat.pair, chat.is_unloaded = by_files(tmp_path), True
+    assert (chat.join(), chat.opened.name) == (["big-q4-0", "demo", "mine"], "")
+    assert chat.opened.files("big-q4-0") is not None
+    assert not chat.opened.look()
+
+    chat.is_unloaded = False
+    assert chat.opened.look()
     assert (chat.join(), chat.opened.name) == (["big-q4-0", "demo", "mine"], "big-q4-0")
 
 

@@ -15,10 +15,14 @@ from app.cli.options import Options
 from app.cli.process import Process
 from app.engine.types import DraftParams, SamplingParams
 from app.errors import UsageError
+from app.events import Failed
+from app.fitting.does_not_fit import DoesNotFitError
+from app.hardware.offers import Offer
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.source import LocalModel, parse_source
 from app.ui.pairs.setups import Choice
+from app.ui.pairs.ways import NoRoomError
 from tests.native.gguf_files import header, tiny, write
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
@@ -40,6 +44,17 @@ def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
     assert opener.live.resolved()["draft.n_min"] == 0
 
 
+def test_a_pair_that_only_stands_for_one_is_nobodys_until_one_is_opened() -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process(), is_asked_for=False)
+    opener.again()
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+    assert opener.current is None
+
+    opener.open(PAIR, None)
+    assert opener.current == (PAIR, None)
+
+
 def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
     opener = Opener(LiveSettings(), PAIR, None, Process(True))
     opener.take(("--ctx", "1024"))
@@ -57,6 +72,23 @@ def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
     opener = Opener(live, PAIR, None, Process())
 
     assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"
+
+
+def test_what_fails_an_answer_says_what_to_do_also_where_nothing_can_be_taken_any_more() -> None:
+    opener = Opener(LiveSettings(), PAIR, None, Process())
+    ways = (Offer("no draft", 600_000_000, "plain decoding", ("--no-draft",), suffices=True),)
+    error = DoesNotFitError("It does not fit.", "--no-draft", ways)
+
+    of_a_load, of_an_answer = (opener.with_ways(Failed(request, error)) for request in (None, 3))
+    assert isinstance(of_a_load, Failed)
+    assert isinstance(of_an_answer, Failed)
+    assert (of_a_load.error.hint, of_an_answer.error.hint) == (
+        "",
+        "Ask again when there is room for it; f6 chooses another pair.",
+    )
+    for event in (of_a_load, of_an_answer):
+        assert isinstance(event.error, NoRoomError)
+        assert [way.what for way in event.error.ways] == ["no draft"]
 
 
 def model(folder: Path, name: str, **values: Any) -> LocalModel:

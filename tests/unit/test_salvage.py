@@ -17,7 +17,7 @@ from app.chat.database import suspicion
 from app.chat.message import Role
 from app.chat.salvage import salvage
 from app.chat.store import Store
-from app.chat.tree import State
+from app.chat.tree import State, Typed
 from app.engine.types import FinishReason
 from app.errors import StoreError
 from app.file_lock import exclusive
@@ -95,6 +95,7 @@ def test_an_answer_that_was_on_its_way_is_there_as_far_as_it_got(file: Path) -> 
     journal.add("half of it")
     journal.flush()
     store.keep_unsent("half a thought")
+    store.set_aside("another one")
     store._writers.close()
     store._database.close()
     overwrite(file, _MESSAGES)
@@ -103,6 +104,7 @@ def test_an_answer_that_was_on_its_way_is_there_as_far_as_it_got(file: Path) -> 
         last = after.load(conversation).tree.path[-1]
         assert (last.text, last.state) == ("half of it", State.CUT)
         assert after.take_unsent() == "half a thought"
+        assert Typed("another one", said=False) in after.typed(9)
 
 
 def test_what_breaks_in_use_goes_on_with_what_can_be_read_and_is_whole_after_the_end(file: Path) -> None:

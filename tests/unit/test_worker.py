@@ -12,6 +12,7 @@ import pytest
 from app.chat.message import Begun, Message, Role
 from app.compare.job import CompareJob, Raced
 from app.compare.sides import Side
+from app.counting import CountJob
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, StepCompleted
@@ -310,6 +311,19 @@ class TestFailedComputation:
         assert isinstance(finished, Finished)
         assert (finished.request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
+
+    def test_loads_nothing_anew_only_for_a_count(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        number = harness.worker.run(CountJob("abc"))
+        assert harness.until(JobEnded) == [JobEnded(number, None)]
+        assert len(pairs) == 1
+
+        harness.worker.answer(QUESTION)
+        harness.until(Finished)
+        harness.worker.run(CountJob("abc"))
+        counted = harness.until(JobEnded)[-1]
+        assert isinstance(counted, JobEnded)
+        assert counted.result is not None
 
     def test_of_the_draft_costs_one_answer_its_drafts_and_no_answer_itself(self, harness: Harness) -> None:
         first = FakePair(FakeModel(mixing(1)), failing_at(3))

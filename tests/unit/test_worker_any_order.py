@@ -56,6 +56,7 @@ class GatedJob:
     """Goes on until it is stopped, a few times at most."""
 
     gate: Gate
+    loads = True
 
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
         for part in range(3):

@@ -98,6 +98,10 @@ class Asking:
         if self._session.phase is Phase.ANSWERING:
             self._engine.cancel()
 
+    def give_back_unanswered(self, prompt: str) -> None:
+        """Return a prompt that came to nothing to the user, unless they already write the next."""
+        self._tasks.give_back_unanswered(prompt)
+
     async def take_back(self) -> None:
         """Return a prompt that waits for the models, if there is one, to the user."""
         screen, session = self._screen, self._session

@@ -16,7 +16,7 @@ from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Listener
 from app.ui.messages.list import MessageList
-from app.ui.pairs.downloads import DownloadLine
+from app.ui.pairs.downloads import DownloadLines
 from app.ui.pairs.roomier import roomier
 from app.ui.pairs.setups import Card, PairService
 from app.ui.prompt.included_line import IncludedLine
@@ -66,7 +66,7 @@ class BareChatScreen(Screen[None]):
         yield HeaderLine(self.session.settings.title)
         yield Workspace(self.keeper, self.status)
         if self._pairs is not None:
-            yield DownloadLine(self._pairs)
+            yield DownloadLines(self._pairs)
         yield StatusLine(self.status)
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
@@ -83,6 +83,10 @@ class BareChatScreen(Screen[None]):
     def roomier_pair(self, n_tokens: int) -> Card | None:
         """A pair whose context would hold so many tokens, other than the open one; None where none is known."""
         return roomier(self._pairs.look().cards, n_tokens) if self._pairs is not None else None
+
+    def tell_included(self) -> None:
+        """Say what the prompt includes, for the pair that is loaded."""
+        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
 
     def show_ready(self) -> None:
         """Say that a prompt may come, if it may."""

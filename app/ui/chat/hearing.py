@@ -18,6 +18,7 @@ from app.ui.listening.bridge import Batch, Single
 from app.ui.messages.ended import in_vain
 from app.ui.messages.message import AnswerMessage
 from app.ui.names import names_of
+from app.ui.pairs.ways import NoRoomError
 from app.ui.sweeping import REST_S, sweep
 
 _TIDY_S = 0.3
@@ -78,7 +79,7 @@ class Hearing:
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
-        # A pair may be loaded anew only to count, or for a comparison; nobody waits for that here, nor sees its end.
+        # A pair may be loaded anew for a comparison; nobody waits for that here, nor sees its end.
         if self.is_waiting:
             screen.status.follow(batch.latest)
         self._keeper.add(batch.segments)
@@ -151,6 +152,7 @@ class Hearing:
         self._session.pair = pair
         self._screen.header.pair = pair
         self._screen.panel.show_pair(pair)
+        self._screen.tell_included()
 
     def _tidy(self) -> None:
         """Let go of what was deleted long ago, bit by bit while nothing is asked."""
@@ -169,17 +171,22 @@ class Hearing:
         await self._end(event.text, event.reasoning, Ending(event.reason, event.repeating, at_limit=event.at_limit))
 
     async def _on_failed(self, event: Failed) -> None:
-        error = in_chat(event.error, self._screen)
+        error, is_idle = in_chat(event.error, self._screen), self._is_idle
         text, reasoning = self._keeper.fail(error)
         await self._end(text, reasoning, ending_in(numbers_of_failure(error)))
-        if self._session.phase is Phase.READY:
-            self._screen.status.in_vain()
+        if self._session.phase is not Phase.READY:
+            return
+        self._screen.status.in_vain()
+        if isinstance(error, NoRoomError) and error.ways:
+            # They hold for now and here; what is kept of the answer says so by itself.
+            await self._screen.messages.offer(error.ways)
+            if is_idle:
+                self._pair_loading.show_ways()
 
     async def _on_load_failed(self, event: Failed) -> None:
         self._session.phase = Phase.UNLOADED
         self._screen.status.unloaded()
-        # The keys of the ways out are taken from nobody who is doing something else.
-        is_idle = not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
+        is_idle = self._is_idle
         await self._asking.take_back()
         await self._screen.messages.fail(event.error)
         if is_idle:
@@ -198,8 +205,13 @@ class Hearing:
         if gave_way:
             screen.hint.ask(in_vain(ending))
         elif asked is not None and not counts:
-            screen.prompt.give_back(asked)
+            self._asking.give_back_unanswered(asked)
         await self._pair_loading.load_next()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether keys may be for the ways out: they are taken from nobody who is doing something else."""
+        return not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
 
     @property
     def _models(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
-from app.ui.pairs.downloads import DownloadLine
+from app.ui.pairs.downloads import DownloadLines
 from app.ui.pairs.setups import Choice
 from app.ui.pairs.way_list import WayList
 from app.ui.pairs.ways import Way
@@ -40,7 +40,7 @@ class PairLoading:
         if title is None:
             return
         screen = self._screen
-        await screen.query(WayList).remove()
+        await screen.messages.end_failure()
         screen.header.announce(title)
         screen.panel.show_pair(None)
         screen.status.reading_models()
@@ -60,10 +60,10 @@ class PairLoading:
 
     def watch_downloads(self) -> None:
         """Show how downloads go, until they have ended."""
-        for line in self._screen.query(DownloadLine):
-            line.watch_downloads()
+        for lines in self._screen.query(DownloadLines):
+            lines.watch_downloads()
 
     def stop_watching(self) -> None:
         """Leave downloads to whoever else shows them."""
-        for line in self._screen.query(DownloadLine):
-            line.stop()
+        for lines in self._screen.query(DownloadLines):
+            lines.stop()

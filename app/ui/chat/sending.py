@@ -96,8 +96,6 @@ class Sending:
     def _refuse(self) -> None:
         """Raise UsageError if no prompt can be sent now."""
         session = self._screen.session
-        if session.phase is Phase.UNLOADED and self._screen.has_pairs:
-            raise UsageError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
         if session.refusal:
             raise UsageError(session.refusal)
 

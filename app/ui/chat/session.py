@@ -36,10 +36,12 @@ class ChatSession:
     Args:
         settings: What the chat was started with.
         live: What answers are asked with from then on; None leaves that as it is.
+        has_pairs: Whether there are pairs to choose from.
     """
 
-    def __init__(self, settings: ChatSettings, live: LiveSettings | None = None) -> None:
+    def __init__(self, settings: ChatSettings, live: LiveSettings | None = None, *, has_pairs: bool = False) -> None:
         self._live = live
+        self._has_pairs = has_pairs
         self._opened_with = settings
         self.effects = Effects()
         """What was measured with the pair since it was loaded."""
@@ -83,7 +85,8 @@ class ChatSession:
         if self.phase is Phase.ANSWERING:
             return f"An answer is being written; {key('chat.stop', 'esc')} stops it."
         if self.phase is Phase.UNLOADED:
-            return f"No model is loaded; {key('app.quit', 'ctrl+q')} quits."
+            pairs, leaves = key("chat.pairs", "f6"), key("app.quit", "ctrl+q")
+            return f"No model is loaded; {f'{pairs} chooses one' if self._has_pairs else f'{leaves} quits'}."
         if self.waiting is not None:
             return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
         if self.reading is not None:

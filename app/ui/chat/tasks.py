@@ -8,6 +8,7 @@ from functools import partial
 
 from app.chat.attached import joined, joined_as_it_stands
 from app.ui.chat.bare_screen import BareChatScreen
+from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
 from app.ui.messages.speech import Speech
 
@@ -115,7 +116,7 @@ class Tasks:
         task, changed = self._task, self._changed
         self.end()
         if task is not None and changed:
-            self._screen.prompt.past.add(replace(task, unsent="").with_unsent(changed))
+            self._screen.prompt.past.set_aside(replace(task, unsent="").with_unsent(changed))
             # An answer that begins, or a task that takes its place, takes away what was said before it.
             searches = key("prompt.search", "ctrl+s")
             told = f"What it was changed into is kept: {searches} finds it."
@@ -158,6 +159,13 @@ class Tasks:
             self._task = replace(self._task, unsent=_in_front(prompt, self._task.unsent))
         else:
             self._screen.prompt.put(_in_front(prompt, self._screen.prompt.whole))
+
+    def give_back_unanswered(self, message: str) -> None:
+        """Put a message that came to nothing back as it was typed, unless the user already writes the next prompt."""
+        if self._task is None:
+            self._screen.prompt.give_back(message)
+        elif not self._task.unsent.strip():
+            self._task = replace(self._task, unsent=COMMANDS.as_typed(message))
 
 
 def _in_front(prompt: str, typed: str) -> str:

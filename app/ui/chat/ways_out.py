@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.chat.attached import split
 from app.context_limit import enough_for, roomy
@@ -12,6 +13,10 @@ from app.overflow import or_longer
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.key_names import CHOOSE, key
 from app.ui.pairs.setups import Card
+from app.ui.pairs.ways import NoRoomError
+
+if TYPE_CHECKING:
+    from app.ui.chat.comparable import Comparable
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,17 @@ def in_chat(error: AppError, screen: BareChatScreen, asked: str = "") -> AppErro
     session = screen.session
     roomier = screen.roomier_pair(error.n_tokens)
     return with_keys(error, Situation(session.pair, asked or session.asked or "", session.ctx_to_come, roomier))
+
+
+def in_comparison(error: AppError, what: Comparable) -> AppError:
+    """The failure of a comparison, as its screen tells it."""
+    if isinstance(error, NoRoomError):
+        # The ways out are taken where pairs are.
+        once, pairs = key("compare.once", "m"), key("chat.pairs", "f6")
+        return AppError(
+            error.message, f"When there is room for it {once} tries again; {pairs} in the chat chooses another pair."
+        )
+    return with_keys(error, Situation(what.pair, what.request.messages[-1].content, what.ctx_to_come))
 
 
 def with_keys(error: AppError, situation: Situation) -> AppError:

@@ -12,7 +12,7 @@ from app.compare.report import Comparison, compared
 from app.compare.sides import Side, sides_of
 from app.engine.types import DraftParams
 from app.errors import AppError, UsageError
-from app.events import Event, Failed, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
+from app.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgressed, StepCompleted
 from app.ui.chat.comparable import Comparable
 from app.ui.listening.bridge import Batch, Single
 from app.ui.text import percent
@@ -82,7 +82,7 @@ class Comparing:
     def more(self, rounds: int) -> None:
         """Ask for more rounds; they go on where the last ones ended."""
         done = len(self._rounds)
-        self._goal, self.stopping = done + rounds, False
+        self._goal, self.stopping, self._turn = done + rounds, False, RunBegan("", WARM_UP)
         job = CompareJob(
             self._what.request,
             self.sides,
@@ -118,8 +118,10 @@ class Comparing:
     # What the engine says
 
     def is_wanted(self, event: Event) -> bool:
-        """Whether an event belongs to the comparison that is going on."""
-        return self._number is not None and getattr(event, "request", None) == self._number
+        """Whether an event belongs to the comparison that is going on, or keeps it waiting."""
+        # Nobody else can wait for a load meanwhile.
+        of_it = isinstance(event, LoadProgress) or getattr(event, "request", None) == self._number
+        return self._number is not None and of_it
 
     def rest(self, next_s: float) -> None:
         """Nothing is kept."""
@@ -128,6 +130,8 @@ class Comparing:
         turn = "warming up" if self._turn.round == WARM_UP else f"round {self._turn.round} of {self._goal}"
         doing = f"{turn}, {self._turn.side}"
         match batch.latest:
+            case LoadProgress(what, share):
+                doing = f"loading the {what} model again: {percent(share)}"
             case Measuring() as measuring:
                 doing = f"{measuring.what}: {percent(measuring.share)}"
             case PromptProgressed(drafting=drafting, done=done, total=total):

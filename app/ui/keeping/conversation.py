@@ -69,8 +69,19 @@ class Conversation(Shelf):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the conversation that is going on was deleted."""
-        return self._place.conversation in self._deleted
+        """Whether the conversation that is going on was deleted here; what others delete is gone on with."""
+        return self._place.is_deleted
+
+    def delete(self, conversation: int) -> None:
+        super().delete(conversation)
+        if conversation == self._place.conversation:
+            self._place.is_deleted = True
+
+    def undelete(self) -> int | None:
+        conversation = super().undelete()
+        if conversation == self._place.conversation:
+            self._place.is_deleted = False
+        return conversation
 
     def leave(self, draft: str = "") -> Opened:
         """Begin an empty conversation; an answer on its way is stopped.
@@ -99,7 +110,7 @@ class Conversation(Shelf):
             return None
         self.leave(draft)
         # Somebody has brought it back, or it could not be chosen.
-        self._deleted = [each for each in self._deleted if each != conversation]
+        self._is_back(conversation)
         self._place = place_in(conversation, found.tree, found.draft, found.settings)
         return self._place.opened()
 
@@ -153,6 +164,10 @@ class Conversation(Shelf):
         if text != self._empty_draft:
             self._empty_draft = text
             self._do(lambda store: store.keep_unsent(text))
+
+    def set_aside(self, text: str) -> None:
+        """Keep what was typed and gave way to something else; it belongs to no conversation."""
+        self._do(lambda store: store.set_aside(text))
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
         """Keep the conversation's own settings; before anything was said in it, until something is."""

@@ -201,6 +201,8 @@ class Keeper(Conversation):
             return
         place.again, place.answered, self._troubled = None, None, False
         self._journal = store.answer(place.conversation, place.asked.id)
+        # Another Tandem may have deleted it.
+        self._is_back(place.conversation)
         place.tree = place.tree.with_node(self._journal.node)
 
     def _go_on(self, store: Store, answer: int) -> Opened | None:

@@ -51,6 +51,7 @@ class Place:
         draft: The unsent text that is kept.
         again: Where it stood before another answer was asked for, or more of one; None unless that is so.
         settings: The conversation's own settings.
+        is_deleted: Whether it was deleted here, and is about to be left.
     """
 
     conversation: int | None = None
@@ -61,6 +62,7 @@ class Place:
     draft: str = ""
     again: Place | None = None
     settings: Document = field(default_factory=dict)
+    is_deleted: bool = False
 
     def opened(self) -> Opened:
         """What to go on with from here."""

@@ -111,6 +111,10 @@ class Shelf:
     def can_undelete(self) -> bool:
         return bool(self._deleted)
 
+    def _is_back(self, conversation: int) -> None:
+        """It is in the list again without `undelete`."""
+        self._deleted = [each for each in self._deleted if each != conversation]
+
     def _look_for_deleted(self) -> None:
         self._deleted = list(self._disk.do(lambda store: store.deleted(), None) or ())
 

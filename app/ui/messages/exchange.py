@@ -8,7 +8,7 @@ from app.chat.ending import Ending
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
 from app.ui.messages.attempt import Attempt
 from app.ui.messages.column import Entry
-from app.ui.messages.message import AnswerMessage, UserMessage
+from app.ui.messages.message import AnswerMessage, Offer, UserMessage
 from app.ui.messages.view import View
 
 
@@ -40,7 +40,7 @@ class Exchange(View):
         async with self._changing():
             instead = self._from(self._asked) if unanswered is not None else ()
             # What the program remarked meanwhile stays.
-            replaced = [entry for entry in instead if entry.absent is not None]
+            replaced = [*(entry for entry in instead if entry.absent is not None), *self._offers]
             self._asked = Entry(AbsentPrompt(prompt))
             return await self._begin_answer([self._asked], replaced)
 
@@ -114,6 +114,11 @@ class Exchange(View):
         self._hide(attempt.replaced, False)
         await self._take_out(attempt.fresh)
         await self._settle_last()
+
+    @property
+    def _offers(self) -> list[Entry]:
+        """What the last answer left to be taken."""
+        return [entry for entry in self.column.mounted if isinstance(entry.widget, Offer)]
 
     def _pinned(self) -> set[Entry]:
         return {entry for entry in (self._asked, self._answer) if entry is not None}

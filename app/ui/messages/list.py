@@ -13,9 +13,11 @@ from app.ui.messages.absent import Absent, AbsentAnswer, AbsentPrompt, absents
 from app.ui.messages.attempt import Attempt
 from app.ui.messages.column import Entry
 from app.ui.messages.exchange import Exchange
-from app.ui.messages.message import AnswerMessage, Problem, UserMessage
+from app.ui.messages.message import AnswerMessage, Offer, Problem, UserMessage
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
+from app.ui.pairs.way_list import WayList
+from app.ui.pairs.ways import Way
 from app.ui.reading.rows import Row
 from app.ui.widgets.passage import Passage
 
@@ -27,6 +29,8 @@ class MessageList(Exchange, can_focus=False):
         super().__init__()
         self._tree = Tree()
         self._shows_tokens = False
+        self._failure: Entry | None = None
+        """Why there is no pair."""
 
     # What is said
 
@@ -53,9 +57,21 @@ class MessageList(Exchange, can_focus=False):
                 self._bring_up(entry)
 
     async def fail(self, error: AppError) -> None:
-        """Say what could not be done."""
+        """Say why no pair could be loaded: below all else, whatever conversation is shown, until `end_failure`."""
         async with self._changing():
-            await self._put(Problem(error))
+            self._failure = await self._put(Problem(error))
+
+    async def offer(self, ways: tuple[Way, ...]) -> None:
+        """Offer the ways out of what failed the answer above, until `end_failure` or another answer."""
+        async with self._changing():
+            await self._put(Offer(ways))
+
+    async def end_failure(self) -> None:
+        """Another pair is loaded: what could not be stays in the story, and nothing is to be taken any more."""
+        async with self._changing():
+            self._failure = None
+            await self._take_out(self._offers)
+            await self.query(WayList).remove()
 
     async def _put(self, widget: Widget, before: Entry | None = None) -> Entry:
         entry = Entry(widget=widget)
@@ -83,6 +99,9 @@ class MessageList(Exchange, can_focus=False):
     async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
         leaving, self._attempt = tuple(last), Attempt()
         self.said.put([Entry(absent) for absent in absents(nodes)])
+        if self._failure in leaving and isinstance(problem := self._failure.widget, Problem):
+            self._failure = Entry(widget=problem.again())
+            self.said.put([self._failure])
         await self._take_out(leaving)
 
     def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:

@@ -23,7 +23,7 @@ from app.ui.messages.folding import Folding
 from app.ui.messages.reasoning import Reasoning
 from app.ui.messages.speech import Speech
 from app.ui.pairs.way_list import WayList
-from app.ui.pairs.ways import NoRoomError
+from app.ui.pairs.ways import NoRoomError, Way
 from app.ui.widgets.passage import Passage
 
 if TYPE_CHECKING:
@@ -86,6 +86,17 @@ class Problem(VerticalGroup):
             yield WayList(self._error.ways)
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
+
+    def again(self) -> Problem:
+        """The same in another place."""
+        return Problem(self._error)
+
+
+class Offer(Problem):
+    """The ways out of a failure that is told already, where they can be taken."""
+
+    def __init__(self, ways: tuple[Way, ...]) -> None:
+        super().__init__(NoRoomError("What would make it fit:", ways))
 
 
 class AnswerMessage(Speech):

@@ -1,4 +1,4 @@
-"""How far downloads are: two bars on the set-up screen, one quiet line in the chat."""
+"""How far downloads are: two bars on the set-up screen, a quiet line for each in the chat."""
 
 from __future__ import annotations
 
@@ -59,27 +59,27 @@ class DownloadBars(Static):
         self.update(Content("\n").join(lines))
 
 
-class DownloadLine(Static):
-    """One line in the chat while something is downloaded, and what came of it until the set-up screen is opened.
+class DownloadLines(Static):
+    """In the chat a line for each download that goes on, and what came of it until the set-up screen is opened.
 
     Args:
-        pairs: Tells how it goes.
+        pairs: Tells how they go.
     """
 
     def __init__(self, pairs: PairService) -> None:
         super().__init__()
         self._pairs = pairs
-        self._watched: str | None = None
+        self._watched: tuple[str, ...] = ()
         self._timer: Timer | None = None
         self.display = False
 
     def watch_downloads(self) -> None:
         """Begin to look; ends by itself when there is nothing more to see."""
         self.stop()
-        running = [name for name, job in self._pairs.look().jobs.items() if job.running]
-        self._watched = running[-1] if running else None
-        self._timer = self.set_interval(_QUIET_LOOK_S, self._look)
-        self._look()
+        self._watched = tuple(name for name, job in self._pairs.look().jobs.items() if job.running)
+        if self._watched:
+            self._timer = self.set_interval(_QUIET_LOOK_S, self._look)
+            self._look()
 
     def stop(self) -> None:
         """Do not look any more, and show nothing."""
@@ -89,13 +89,13 @@ class DownloadLine(Static):
 
     def _look(self) -> None:
         jobs = self._pairs.look().jobs
-        job = jobs.get(self._watched or "")
-        if job is None or (not job.running and self._timer is not None):
-            assert self._timer is not None
+        watched = {name: jobs[name] for name in self._watched if name in jobs}
+        if self._timer is not None and not any(job.running for job in watched.values()):
             self._timer.stop()
-        self.display = job is not None and job.stage is not Stage.STOPPED
-        if job is not None and self._watched is not None:
-            self.update(line_text(self._watched, job, self.app.size.width - self.gutter.width))
+        told = {name: job for name, job in watched.items() if job.stage is not Stage.STOPPED}
+        width = self.app.size.width - self.gutter.width
+        self.display = bool(told)
+        self.update(Content("\n").join(line_text(name, job, width) for name, job in told.items()))
 
 
 def line_text(name: str, job: Job, width: int) -> Content:

@@ -26,7 +26,7 @@ log = logging.getLogger("tandem.pairs")
 class Surroundings:
     """What the program knows and the screens must not import.
 
-    All but `catalog`, `open_pair`, `current` and `n_ctx` run on other threads; `is_loading` on any.
+    All but `catalog`, `open_pair`, `current`, `is_unloaded` and `n_ctx` run on other threads; `is_loading` on any.
 
     Attributes:
         catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
@@ -39,7 +39,8 @@ class Surroundings:
         is_cached: Whether a model of the hub is on this machine already, brought by whatever program.
         came: Bytes of a model of the hub that a download which was cut has left.
         seen: What answers on this machine have shown of pairs, by their names.
-        current: The pair that the chat has; asked on the screen's thread, at every look.
+        current: The pair that the chat was asked for; asked on the screen's thread, at every look.
+        is_unloaded: Whether that pair is not there, and nobody waits for it any more; likewise.
         is_loading: Whether models are being loaded.
         free_disk: Bytes of the disk that downloads come to; None where that is not told.
         n_ctx: The context that pairs get as the settings are, tokens.
@@ -55,6 +56,7 @@ class Surroundings:
     came: Callable[[HubModel], int] = lambda _: 0
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
+    is_unloaded: Callable[[], bool] = lambda: False
     is_loading: Callable[[], bool] = lambda: False
     free_disk: Callable[[], int | None] = lambda: None
     n_ctx: Callable[[], int] = lambda: USUAL_CONTEXT

@@ -13,18 +13,23 @@ from app.regular_file import resolved
 from app.source import LocalModel, ModelSource
 
 Current = Callable[[], "tuple[Pair, SetUp | None] | None"]
-"""The pair that the chat has or loads, and what was set up for it; None while it has none."""
+"""The pair that the chat was asked for last, and what was set up for it; None while there is none."""
 
 
 class Opened:
     """Finds the open pair in the list. One that no list knows, opened by its files, stands in it from then on.
 
+    One that could not be loaded does, too: there may be room for it by now.
+
     Args:
-        current: Tells the open pair.
+        current: Tells the pair.
+        is_unloaded: Tells whether it is neither there nor on its way.
     """
 
-    def __init__(self, current: Current) -> None:
+    def __init__(self, current: Current, is_unloaded: Callable[[], bool] = lambda: False) -> None:
         self._current = current
+        self._is_unloaded = is_unloaded
+        self._is_open = False
         self._pair: Pair | None = None
         self._files: SetUp | None = None
         self._others: dict[str, tuple[Pair, SetUp | None]] = {}
@@ -34,8 +39,9 @@ class Opened:
     def look(self) -> bool:
         """Look which pair is open; returns whether that is another one than at the last look."""
         pair, files = self._current() or (None, None)
-        changed = pair is not self._pair
-        self._pair, self._files = pair, files
+        is_open = pair is not None and not self._is_unloaded()
+        changed = pair is not self._pair or is_open is not self._is_open
+        self._pair, self._files, self._is_open = pair, files, is_open
         return changed
 
     def join(self, known: Mapping[str, Pair]) -> dict[str, Pair]:
@@ -44,14 +50,15 @@ class Opened:
             name: other for name, other in self._others.items() if name not in known and not _named(other[0], known)
         }
         pairs = {name: pair for name, (pair, _) in self._others.items()} | dict(known)
-        self.name = _named(self._pair, pairs) if self._pair is not None else ""
-        if self._pair is not None and not self.name:
+        name = _named(self._pair, pairs) if self._pair is not None else ""
+        if self._pair is not None and not name:
             pair = self._pair if self._files is not None else replace(self._pair, name=pair_name(self._pair.target))
-            self.name = free_name(pair, pairs)
-            pair = replace(pair, name=self.name)
+            name = free_name(pair, pairs)
+            pair = replace(pair, name=name)
             files = replace(self._files, pair=pair) if self._files is not None else _as_set_up(pair)
-            self._others[self.name] = pair, files
-            pairs = {self.name: pair} | pairs
+            self._others[name] = pair, files
+            pairs = {name: pair} | pairs
+        self.name = name if self._is_open else ""
         return pairs
 
     def files(self, name: str) -> SetUp | None:

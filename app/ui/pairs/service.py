@@ -42,7 +42,7 @@ class Pairs:
     def __init__(self, surroundings: Surroundings) -> None:
         self._outside = surroundings
         self._lookout = Lookout(surroundings, self._on_change)
-        self._opened = Opened(surroundings.current)
+        self._opened = Opened(surroundings.current, surroundings.is_unloaded)
         self._known = self._lookout.found
         """Of what was found that which the cards were made of."""
         self._stale = True

@@ -127,8 +127,7 @@ class PromptInput(PromptEditor):
         """Show this text in place of what is there."""
         aside = self._leave_search()
         if aside is not None and aside.strip() and aside != text:
-            # What gave way to a prompt that was found can be found like one.
-            self.past.add(aside)
+            self.past.set_aside(aside)
         if aside is not None or text != self.whole:
             self._recalling.forget()
             self._show(text)

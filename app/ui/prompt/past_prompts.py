@@ -14,9 +14,12 @@ _MOST_KEPT = 20_000
 
 
 def kept_prompts(keeper: Keeper) -> Iterable[str] | None:
-    """What the user asked in any conversation, as it is typed, newest first; None before the store is open."""
-    prompts = keeper.with_store(lambda store: store.prompts(_MOST_KEPT))
-    return map(COMMANDS.as_typed, prompts) if prompts is not None else None
+    """What the user asked in any conversation, or set aside, as it is typed, newest first.
+
+    None before the store is open.
+    """
+    kept = keeper.with_store(lambda store: store.typed(_MOST_KEPT))
+    return (COMMANDS.as_typed(one.text) if one.said else one.text for one in kept) if kept is not None else None
 
 
 class PastPrompts:
@@ -24,10 +27,12 @@ class PastPrompts:
 
     Args:
         source: Asked when they are needed first.
+        keep: Told what was set aside; what was sent is kept where it was said.
     """
 
-    def __init__(self, source: Source = tuple) -> None:
+    def __init__(self, source: Source = tuple, keep: Callable[[str], object] = lambda text: None) -> None:
         self.source = source
+        self.keep = keep
         self._new: list[str] = []
         self._kept: Sequence[str] | None = None
         self._all: Sequence[tuple[str, str]] | None = None
@@ -36,6 +41,11 @@ class PastPrompts:
         """A prompt was sent."""
         self._new.append(message)
         self._all = None
+
+    def set_aside(self, text: str) -> None:
+        """What was typed has given way to something else, and can be found like a prompt, after another start too."""
+        self.add(text)
+        self.keep(text)
 
     def newest(self) -> Sequence[tuple[str, str]]:
         """Every prompt as the message it was and the question in it."""

@@ -86,7 +86,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         loads: bool = True,
         live: LiveSettings | None = None,
     ) -> None:
-        super().__init__(ChatSession(settings, live), keeper, pairs)
+        super().__init__(ChatSession(settings, live, has_pairs=pairs is not None), keeper, pairs)
         self._compositor = NearCompositor()
         self._bridge = bridge
         self.tokens = TokenMode(self, engine)
@@ -126,6 +126,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.keeper.say = lambda text: self.call_later(self._warn, text)
         self.included.count = self._counting.ask
         self.prompt.past.source = lambda: kept_prompts(self.keeper)
+        self.prompt.past.keep = self.keeper.set_aside
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         self.watch(self.app, "app_focus", self._on_looked_at, init=False)
         if self.session.phase is Phase.LOADING:
@@ -224,7 +225,7 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
-        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
+        self.tell_included()
         if self.tokens.on:
             self.refresh_bindings()
         self._unsent.changed()

@@ -20,7 +20,7 @@ from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.regular_file import resolved
 from app.ui.chat.comparable import Comparable
-from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.chat.ways_out import in_comparison
 from app.ui.comparing.asked import AskedLine
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
@@ -200,9 +200,7 @@ class CompareScreen(Overlay[None]):
 
     async def fail(self, error: AppError) -> None:
         """Say why it cannot go on."""
-        what = self._what
-        asked = what.request.messages[-1].content
-        await self.outcome.fail(with_keys(error, Situation(what.pair, asked, what.ctx_to_come)))
+        await self.outcome.fail(in_comparison(error, self._what))
         self.refresh_bindings()
 
     # Behind it

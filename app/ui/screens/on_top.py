@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from app.settings.live import LiveSettings
 from app.ui.chat.comparable import Comparable
+from app.ui.chat.session import Phase
 from app.ui.keeping.keeper import Keeper
 from app.ui.listening.engine import Engine
 from app.ui.pairs.setups import Choice, PairService
@@ -63,7 +64,10 @@ class OnTop:
 
             session, themes = self._chat.session, sorted(self._app.available_themes)
             measured, typed = session.effects.lines(), self._chat.own_settings.unfinished
-            screen = SettingsScreen(live, measured, themes, on_change, pair=session.pair, unfinished=typed)
+            failed = session.phase is Phase.UNLOADED
+            screen = SettingsScreen(
+                live, measured, themes, on_change, pair=session.pair, unfinished=typed, can_load=failed
+            )
             self._app.push_screen(screen, take)
 
     @property

@@ -48,6 +48,7 @@ class SettingsScreen(Overlay[bool]):
         on_change: Called after every change.
         pair: What is loaded, or None.
         unfinished: The texts that were left before they were taken; None for none.
+        can_load: Whether the models may be loaded anew though nothing has changed: loading them has failed.
     """
 
     BINDING_GROUP_TITLE = "Settings"
@@ -90,12 +91,15 @@ class SettingsScreen(Overlay[bool]):
         on_change: Callable[[], object] = lambda: None,
         pair: PairInfo | None = None,
         unfinished: Unfinished | None = None,
+        *,
+        can_load: bool = False,
     ) -> None:
         super().__init__()
         self._live = live
         self._measured = measured
         self._themes = themes
         self._on_change = on_change
+        self._can_load = can_load
         self._changing = Changing(live, pair)
         self.settings = SettingList(self._all())
         self._field = Field(self.settings, self._changing, unfinished or Unfinished())
@@ -230,7 +234,7 @@ class SettingsScreen(Overlay[bool]):
         if action == "move":
             return bool(self._live.content.unreadable)
         if action == "dismiss":
-            return bool(self._changing.to_load) and not editing
+            return (self._can_load or bool(self._changing.to_load)) and not editing
         if action in ("scope", "save", "reset_all"):
             return not editing
         if action == "reset":

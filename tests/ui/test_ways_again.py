@@ -1,0 +1,128 @@
+"""The ways out of a pair that does not fit, where they meet an answer, a comparison or another conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import AppError
+from app.events import Failed
+from app.ui.messages.message import Problem
+from app.ui.pairs.way_list import WayLine, WayList
+from app.ui.pairs.ways import NoRoomError
+from app.ui.screens.chat import ChatScreen
+from tests.ui.chat_driver import Chat, open_chat, said
+from tests.ui.compare_driver import open_comparison
+from tests.ui.kept_driver import answered, kept_chat
+from tests.ui.test_ways import WAYS, refuse
+
+LOST = NoRoomError("Big does not fit.", WAYS, "Ask again when there is room for it; f6 chooses another pair.")
+TOLD = [
+    "┃ Big does not fit.",
+    "┃ Ask again when there is room for it; f6 chooses another pair.",
+]
+
+
+async def lose(chat: Chat) -> None:
+    """The pair has no room any more, and was to be loaded anew for an answer."""
+    chat.engine.fails(LOST)
+    await chat.until(lambda: chat.screen.query(WayLine))
+    await chat.ready()
+
+
+async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_ways_out(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Why?")
+        await lose(chat)
+        await chat.shows("What would make it fit:")
+        assert said(chat)[:5] == ["You", "Why?", "Answer", *TOLD]
+        assert chat.prompt == "Why?"
+        await chat.pilot.press("1")
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.shows("Taken: a context of 4,096 tokens.")
+        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await chat.load()
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await answered(chat, "So.")
+        await chat.until(lambda: said(chat)[:2] == ["You", "Why?"] and "So." in said(chat))
+
+
+async def test_what_is_kept_of_it_says_by_itself_what_to_do(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Why?")
+        await lose(chat)
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", *TOLD])
+
+
+@pytest.mark.parametrize("keys", [["escape", "enter"], ["ctrl+r"]])
+async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> None:
+    async with open_chat() as chat:
+        await chat.send("Why?")
+        await lose(chat)
+        await chat.pilot.press(*keys)
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await answered(chat, "So.")
+        await chat.until(lambda: not chat.screen.query(WayList))
+
+
+async def test_another_answer_that_had_no_room_leaves_the_one_before_it_and_the_offer() -> None:
+    async with open_chat(size=(90, 40)) as chat:
+        await chat.exchange("Why?", "So.")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await lose(chat)
+        assert said(chat)[:5] == ["You", "Why?", "Answer", "So.", "┃ What would make it fit:"]
+        await chat.pilot.press("escape")
+        await chat.send("And?")
+        await answered(chat, "Then.")
+        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", "So.", "You", "And?", "Answer", "Then."])
+
+
+async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:
+    async with open_comparison() as compare:
+        compare.engine.emit(Failed(compare.engine.job_number, LOST))
+        await compare.chat.shows("When there is room for it m tries again; f6 in the chat chooses another")
+        assert not compare.chat.pilot.app.screen.query(WayList)
+        await compare.chat.pilot.press("m")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        assert not compare.chat.pilot.app.screen.query(Problem)
+
+
+@pytest.mark.parametrize("key", ["ctrl+n", "left"])
+async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(file: Path, key: str) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("Why?", "So.")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await answered(chat, "Therefore.")
+    async with kept_chat(file, loaded=False) as chat:
+        await refuse(chat)
+        await chat.screen.open_conversation(1)
+        await chat.shows("Therefore.")
+        await chat.shows("1 or 2, or a click, takes one")
+        if key == "left":
+            await chat.pilot.press("escape", "ctrl+up")
+        await chat.pilot.press(key)
+        await chat.until(lambda: "Therefore." not in chat.text)
+        await chat.shows("1 or 2, or a click, takes one")
+        await chat.until(lambda: len(chat.screen.query(Problem)) == 1)
+
+        await chat.pilot.click(chat.screen.query(WayLine).first())
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.load()
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: not chat.screen.query(Problem))
+
+
+async def test_only_a_failed_load_is_said_again() -> None:
+    async with open_chat() as chat:
+        await chat.send("Why?")
+        chat.engine.fails(AppError("It broke."))
+        await chat.shows("It broke.")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: "It broke." not in chat.text)
+        assert isinstance(chat.pilot.app.screen, ChatScreen)
