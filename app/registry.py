@@ -17,6 +17,7 @@ from app.catalog import MAX_SIZE, Pair, first_of, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
 from app.shell import quoted
+from app.source import HubModel, ModelSource
 from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
@@ -64,6 +65,11 @@ class SetUp:
     def models(self) -> tuple[ModelOnDisk, ...]:
         return (self.target,) if self.draft is None else (self.target, self.draft)
 
+    def is_of(self, pair: Pair) -> bool:
+        """Whether an entry means these files, however it is written."""
+        mine = zip(pair.sources, self.pair.sources, (self.target, self.draft), strict=False)
+        return len(pair.sources) == len(self.pair.sources) and all(_means(*one) for one in mine)
+
     @property
     def is_here(self) -> bool:
         """Whether the files still exist."""
@@ -108,7 +114,16 @@ class Registered:
     def usable(self, pair: Pair) -> SetUp | None:
         """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
         one = self.pairs.get(pair.name)
-        return one if one is not None and one.is_here and one.pair.sources == pair.sources else None
+        return one if one is not None and one.is_here and one.is_of(pair) else None
+
+    def in_place_of(self, pair: Pair) -> SetUp | None:
+        """What was set up under the name of a pair that another release of Tandem makes of other files.
+
+        It goes on being that pair: nobody has asked for the other files, and those that are here work. An entry that
+        the user changes asks for them.
+        """
+        one = self.pairs.get(pair.name)
+        return one if pair.shipped and one is not None and one.is_here and not one.is_of(pair) else None
 
 
 class Registry:
@@ -223,6 +238,17 @@ class Registry:
             _model(entry["target"]),
             _model(entry["draft"]) if "draft" in entry else None,
         )
+
+
+def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> bool:
+    """Whether a source means the model that was set up for another one, or for the same one written otherwise."""
+    if not (isinstance(source, HubModel) and isinstance(was, HubModel)) or model is None:
+        return source == was
+    if source.sha256 is not None and was.sha256 is not None:
+        return source.sha256 == was.sha256
+    if source.repo != was.repo or source.revision not in (was.revision, model.commit):
+        return False
+    return source.file in model.files if source.file is not None else source.quant == was.quant
 
 
 def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:

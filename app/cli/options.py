@@ -10,7 +10,7 @@ from typing import cast
 from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.cli.flags import of_automatic, read_flags
-from app.cli.known_pairs import left_out
+from app.cli.known_pairs import about_catalogue
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
@@ -162,10 +162,10 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
         placement=read_placement(settings),
         tuned_threads=settings["model.threads"] is None,
-        notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about_catalogue(pair)),
+        notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about(pair)),
     )
 
 
-def _about_catalogue(pair: Pair) -> tuple[str, ...]:
+def _about(pair: Pair) -> tuple[str, ...]:
     """What the user should know of a catalogue that names the pair; two files were given without one."""
-    return left_out() if pair.name != FILES else ()
+    return about_catalogue(pair) if pair.name != FILES else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, newest, registry
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
@@ -83,7 +83,7 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
                 f"{given['pair']} is not the name of a pair.",
                 f"To set up a model: {command(['tandem', 'setup', '--target', given['pair']])}",
             )
-        pair = named_pair(given["pair"])[0]
+        pair = newest(given["pair"])
         for notice in left_out():
             status.say(notice)
         return pair
