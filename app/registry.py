@@ -46,6 +46,13 @@ class ModelOnDisk:
     files: tuple[str, ...] = ()
     ours: bool = False
 
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """Where all of its files lie, first part first."""
+        if len(self.files) < 2:
+            return (self.path,)
+        return tuple(self.path.parent / name.rsplit("/", 1)[-1] for name in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
@@ -110,6 +117,18 @@ class Registered:
     def trouble(self) -> CatalogError | None:
         """The first problem, and how many more there are; None without any."""
         return first_of(self.problems)
+
+    @property
+    def unused(self) -> Mapping[Path, int]:
+        """What this program has brought and no pair has, in bytes.
+
+        Its pair was set up anew with other files, forgotten without them, or never finished.
+        """
+        models = [*(model for one in self.pairs.values() for model in one.models), *self.held]
+        # Two revisions of a repository may have the same file, under a name each.
+        used = {regular_file.resolved(part) for model in models for part in model.parts}
+        left = sorted(path for path in self.downloaded if regular_file.resolved(path) not in used)
+        return {path: path.stat().st_size for path in left if regular_file.is_file(path)}
 
     def usable(self, pair: Pair) -> SetUp | None:
         """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
