@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
+from contextlib import suppress
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from app.engine.text import printable
 from app.errors import HubError
+from app.source import home_expanded
 
 ADDRESS = "HF_ENDPOINT"
 USUAL = "https://huggingface.co"
+FOLDERS = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
+"""What names the cache, the strongest first."""
 _NOWHERE = "http://hf-endpoint.invalid"
 """In place of an address that is none: nobody has it (RFC 2606), so nobody is asked who was not meant."""
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
@@ -40,6 +44,24 @@ def take_address(environ: MutableMapping[str, str] = os.environ) -> None:
             f"Unset it, or write an address such as {USUAL}.",
         )
         environ[ADDRESS] = _NOWHERE
+
+
+def take_folders(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Make the variables that name the cache mean one folder, for the client and wherever one is by then.
+
+    To the client an empty one is the folder one is in, and so is where a relative one begins: what was downloaded there
+    would be remembered by a way that leads nowhere from another folder.
+    """
+    for name in FOLDERS:
+        value = environ.get(name)
+        if value is None:
+            continue
+        if not value.strip():
+            del environ[name]
+        elif not (path := home_expanded(os.path.expandvars(value))).is_absolute():
+            # The folder that one is in may have been deleted.
+            with suppress(OSError):
+                environ[name] = str(path.absolute())
 
 
 def _is_address(text: str) -> bool:
