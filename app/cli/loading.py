@@ -13,7 +13,7 @@ from app.cli.wanted import wanted_params, with_threads
 from app.errors import DamagedFileError, NoMemoryError
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.fit_pair import fitted
-from app.fitting.missing_devices import without_missing
+from app.fitting.missing_devices import without_missing, without_other_split
 from app.fitting.out_of_memory import ran_out
 from app.gguf import read_header
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
@@ -92,6 +92,8 @@ def _asked(options: Options, servers: tuple[RpcServer, ...]) -> PairParams:
         params = kept_here(replace(params, rpc=tuple(server.address for server in servers)), memory_rooms())
     if options.placement.stored:
         params = without_missing(params, with_remote(memory_rooms(), servers))
+    if options.placement.stored_split:
+        params = without_other_split(params, with_remote(memory_rooms(), servers))
     return params
 
 

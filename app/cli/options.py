@@ -28,6 +28,7 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.settings.tree import MODES
+from app.shell import command
 
 _LOOKS = ("appearance", "keys")
 
@@ -132,9 +133,8 @@ def refuse_problems(live: LiveSettings) -> None:
     wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
     if live.file is not None and wrong:
         more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
-        raise UsageError(
-            live.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
-        )
+        unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
+        raise UsageError(live.file.sentence(wrong[0]), f"Mend it there, or: {unset}{more}")
     if live.problems:
         raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Mend it there, or with: tandem settings")
 
