@@ -27,6 +27,10 @@ _SCHEMES = ("http", "https")
 _PROXIES = ("https", "http", "all")
 _SOCKS = ("socks5", "socks5h")
 
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+"""What forbids to ask the hub, the stronger first."""
+_TRUE = ("1", "ON", "YES", "TRUE")
+
 _wrong_address: HubError | None = None
 
 
@@ -111,6 +115,12 @@ def _check_proxy(name: str, address: str) -> None:
             f"{name} is no address of a proxy: it begins with {printable(scheme)}://.",
             "Write it like http://host:port or socks5://host:port, or unset it.",
         )
+
+
+def offline_by() -> str:
+    """The variable by which the client asks nobody; "" without one."""
+    name = next((name for name in _OFFLINE if os.environ.get(name)), "")
+    return name if os.environ.get(name, "").upper() in _TRUE else ""
 
 
 def is_proxied() -> bool:

@@ -11,7 +11,7 @@ from app.cli.known_pairs import registry
 from app.errors import CatalogError, HubError
 from app.hardware.checks import Line, Section
 from app.hub.content_lock import still_comes
-from app.hub.environment import check_way, hub_address, named_by
+from app.hub.environment import check_way, hub_address, named_by, offline_by
 from app.hub.folder import is_ours, unfinished
 from app.regular_file import resolved
 from app.sizes import gigabytes
@@ -33,6 +33,8 @@ def _way() -> Line:
         check_way()
     except HubError as error:
         return Line("warning", "hub", error.message, hint=(error.hint,))
+    if offline := offline_by():
+        return Line("warning", "hub", f"{offline} forbids to ask it", hint=("Unset it to download a pair.",))
     named = named_by()
     return Line("untried", "hub", hub_address() + (f", by {named}" if named else ""))
 
