@@ -84,8 +84,13 @@ class SetUp:
 
     @property
     def gone(self) -> PairError:
-        """What to say where a file does not exist any more."""
+        """What to say where a file does not exist any more, or may not be looked at."""
         missing = next((model for model in self.models if not regular_file.is_file(model.path)), self.target)
+        if regular_file.is_closed(missing.path):
+            return PairError(
+                f"{missing.path.name} of the pair {self.pair.name} cannot be looked at in {missing.path.parent}.",
+                "Check who may enter that folder, and what lies there.",
+            )
         again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(

@@ -427,6 +427,22 @@ def test_a_preset_whose_name_has_dots_is_changed_and_taken_out(file: Path) -> No
     assert main(["settings", "unset", "presets..temp"]) == 2
 
 
+def test_who_leaves_the_action_out_is_told_how_a_setting_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "n_max", "3"]) == 2
+    said = capsys.readouterr().err
+    assert '"n_max" is a setting.' in said
+    assert "tandem settings set draft.n_max VALUE" in said
+    assert main(["settings", "shwo"]) == 2
+    assert 'Did you mean "show"?' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("only_model", ["--draft-source model", "--no-lookup"])
+def test_a_number_of_the_look_up_is_not_ignored_where_there_is_none(only_model: str) -> None:
+    with pytest.raises(UsageError, match=r"^--draft-lookup-min-match is about the look-up"):
+        options(f"{PLAIN} --draft-lookup-min-match 3 {only_model}")
+    assert options(f"{PLAIN} --draft-lookup-min-match 3 --draft-source lookup").drafting == AutoDraft(False, True, 3)
+
+
 def test_the_command_that_mends_a_file_is_quoted(file: Path) -> None:
     file.write_text('[presets."my brief".sampling]\nodd = 1\n')
     with pytest.raises(UsageError) as raised:
