@@ -67,6 +67,7 @@ class Pair:
         context: Tokens that the target was made for; 0 where it is not said.
         licence: Identifier on the hub.
         tested_with: Figures that others have published, and where.
+        shipped: Whether Tandem itself says so, and not the user.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Pair:
     bytes_per_token: int = 0
     working: Working | None = None
     kept: tuple[str, ...] = ()
+    shipped: bool = field(default=False, compare=False, repr=False)
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
@@ -110,18 +112,18 @@ class Catalog:
         """Why a file behind the first cannot be read, or not all of it; what can be is there all the same."""
         for index, file in enumerate(files):
             if index == 0:
-                self._take(file)
+                self._take(file, shipped=True)
             elif not regular_file.is_gone(file, follow_links=False):
                 try:
                     self._take(file)
                 except CatalogError as error:
                     self.unread = error
 
-    def _take(self, file: Path) -> None:
+    def _take(self, file: Path, *, shipped: bool = False) -> None:
         table = _table(file)
         for name, entry in _entries(table, file).items():
             try:
-                self.pairs[name] = read_pair(name, entry, file)
+                self.pairs[name] = replace(read_pair(name, entry, file), shipped=shipped)
                 self.problems.pop(name, None)
             except CatalogError as error:
                 self.problems[name] = error

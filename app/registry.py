@@ -18,6 +18,7 @@ from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
 from app.shell import quoted
 from app.sizes import MAX_SIZE
+from app.source import HubModel, ModelSource
 from app.toml_error import read_toml, reason
 
 _LOCK_S = 10.0
@@ -46,6 +47,13 @@ class ModelOnDisk:
     files: tuple[str, ...] = ()
     ours: bool = False
 
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """Where all of its files lie, first part first."""
+        if len(self.files) < 2:
+            return (self.path,)
+        return tuple(self.path.parent / name.rsplit("/", 1)[-1] for name in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
@@ -65,6 +73,11 @@ class SetUp:
     def models(self) -> tuple[ModelOnDisk, ...]:
         return (self.target,) if self.draft is None else (self.target, self.draft)
 
+    def is_of(self, pair: Pair) -> bool:
+        """Whether an entry means these files, however it is written."""
+        mine = zip(pair.sources, self.pair.sources, (self.target, self.draft), strict=False)
+        return len(pair.sources) == len(self.pair.sources) and all(_means(*one) for one in mine)
+
     @property
     def is_here(self) -> bool:
         """Whether the files still exist."""
@@ -72,8 +85,13 @@ class SetUp:
 
     @property
     def gone(self) -> PairError:
-        """What to say where a file does not exist any more."""
+        """What to say where a file does not exist any more, or may not be looked at."""
         missing = next((model for model in self.models if not regular_file.is_file(model.path)), self.target)
+        if regular_file.is_closed(missing.path):
+            return PairError(
+                f"{missing.path.name} of the pair {self.pair.name} cannot be looked at in {missing.path.parent}.",
+                "Check who may enter that folder, and what lies there.",
+            )
         again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
@@ -106,10 +124,31 @@ class Registered:
         """The first problem, and how many more there are; None without any."""
         return first_of(self.problems)
 
+    @property
+    def unused(self) -> Mapping[Path, int]:
+        """What this program has brought and no pair has, in bytes.
+
+        Its pair was set up anew with other files, forgotten without them, or never finished.
+        """
+        models = [*(model for one in self.pairs.values() for model in one.models), *self.held]
+        # Two revisions of a repository may have the same file, under a name each.
+        used = {regular_file.resolved(part) for model in models for part in model.parts}
+        left = sorted(path for path in self.downloaded if regular_file.resolved(path) not in used)
+        return {path: path.stat().st_size for path in left if regular_file.is_file(path)}
+
     def usable(self, pair: Pair) -> SetUp | None:
         """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
         one = self.pairs.get(pair.name)
-        return one if one is not None and one.is_here and one.pair.sources == pair.sources else None
+        return one if one is not None and one.is_here and one.is_of(pair) else None
+
+    def in_place_of(self, pair: Pair) -> SetUp | None:
+        """What was set up under the name of a pair that another release of Tandem makes of other files.
+
+        It goes on being that pair: nobody has asked for the other files, and those that are here work. An entry that
+        the user changes asks for them.
+        """
+        one = self.pairs.get(pair.name)
+        return one if pair.shipped and one is not None and one.is_here and not one.is_of(pair) else None
 
 
 class Registry:
@@ -224,6 +263,17 @@ class Registry:
             _model(entry["target"]),
             _model(entry["draft"]) if "draft" in entry else None,
         )
+
+
+def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> bool:
+    """Whether a source means the model that was set up for another one, or for the same one written otherwise."""
+    if not (isinstance(source, HubModel) and isinstance(was, HubModel)) or model is None:
+        return source == was
+    if source.sha256 is not None and was.sha256 is not None:
+        return source.sha256 == was.sha256
+    if source.repo != was.repo or source.revision not in (was.revision, model.commit):
+        return False
+    return source.file in model.files if source.file is not None else source.quant == was.quant
 
 
 def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:

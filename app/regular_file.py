@@ -49,6 +49,17 @@ def is_gone(path: Path, *, follow_links: bool = True) -> bool:
     return False
 
 
+def is_closed(path: Path) -> bool:
+    """Whether one may not look at what is there, if anything is."""
+    try:
+        path.stat()
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
 def _seen(look: Callable[[], bool]) -> bool:
     try:
         return look()

@@ -135,9 +135,9 @@ def _from_address(text: str) -> HubModel:
         raise UsageError(
             f"{text} is not an address on the hub.", "Addresses begin with https://huggingface.co/owner/repo."
         )
-    path = unquote(address.path).strip("/")
-    repo_and_want, revision, file = path, None, None
-    parts = path.split("/")
+    # A revision such as refs/pr/1 is one part, by its quoted slashes.
+    parts = [unquote(part) for part in address.path.strip("/").split("/")]
+    repo_and_want, revision, file = "/".join(parts), None, None
     if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):
         repo_and_want, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:]) or None
     found = _HUB.fullmatch(repo_and_want)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.errors import UsageError
-from app.settings.tree import nearest
+from app.settings.tree import find, nearest
 from app.shell import quoted
 
 _LONGEST_USAGE = 160
@@ -121,6 +121,10 @@ class SentenceParser(argparse.ArgumentParser):
             self._refuse(before)
         kind = _KINDS[where]
         below = next(action.choices for action in self._actions if action.metavar == where)
+        known = find(given) if "set" in (below or ()) else None
+        if known is not None:
+            words = ["set", known.name, "VALUE"]
+            raise UsageError(f'"{given}" is a setting.', f"To change it: {self.prog} {' '.join(words)}")
         subject = "There is no" if kind == "command" else f"{self.prog} has no"
         raise UsageError(
             f'{subject} {kind} "{given}".{nearest(given, below)}',

@@ -83,6 +83,9 @@ def read_flags(args: argparse.Namespace) -> Layer:
         if layer.get("draft.source", "model") != "model":
             raise UsageError(f"--no-lookup and --draft-source {layer['draft.source']} exclude each other.")
         layer["draft.source"] = "model"
+    if layer.get("draft.source") == "model" and "draft.lookup_min_match" in layer:
+        flag = spelled(("draft.lookup_min_match",), given)
+        raise UsageError(f"{flag} is about the look-up, and only the draft model is to draft.", f"Leave {flag} out.")
     return layer
 
 

@@ -8,6 +8,7 @@ from app.catalog import Catalog, Pair, shipped_file
 from app.errors import ModelFileError
 from app.paths import cache_dir, config_dir, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
+from app.shell import command
 from app.source import DemoModel
 
 
@@ -63,17 +64,36 @@ def used_demo(pair: Pair) -> SetUp | None:
 
 
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:
-    """A pair by its name, and what was set up for it, if anything was; an entry of the catalogue is the newer one.
+    """A pair by its name, and what was set up for it, if anything was.
+
+    An entry of the catalogue is the newer one; what was set up stays one that another release makes of other files.
 
     Raises:
         UsageError: There is none; it names the nearest.
         CatalogError: Its entry is wrong.
     """
-    registered, known = registry().read(), catalog()
+    registered, pair = registry().read(), newest(name)
     here = registered.pairs.get(name)
+    return (here.pair, here) if here is not None and registered.in_place_of(pair) is not None else (pair, here)
+
+
+def newest(name: str) -> Pair:
+    """A pair by its name, as setting it up makes it; raises as `named_pair`."""
+    registered, known = registry().read(), catalog()
     if name not in known.pairs and name not in known.problems:
-        if here is not None:
-            return here.pair, here
+        if name in registered.pairs:
+            return registered.pairs[name].pair
         if name in registered.problems:
             raise registered.problems[name]
-    return known.get(name, registered.pairs), here
+    return known.get(name, registered.pairs)
+
+
+def about_catalogue(pair: Pair) -> tuple[str, ...]:
+    """What the user should know of the catalogue that names a pair which is loaded, as notices."""
+    known = catalog()
+    unread = (known.unread.sentences,) if known.unread is not None else ()
+    entry = known.pairs.get(pair.name)
+    if entry is None or registry().read().in_place_of(entry) is None:
+        return unread
+    again = command(["tandem", "setup", pair.name])
+    return (*unread, f"{pair.name} stays as it was set up; Tandem takes other files for it by now: {again}")

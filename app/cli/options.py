@@ -10,7 +10,7 @@ from typing import cast
 from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.cli.flags import of_automatic, read_flags
-from app.cli.known_pairs import left_out
+from app.cli.known_pairs import about_catalogue
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
@@ -28,6 +28,7 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.settings.tree import MODES
+from app.shell import command
 from app.thinking import AS_TRAINED, Thinking
 
 _LOOKS = ("appearance", "keys")
@@ -137,9 +138,8 @@ def refuse_problems(live: LiveSettings) -> None:
     wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
     if live.file is not None and wrong:
         more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
-        raise UsageError(
-            live.file.sentence(wrong[0]), f"Mend it there, or: tandem settings unset {printable(wrong[0].name)}{more}"
-        )
+        unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
+        raise UsageError(live.file.sentence(wrong[0]), f"Mend it there, or: {unset}{more}")
     if live.problems:
         raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Mend it there, or with: tandem settings")
 
@@ -169,10 +169,10 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         placement=read_placement(settings),
         automatic=automatic(settings),
         tuned_threads=settings["model.threads"] is None,
-        notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about_catalogue(pair)),
+        notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about(pair)),
     )
 
 
-def _about_catalogue(pair: Pair) -> tuple[str, ...]:
+def _about(pair: Pair) -> tuple[str, ...]:
     """What the user should know of a catalogue that names the pair; two files were given without one."""
-    return left_out() if pair.name != FILES else ()
+    return about_catalogue(pair) if pair.name != FILES else ()

@@ -44,7 +44,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:
     pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
     # An entry that was changed since it was set up means other files; the demo's are found, or made, anew.
-    if files is not None and pair.sources != files.pair.sources:
+    if files is not None and not files.is_of(pair):
         files = None
     if files is not None and not files.is_here:
         if not all(isinstance(source, DemoModel) for source in pair.sources):

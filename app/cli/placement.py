@@ -28,6 +28,8 @@ class Placement:
         flash_attention: A key of `FLASH_ATTENTION`.
         fit: Whether to count before loading.
         stored: Whether the devices come from an earlier run; one that is gone since is then replaced, not refused.
+        stored_split: Whether the shares of devices that nobody names do; where there are more or fewer since, they do
+            not count.
     """
 
     model: ModelParams = field(default_factory=ModelParams)
@@ -37,6 +39,7 @@ class Placement:
     flash_attention: str = AUTO
     fit: bool = True
     stored: bool = False
+    stored_split: bool = False
 
 
 def read_placement(settings: Resolved) -> Placement:
@@ -67,9 +70,14 @@ def read_placement(settings: Resolved) -> Placement:
         kv_type=kv_type,
         draft_kv_type=draft_kv_type,
         flash_attention=flash_attention,
-        stored=any(settings[name] and settings.origin(name) is not Origin.FLAG for name in _DEVICES),
+        stored=any(_is_stored(settings, name) for name in _DEVICES),
+        stored_split=_is_stored(settings, "model.tensor_split") and not settings["model.device"],
         fit=settings["model.fit"] == AUTO,
     )
+
+
+def _is_stored(settings: Resolved, name: str) -> bool:
+    return bool(settings[name]) and settings.origin(name) is not Origin.FLAG
 
 
 def _layers(value: Value) -> int:

@@ -13,7 +13,7 @@ from app.cli.options import Options
 from app.cli.wanted import wanted_params, with_threads
 from app.errors import DamagedFileError
 from app.fitting.device_rooms import with_remote
-from app.fitting.missing_devices import without_missing
+from app.fitting.missing_devices import without_missing, without_other_split
 from app.gguf import read_header
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
@@ -39,7 +39,7 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
 
 
 def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """What was asked for, with these servers and without devices that have gone, before memory is counted.
+    """What was asked for, with these servers and without devices and shares that have gone, before memory is counted.
 
     Args:
         options: What the pair is, and where it goes.
@@ -50,13 +50,15 @@ def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[R
         PairError: A file has not been downloaded yet.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    params = wanted_params(options)
-    if not servers and not options.placement.stored:
+    params, placement = wanted_params(options), options.placement
+    if not servers and not placement.stored and not placement.stored_split:
         return params
     rooms = local()
     if servers:
         params = _kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
-    return without_missing(params, with_remote(rooms, servers)) if options.placement.stored else params
+    if placement.stored:
+        params = without_missing(params, with_remote(rooms, servers))
+    return without_other_split(params, with_remote(rooms, servers)) if placement.stored_split else params
 
 
 def placed_here(options: Options, asked: PairParams, plan: Callable[[PairParams], PairParams]) -> PairParams:

@@ -1,4 +1,4 @@
-"""Devices that were named in an earlier run and have gone since."""
+"""Devices that were named, or counted, in an earlier run and have gone since."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.hardware.device_room import DeviceRoom
+from app.hardware.device_room import DeviceRoom, fast_devices
 from app.layers import ALL_LAYERS
 from app.llama.params import ModelParams
 
@@ -37,6 +37,21 @@ def without_missing(params: PairParams, rooms: Sequence[DeviceRoom]) -> PairPara
         draft_model=_anywhere(params.draft_model, known),
         notices=(*params.notices, notice),
     )
+
+
+def without_other_split(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> PairParams:
+    """The same pair without shares from an earlier run that had more devices or fewer; no devices are named.
+
+    Args:
+        params: What is to be loaded.
+        rooms: What there is now.
+    """
+    n_shares, n_devices = len(params.model.tensor_split), len(fast_devices(rooms))
+    if n_shares == n_devices:
+        return params
+    there = f"there {'is' if n_devices == 1 else 'are'} {n_devices or 'none'}"
+    notice = f"The tensor split is for {n_shares} devices, and {there} now; the layers go by free memory."
+    return replace(params, model=replace(params.model, tensor_split=()), notices=(*params.notices, notice))
 
 
 def _anywhere(model: ModelParams, known: set[str]) -> ModelParams:

@@ -74,6 +74,7 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
         states=found.states,
         snapshots=found.snapshots,
         kept=found.kept,
+        can_quantise_cache=facts.can_quantise_cache,
     )
     return need, context.n_ctx
 

@@ -43,6 +43,7 @@ class Need:
         states: Its running state, of any context and `kv_type`; it lies where the KV cache does.
         snapshots: Earlier ones, kept beside it so that drafts can be taken back.
         kept: Main memory for copies of some, wherever the layers are.
+        can_quantise_cache: Whether `kv_type` may be one of fewer bits.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Need:
     states: int = 0
     snapshots: int = 0
     kept: int = 0
+    can_quantise_cache: bool = True
 
     @property
     def total(self) -> int:

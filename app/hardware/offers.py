@@ -118,8 +118,8 @@ class _Finder:
     def kv_type(self, flash_attention: str) -> Offer | None:
         """Caches of 8 bits: the draft's alone, which changes no answer, or the target's, or both; the first that fits,
         and where none does all that can be had."""
-        target = self.target.with_kv_type("q8_0") if self.target.kv_type in _WIDE_KV else None
-        draft = self.draft.with_kv_type("q8_0") if self.draft and self.draft.kv_type in _WIDE_KV else None
+        target = _in_8_bits(self.target)
+        draft = _in_8_bits(self.draft) if self.draft is not None else None
         choices = [choice for choice in ((None, draft), (target, None), (target, draft)) if any(choice)]
         if not choices:
             return None
@@ -224,6 +224,11 @@ class _Finder:
             ("--gpu-layers", str(n), *flags),
             True,
         )
+
+
+def _in_8_bits(need: Need) -> Need | None:
+    """The need with a cache of 8 bits; None where it has one already, or cannot."""
+    return need.with_kv_type("q8_0") if need.kv_type in _WIDE_KV and need.can_quantise_cache else None
 
 
 def _caches(target: Need | None, draft: Need | None) -> str:

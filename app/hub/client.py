@@ -17,7 +17,7 @@ from app.errors import HubError
 from app.file_name import is_possible
 from app.hub.bounded import read_whole, session
 from app.hub.choose import RemoteFile
-from app.hub.environment import check_way
+from app.hub.environment import check_named, check_way
 from app.hub.errors import host, login_page, translated
 
 _TIMEOUT_S = 20.0
@@ -90,16 +90,28 @@ def _repository(name: str, info: ModelInfo) -> Repository:
     # It becomes the name of a folder.
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         raise ValueError("no commit")
-    files = []
+    files, has_unsized = [], False
     for sibling in islice(info.siblings or (), _MAX_FILES):
         path, size = sibling.rfilename, sibling.size
-        if not isinstance(path, str) or not isinstance(size, int) or size < 0 or not safe_name(path):
+        if not isinstance(path, str) or not safe_name(path):
+            continue
+        if not isinstance(size, int) or size < 0:
+            has_unsized = has_unsized or _is_model(path)
             continue
         sha256 = sibling.lfs.sha256 if sibling.lfs is not None else None
         files.append(RemoteFile(path, size, _hash(sha256), _hash(sha256) or _name(sibling.blob_id)))
+    if has_unsized and not any(_is_model(file.path) for file in files):
+        raise HubError(
+            f"{host()} does not tell how large the files of {name} are.",
+            f"It may be a hub of another make.{check_named()}",
+        )
     card = info.card_data
     licence = card.get("license") if card is not None else None
     return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.gated))
+
+
+def _is_model(path: str) -> bool:
+    return path.lower().endswith(".gguf")
 
 
 def safe_name(path: str) -> bool:

@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
+from contextlib import suppress
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from app.engine.text import printable
 from app.errors import HubError
+from app.source import home_expanded
 
 ADDRESS = "HF_ENDPOINT"
 USUAL = "https://huggingface.co"
+FOLDERS = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
+"""What names the cache, the strongest first."""
 _NOWHERE = "http://hf-endpoint.invalid"
 """In place of an address that is none: nobody has it (RFC 2606), so nobody is asked who was not meant."""
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _SCHEMES = ("http", "https")
 _PROXIES = ("https", "http", "all")
 _SOCKS = ("socks5", "socks5h")
+
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+"""What forbids to ask the hub, the stronger first."""
+_TRUE = ("1", "ON", "YES", "TRUE")
 
 _wrong_address: HubError | None = None
 
@@ -40,6 +48,24 @@ def take_address(environ: MutableMapping[str, str] = os.environ) -> None:
             f"Unset it, or write an address such as {USUAL}.",
         )
         environ[ADDRESS] = _NOWHERE
+
+
+def take_folders(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Make the variables that name the cache mean one folder, for the client and wherever one is by then.
+
+    To the client an empty one is the folder one is in, and so is where a relative one begins: what was downloaded there
+    would be remembered by a way that leads nowhere from another folder.
+    """
+    for name in FOLDERS:
+        value = environ.get(name)
+        if value is None:
+            continue
+        if not value.strip():
+            del environ[name]
+        elif not (path := home_expanded(os.path.expandvars(value))).is_absolute():
+            # The folder that one is in may have been deleted.
+            with suppress(OSError):
+                environ[name] = str(path.absolute())
 
 
 def _is_address(text: str) -> bool:
@@ -89,6 +115,12 @@ def _check_proxy(name: str, address: str) -> None:
             f"{name} is no address of a proxy: it begins with {printable(scheme)}://.",
             "Write it like http://host:port or socks5://host:port, or unset it.",
         )
+
+
+def offline_by() -> str:
+    """The variable by which the client asks nobody; "" without one."""
+    name = next((name for name in _OFFLINE if os.environ.get(name)), "")
+    return name if os.environ.get(name, "").upper() in _TRUE else ""
 
 
 def is_proxied() -> bool:

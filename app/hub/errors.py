@@ -27,7 +27,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.errors import CacheError, HubError, UnreachableError, WaitError
-from app.hub.environment import check_named, is_proxied, named_by, without_password
+from app.hub.environment import check_named, is_proxied, named_by, offline_by, without_password
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
 _LATER = "It may pass by itself; what is downloaded already is kept."
@@ -76,7 +76,7 @@ def sentence(error: Exception, repo: str) -> HubError:
             return HubError(f'"{repo}" cannot be the name of a repository.', "Names look like owner/repo.")
         case OfflineModeIsEnabled():
             return HubError(
-                "HF_HUB_OFFLINE forbids to ask the hub.", "Unset it, or choose a pair that is here already."
+                f"{offline_by()} forbids to ask the hub.", "Unset it, or choose a pair that is here already."
             )
         case HfHubHTTPError() if error.response is not None:
             return _status(error.response, repo)

@@ -24,7 +24,7 @@ from app.hub.choose import RemoteFile
 from app.hub.content_lock import locked_content
 from app.hub.errors import host, translated
 from app.hub.folder import PARTIAL
-from app.regular_file import status
+from app.regular_file import is_file, status
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CACHE_TAG = "CACHEDIR.TAG"
@@ -64,6 +64,21 @@ def sha256_of(named: Path) -> str | None:
         # The file itself, as where the cache has no links.
         return None
     return content if _SHA256.fullmatch(content) else None
+
+
+def with_content(repo: str, path: str, sha256: str) -> Path | None:
+    """A file that is here with this content, as its name tells it, whatever the revision; None if there is none.
+
+    Args:
+        repo: Its repository.
+        path: In the repository.
+        sha256: Of its content.
+    """
+    try:
+        named = [snapshot / path for snapshot in sorted((_repo(repo) / "snapshots").iterdir())]
+    except OSError:
+        return None
+    return next((one for one in named if sha256_of(one) == sha256 and is_file(one)), None)
 
 
 def has_content(repo: str, file: RemoteFile) -> bool:

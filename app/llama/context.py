@@ -26,6 +26,8 @@ from app.llama.plain import plain
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
+_NO_BLOCKS = "does not divide"
+"""What llama.cpp says of a cache of fewer bits and heads of such a width."""
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
 _PROCESSOR_CHUNK = 128
@@ -100,6 +102,11 @@ class Context:
             if (device := scarce_device(library.last_errors(_REASONS))) is not None:
                 raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self._model.name}")
             reason = plain(library.last_errors()) or "no reason was given"
+            if _NO_BLOCKS in reason:
+                raise ModelLoadError(
+                    f"{self._model.name} can have no KV cache of the type {params.kv_type}: {reason}.",
+                    "Take the type f16, with --kv-type for the target and --draft-kv-type for the draft.",
+                )
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
                 "Ask for a shorter context (--ctx); the cache of a long one may not fit into memory.",

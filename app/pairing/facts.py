@@ -29,6 +29,8 @@ _ADDS_BOS_PRES = (
 _ALWAYS_ADDS_BOS = "gemma4"
 """One that does whatever the file says, of which earlier conversions said otherwise."""
 _F16 = 2
+_BLOCK = 32
+"""Values that all quantised types of a cache have in a block."""
 _COMMON = 0.05
 """Of a mixture of experts, attention and embeddings; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
 
@@ -55,6 +57,7 @@ class ModelFacts:
         state_bytes: Of one running state; 0 for a model without.
         keeps_snapshots: Whether earlier running states can be kept, so that drafts for it can be taken back.
         header_bytes: Of the files those in front of the tensors, as far as they were read.
+        can_quantise_cache: Whether its KV cache may be of fewer bits.
     """
 
     name: str
@@ -74,6 +77,7 @@ class ModelFacts:
     state_bytes: int = 0
     keeps_snapshots: bool = False
     header_bytes: int = 0
+    can_quantise_cache: bool = True
 
     @property
     def can_be_drafted_for(self) -> bool:
@@ -120,6 +124,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: 
         state_bytes=state_bytes(header),
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
+        can_quantise_cache=_has_blocks(header, width),
     )
 
 
@@ -128,6 +133,13 @@ def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
     heads = max(1, header.number("attention.head_count"))
     key = header.number("attention.key_length") or width // heads
     return heads, key, header.number("attention.value_length") or width // heads
+
+
+def _has_blocks(header: GgufHeader, width: int) -> bool:
+    """Whether keys and values divide into ggml's blocks, without which llama.cpp quantises no cache."""
+    _, *widths = _head_widths(header, width)
+    widths += [header.number("attention.key_length_swa"), header.number("attention.value_length_swa")]
+    return not any(n % _BLOCK for n in widths)
 
 
 def _graph(header: GgufHeader, width: int) -> Graph:

@@ -32,8 +32,12 @@ class Standing:
 
 
 def every_pair(catalog: Mapping[str, Pair], registered: Registered) -> dict[str, Pair]:
-    """The pairs that were set up, then those of the catalogue, whose entries are the newer ones."""
-    return {name: one.pair for name, one in registered.pairs.items()} | dict(catalog)
+    """The pairs that were set up, then those of the catalogue, whose entries are the newer ones.
+
+    One that another release makes of other files stays what was set up.
+    """
+    newer = {name: pair for name, pair in catalog.items() if registered.in_place_of(pair) is None}
+    return {name: one.pair for name, one in registered.pairs.items()} | newer
 
 
 def in_order(standings: Sequence[Standing], proposed: Sequence[Proposal]) -> list[Standing]:

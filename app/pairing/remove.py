@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -57,7 +57,7 @@ def plan_removal(
         held: Models that somebody else may need.
     """
     needed = [*(model for other in others for model in other.models), *held]
-    used = {path for model in needed for path in _files(model.path, model.files)}
+    used = {path for model in needed for path in model.parts}
     removals = []
     for source, model in zip(pair.pair.sources, pair.models, strict=False):
         origin = _origin(source, model.repo)
@@ -70,9 +70,14 @@ def plan_removal(
                 ours=origin == "made" or model.ours or path in downloaded,
                 shared=path in used,
             )
-            for path in _files(model.path, model.files)
+            for path in model.parts
         ]
     return removals
+
+
+def plan_unused(unused: Mapping[Path, int]) -> list[Removal]:
+    """What this program has brought and no pair has; see `Registered.unused`."""
+    return [Removal("", "hub", path, size, ours=True, shared=False) for path, size in unused.items()]
 
 
 def plan_begun(pair: Pair, others: Iterable[Pair]) -> list[Removal]:
@@ -107,13 +112,6 @@ def _origin(source: ModelSource, repo: str) -> Origin:
     if isinstance(source, DemoModel):
         return "package" if source.part == "target" else "made"
     return "hub" if repo else "own"
-
-
-def _files(path: Path, names: Sequence[str]) -> list[Path]:
-    """All parts of a model, from the path of the first and their names in the repository."""
-    if len(names) < 2:
-        return [path]
-    return [path.parent / name.rsplit("/", 1)[-1] for name in names]
 
 
 def remove_files(removals: Sequence[Removal]) -> int:

@@ -37,6 +37,7 @@ class Resolved:
         quant: Quantisation by the file's name.
         licence: Identifier, or "".
         gated: Whether the hub wants terms accepted first.
+        listed: Whether the hub has said that this commit is the revision that was asked for.
     """
 
     source: ModelSource
@@ -48,6 +49,7 @@ class Resolved:
     quant: str
     licence: str = ""
     gated: bool = False
+    listed: bool = False
 
     @property
     def name(self) -> str:
@@ -66,7 +68,7 @@ class Resolved:
 
     def keep_revision(self) -> None:
         """Let its files be found again by the branch or tag that was asked for; they are here by now."""
-        if isinstance(self.source, HubModel) and safe_name(self.source.revision):
+        if self.listed and isinstance(self.source, HubModel) and safe_name(self.source.revision):
             store.refer(self.repo, self.source.revision, self.commit)
 
 
@@ -94,12 +96,13 @@ def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) ->
 def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
     try:
         listed = repository(source.repo, source.revision)
+        chosen = choose.choose(source, listed.files, draft=draft)
     except HubError:
-        # What another time or program has brought can be used without the hub.
+        # What another time or program has brought can be used without the hub, and where its authors have put another
+        # file in its place.
         if found := _cached(source):
             return found
         raise
-    chosen = choose.choose(source, listed.files, draft=draft)
     here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(
         source=source,
@@ -111,21 +114,24 @@ def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
         quant=chosen.quant,
         licence=listed.licence,
         gated=listed.gated,
+        listed=True,
     )
 
 
 def cached_file(source: HubModel) -> Path | None:
     """The file of a source that can be used without the hub; None for a split model, whose parts it would name.
 
-    None, too, where what lies there is by its own name not the file that the source knows: a branch may have moved on.
+    Where the branch has moved on, a file that is by its own name the one that the source knows is found in an earlier
+    commit, and another one is not taken.
     """
     # The name may stand in a catalogue that somebody else has written, and no listing has vouched for it.
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
     # Its size is what people may round; only the hub's listing tells it.
     found = store.cached(source.repo, source.revision, source.file, None)
-    is_another = found is not None and source.sha256 is not None and store.sha256_of(found) not in (None, source.sha256)
-    return None if is_another else found
+    if source.sha256 is None or (found is not None and store.sha256_of(found) in (None, source.sha256)):
+        return found
+    return store.with_content(source.repo, source.file, source.sha256)
 
 
 def came_before(source: HubModel) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from app.engine.text import printable
 from app.errors import UsageError
 from app.settings.build import contradiction, drafting, sampling
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
+from app.settings.flag_layer import FlagLayer
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.model_file import Recommended
@@ -52,14 +54,14 @@ class LiveSettings:
         self.model = model or Recommended()
         self.problems: tuple[Problem, ...] = ()
         """What does not count of the conversation, or of the choice of a preset."""
-        self._flags = dict(flags or {})
-        self._overruled: dict[str, Value] = {}
-        """The flags that give way to this conversation; they count again in another one."""
+        self.given_way: tuple[Problem, ...] = ()
+        """The flags that the last change has ended, for they cannot be meant with it."""
+        self._flags = FlagLayer(flags or {})
         self._conversation: dict[str, Value] = {}
         self._shared = SharedSettings(file)
         self._loaded: dict[str, Value] | None = None
         self._ignored: set[str] = set()
-        self._mend()
+        self._insist()
 
     # What counts
 
@@ -85,7 +87,7 @@ class LiveSettings:
 
     def _resolve(self, preset: Layer) -> Resolved:
         asked = {
-            Origin.FLAG: self._flags,
+            Origin.FLAG: self._flags.layer,
             Origin.CONVERSATION: self._counting(self._conversation),
             Origin.PRESET: self._counting(preset),
             Origin.FILE: self._counting(self.content.values),
@@ -96,30 +98,59 @@ class LiveSettings:
     def _counting(self, layer: Layer) -> Layer:
         return {name: value for name, value in layer.items() if name not in self._ignored}
 
-    def _mend(self) -> None:
-        """Leave a preset that is not there, and numbers that contradict each other, out."""
-        self._ignored, self.problems = set(), ()
+    def _weigh(self) -> _Contradiction | None:
+        """Leave a preset that is not there, and numbers that contradict each other, out.
+
+        Returns:
+            What of the flags cannot be meant even then, or None.
+        """
+        self._ignored, self.problems, self.given_way = set(), (), ()
         name, settings = self._resolve({})["preset"], self._resolve({})
         if name is not None and name not in self.presets:
+            error = unknown_preset(str(name), self.presets)
             if settings.origin("preset") is Origin.FLAG:
-                raise unknown_preset(str(name), self.presets)
-            self.problems = (Problem("preset", unknown_preset(str(name), self.presets).message),)
+                return _Contradiction(("preset",), error)
+            self.problems = (Problem("preset", error.message),)
         try:
-            drafting(self.resolved())
-            sampling(self.resolved())
+            _check(self.resolved())
         except UsageError as error:
             self._ignored = set(NUMBERS)
             self.problems += (Problem("draft", f"draft: {error.message}"),)
-            drafting(self.resolved())
+        try:
+            _check(self.resolved())
+        except UsageError as error:
+            return _Contradiction(NUMBERS, error)
+        return None
+
+    def _insist(self) -> None:
+        """Raise UsageError for flags that cannot be meant: whoever has just given them is there to hear it."""
+        if (wrong := self._weigh()) is not None:
+            raise wrong.error
+
+    def _mend(self) -> None:
+        """After a change, which is what is meant: flags that cannot be meant with it give way."""
+        given_way: list[Problem] = []
+        while (wrong := self._weigh()) is not None and (dropped := self._flags.drop(wrong.flags)):
+            flags = " and ".join(BY_NAME[name].flags[-1] for name in dropped)
+            do = "do" if len(dropped) > 1 else "does"
+            given_way.append(Problem(dropped[0], f"{flags} {do} not count any more: {wrong.error.message}"))
+        self.given_way = tuple(given_way)
+        self.problems += self.given_way
 
     def ride(self, pair: Layer, model: Recommended | None = None) -> None:
         """Go on with what another pair says, and the file of its target.
 
         Raises:
-            UsageError: The flags contradict it.
+            UsageError: The flags contradict it; nothing has changed.
         """
+        before = self.pair, self.model
         self.pair, self.model = pair, model or Recommended()
-        self._mend()
+        try:
+            self._insist()
+        except UsageError:
+            self.pair, self.model = before
+            self._insist()
+            raise
 
     def given(self, flags: Layer, pair: Layer, model: Recommended | None = None) -> Resolved:
         """What it would add up to with more flags, with this pair and its target's file; nothing is changed.
@@ -129,14 +160,19 @@ class LiveSettings:
         """
         trial = LiveSettings(None, None, pair, model)
         trial._conversation, trial._shared = self._conversation, self._shared
-        trial._flags = {**self._flags, **flags}
-        trial._mend()
+        trial._flags = FlagLayer({**self._flags.layer, **flags})
+        trial._insist()
         trial._ignored |= self._ignored & set(_RELOADED)
         return trial.resolved()
 
     def give(self, flags: Layer) -> None:
-        """Take more flags, as if they had been typed behind the others."""
-        self._flags.update(flags)
+        """Take more flags, as if they had been typed behind the others.
+
+        Raises:
+            UsageError: They contradict what counts; nothing has changed.
+        """
+        self.given(flags, self.pair, self.model)
+        self._flags.take(flags)
         self._mend()
 
     # What is loaded
@@ -187,33 +223,18 @@ class LiveSettings:
         else:
             self._shared.set(name, value)
             self._conversation.pop(name, None)
-        self._overrule(name, scope)
+        self._flags.overrule(name, for_all=scope is Scope.ALL)
         self._mend()
 
     def set_own(self, name: str, value: Value) -> None:
         """Change a setting for this conversation; None lets what is under it count."""
         if value is None:
             self._conversation.pop(name, None)
-            self._reinstate()
+            self._flags.reinstate(self._conversation)
         else:
             self._conversation[name] = value
-            self._overrule(name, Scope.CONVERSATION)
+            self._flags.overrule(name, for_all=False)
         self._mend()
-
-    def _overrule(self, name: str, scope: Scope) -> None:
-        """A flag gives way to what was changed since: in this conversation, or from here on in all."""
-        for flag in _overruled_by(name):
-            if scope is Scope.ALL:
-                self._overruled.pop(flag, None)
-            elif flag in self._flags:
-                self._overruled[flag] = self._flags[flag]
-            self._flags.pop(flag, None)
-
-    def _reinstate(self) -> None:
-        """The flags that nothing of the conversation overrules count again."""
-        kept = {flag for name in self._conversation for flag in _overruled_by(name)}
-        for flag in self._overruled.keys() - kept:
-            self._flags.setdefault(flag, self._overruled.pop(flag))
 
     def reset(self, name: str) -> None:
         """Let what is under the present value count: of the preset, the file, the pair, the model file, or the default.
@@ -227,12 +248,11 @@ class LiveSettings:
         names = now.meaning_fixed if name == "draft.mode" and now.meaning_fixed else (name,)
         match now.origin(name):
             case Origin.FLAG:
-                for each in names:
-                    self._flags.pop(each, None)
+                self._flags.drop(names)
             case Origin.CONVERSATION:
                 for each in names:
                     self._conversation.pop(each, None)
-                self._reinstate()
+                self._flags.reinstate(self._conversation)
             case Origin.FILE:
                 self._shared.unset(*names)
         self._mend()
@@ -244,7 +264,8 @@ class LiveSettings:
             SettingsError: The file cannot be written; nothing has changed.
         """
         self._shared.clear()
-        self._flags, self._overruled, self._conversation = {}, {}, {}
+        self._flags.clear()
+        self._conversation = {}
         self._mend()
 
     def save_preset(self, name: str) -> None:
@@ -277,12 +298,13 @@ class LiveSettings:
         """Go on in a conversation; returns what in its document, which may come from anywhere, does not count."""
         values, problems = check(document, lambda setting: setting.in_conversation)
         self._conversation = {}
-        self._reinstate()
+        self._flags.reinstate(self._conversation)
         self._conversation = values
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
         self._mend()
-        return [*problems, *(problem for problem in self.problems if any(n in values for n in NUMBERS))]
+        numbers = [problem for problem in self.problems if problem.name == "draft"]
+        return [*problems, *(numbers if any(name in values for name in NUMBERS) else ())]
 
     @property
     def document(self) -> dict[str, object]:
@@ -295,6 +317,14 @@ class LiveSettings:
         return shared if self.content.unreadable else (*shared, *(printable(problem.text) for problem in self.problems))
 
 
-def _overruled_by(name: str) -> tuple[str, ...]:
-    """The flags that give way to a setting; numbers that were given mean a mode, so they give way to one."""
-    return (name, *NUMBERS) if name == "draft.mode" else (name,)
+class _Contradiction(NamedTuple):
+    """Flags, by the names of their settings, that cannot be meant, and why."""
+
+    flags: tuple[str, ...]
+    error: UsageError
+
+
+def _check(settings: Resolved) -> None:
+    """Raise UsageError for numbers that contradict each other."""
+    drafting(settings)
+    sampling(settings)

@@ -537,10 +537,14 @@ def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
     assert watched.waits[0][0] == "another program is downloading this file"
 
 
-def test_offline_is_told_and_the_cache_still_serves(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
+def test_offline_is_told_and_the_cache_still_serves(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     commit, file = publish(hub)
+    monkeypatch.setenv(variable, "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(HubError, match="HF_HUB_OFFLINE"):
+    with pytest.raises(HubError, match=f"^{variable} forbids"):
         Watched().fetch(commit, file)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     path = Watched().fetch(commit, file)

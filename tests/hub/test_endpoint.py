@@ -157,6 +157,28 @@ def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.Mon
     assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"TRANSFORMERS_OFFLINE": "yes"}, "TRANSFORMERS_OFFLINE"),
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "true"}, "HF_HUB_OFFLINE"),
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "0"}, ""),
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": ""}, "TRANSFORMERS_OFFLINE"),
+    ],
+)
+def test_what_forbids_to_ask_the_hub_is_named(
+    given: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    code = "from huggingface_hub import constants; print(constants.HF_HUB_OFFLINE)"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() == str(bool(named)), "as the client has it"
+
+    (line,) = hub_section().lines
+    assert (line.state, line.text) == (("warning", f"{named} forbids to ask it") if named else ("untried", USUAL))
+
+
 def test_doctor_names_what_has_not_come_whole(tmp_path: Path) -> None:
     for number in range(7):
         blobs = tmp_path / "hub" / f"models--owner--m{number}" / "blobs"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub.file_download import repo_folder_name
 
+from app.hub.environment import take_folders
 from app.hub.folder import folder, may_hold, unfinished
 
 _HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
@@ -41,6 +42,35 @@ def test_it_follows_the_hubs_variables(given: dict[str, str], monkeypatch: pytes
         monkeypatch.setenv(name, value)
 
     assert folder() == Path(asked.stdout.strip())
+
+
+def test_an_empty_variable_is_none_and_a_relative_one_begins_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environ = {"HF_HOME": "models", "HF_HUB_CACHE": " ", "XDG_CACHE_HOME": "", "HUGGINGFACE_HUB_CACHE": "~/x"}
+    take_folders(environ)
+    assert environ == {"HF_HOME": str(tmp_path / "models"), "HUGGINGFACE_HUB_CACHE": "~/x"}
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"HF_HOME": "models"}, "models/hub"), ({"HF_HOME": "", "XDG_CACHE_HOME": "c"}, "c/huggingface/hub")],
+)
+def test_the_client_and_doctor_have_the_same_folder(given: dict[str, str], name: str, tmp_path: Path) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(_HUBS)}
+    code = "import os; from app.hub import store; from app.hub.folder import folder; os.chdir('/'); "
+    code += "print(store.folder(), folder(), sep='\\n')"
+    root = str(Path(__file__).parents[2])
+    asked = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**bare, **given, "PYTHONPATH": root},
+    )
+    assert asked.stdout.split() == [str(tmp_path / name)] * 2
 
 
 def test_a_repository_has_the_folder_that_the_client_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

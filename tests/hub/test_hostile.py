@@ -142,6 +142,15 @@ def test_json_that_nests_without_end_is_a_sentence(hub: LoopbackHub, text: str) 
         list(search("x", limit=3))
 
 
+def test_a_mirror_that_tells_no_sizes_is_not_said_to_have_no_models(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {NAME: tiny(tmp_path), "README.md": b"x"})
+    hub.faults.add(files_changed(size=None), "/api/*", times=None)
+
+    with pytest.raises(HubError, match=f"does not tell how large the files of {TARGET} are") as raised:
+        resolve(HubModel(TARGET), no_demo)
+    assert "Check HF_ENDPOINT too" in raised.value.hint
+
+
 @pytest.mark.parametrize("commit", ["..", ".", "a\0b", "..\\x", "C:", "x" * 5000, "a b", "%2e%2e", "~", "a/b", ""])
 def test_a_commit_becomes_the_name_of_a_folder(hub: LoopbackHub, commit: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})

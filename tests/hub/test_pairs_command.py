@@ -17,10 +17,13 @@ from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, sh
 
 from app import shell
 from app.cli import main
+from app.cli.doctor.hub_section import hub_section
 from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.hub import store
 from app.hub.client import repository
+from app.hub.content_lock import locked_content
+from app.hub.folder import content_of
 from tests.hub.faults import Status
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import BOTH, DRAFT, TARGET, tiny
@@ -149,6 +152,47 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert not content.exists()
     assert theirs.exists()
     assert registry().read().default is None
+
+
+def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    old = registry().read().pairs["one"].target.path
+    assert main(["pairs", "remove", "--unused"]) == 0
+    assert "Every file that Tandem has downloaded belongs to a pair." in capsys.readouterr().err
+
+    pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made anew"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    new = registry().read().pairs["one"].target.path
+    assert f"No pair has {old} any more; to delete it: tandem pairs remove --unused" in capsys.readouterr().err
+    (line,) = [line for line in hub_section().lines if line.label == "unused"]
+    assert (line.state, line.hint[-2:]) == ("warning", ("  tandem pairs remove --unused", f"  {old}"))
+
+    coming = store.folder() / "models--owner--other" / "blobs" / "abc.incomplete"
+    coming.parent.mkdir(parents=True)
+    coming.touch()
+    with locked_content(content_of(coming)):
+        assert main(["pairs", "remove", "--unused", "--yes"]) == 1, "it may be of the pair that comes"
+    assert main(["pairs", "remove", "--unused"]) == 2
+    assert old.exists(), "nobody could be asked"
+    assert main(["pairs", "remove", "--unused", "--yes"]) == 0
+    assert (old.exists(), new.exists(), registry().read().unused) == (False, True, {})
+    assert not [line for line in hub_section().lines if line.label == "unused"]
+
+
+def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Path) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    old = registry().read().pairs["one"].target.path
+    pair.replace(TARGET, "more.gguf", tiny(home / "made", general__name="More"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert registry().read().pairs["one"].target.path != old
+    assert registry().read().unused == {}
+
+
+@pytest.mark.parametrize("words", [[], ["one", "--unused"], ["--unused", "--all-files"]])
+def test_what_is_removed_is_one_pair_or_what_none_has(words: list[str], home: Path) -> None:
+    assert main(["pairs", "remove", *words, "--yes"]) == 2
 
 
 def test_what_is_removed_leaves_a_cache_that_the_client_understands(pair: LoopbackHub) -> None:

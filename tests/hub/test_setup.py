@@ -98,6 +98,34 @@ def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
             resolve(other, no_demo)
 
 
+@pytest.mark.parametrize("change", [b"another file", None], ids=["replaced", "deleted"])
+def test_the_known_file_that_is_here_is_taken_where_its_authors_have_put_another_in_its_place(
+    pair: LoopbackHub, home: Path, change: bytes | None
+) -> None:
+    first = _steps(home).prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
+    *_, last = _steps(home).bring(first)
+    assert isinstance(last, Ready)
+    known = HubModel(TARGET, file="big-Q4_K_M.gguf", sha256=first.target.files[0].sha256)
+    pair.replace(TARGET, "big-Q4_K_M.gguf", change)
+    # Another program goes on with the branch.
+    newest = Path(hf_hub_download(TARGET, "big-Q8_0.gguf"))
+
+    prepared = _steps(home).prepare(Pair("mine", "Mine", known, None))
+    assert (prepared.target.path, prepared.download_bytes) == (last.pair.target.path, 0)
+    *_, again = _steps(home).bring(prepared)
+    assert isinstance(again, Ready)
+    assert again.pair.target.path == last.pair.target.path
+    assert Path(hf_hub_download(TARGET, "big-Q8_0.gguf", local_files_only=True)) == newest, "the branch is theirs"
+
+    pair.close()
+    assert resolve(known, no_demo).path == last.pair.target.path
+
+
+def test_another_file_in_the_place_of_the_known_one_is_refused_where_that_is_not_here(pair: LoopbackHub) -> None:
+    with pytest.raises(HubError, match="not the file that this pair was made with"):
+        resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo)
+
+
 def test_a_branch_that_has_moved_on_leads_to_what_was_set_up_last(pair: LoopbackHub, home: Path) -> None:
     source = HubModel(TARGET, file="big-Q4_K_M.gguf")
     for number in range(2):

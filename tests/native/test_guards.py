@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
 from tests.native.conftest import NewContext
+from tests.native.tiny_model import write_model
 
 RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
 
@@ -135,6 +137,17 @@ def test_a_context_that_does_not_fit_into_memory_is_a_sentence(model: Model, mon
     ) as e:
         Context(model, ContextParams(**RIGHT))
     assert "--ctx" in e.value.hint
+
+
+@pytest.mark.native
+def test_a_cache_of_fewer_bits_that_the_heads_forbid_has_its_own_way_out(tmp_path: Path) -> None:
+    # Heads of 16 values
+    model = Model(open_model_file(write_model(tmp_path / "tiny.gguf")), ModelParams())
+    with pytest.raises(ModelLoadError, match=r"can have no KV cache of the type q8_0: .*n_embd_head_k=16") as raised:
+        Context(model, ContextParams(**RIGHT, kv_type="q8_0"))
+    assert "f16" in raised.value.hint
+    assert "--ctx" not in raised.value.hint
+    model.close()
 
 
 # Batches

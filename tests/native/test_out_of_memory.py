@@ -18,7 +18,7 @@ from app.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError
 from app.fitting import fit_pair, out_of_memory
 from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.fit_pair import fitted
-from app.fitting.missing_devices import without_missing
+from app.fitting.missing_devices import without_missing, without_other_split
 from app.hardware.device_room import DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.llama import library
@@ -226,6 +226,24 @@ def test_only_a_stored_one_is_replaced(rooms: Callable[..., Any], demo_target: P
 
     stored = replace(options, placement=Placement(model=ModelParams(devices=("CUDA7",)), stored=True))
     assert "CUDA7 is not there any more" in loading.pair_params(stored).notices[0]
+
+
+def test_shares_from_an_earlier_run_do_not_count_where_there_are_other_devices_now(
+    rooms: Callable[..., Any], demo_target: Path
+) -> None:
+    rooms(CARD, MAIN)
+    split = ModelParams(tensor_split=(3, 1))
+    typed = replace(read_options(argparse.Namespace(target=str(demo_target))), placement=Placement(model=split))
+    with pytest.raises(UsageError, match="2 shares for 1 devices"):
+        loading.pair_params(typed)
+
+    stored = replace(typed, placement=replace(typed.placement, stored_split=True))
+    params = loading.pair_params(stored)
+    assert params.notices == ("The tensor split is for 2 devices, and there is 1 now; the layers go by free memory.",)
+    assert (params.model.devices, params.model.tensor_split) == (("CUDA0",), ())
+    two = rooms(CARD, replace(CARD, name="CUDA1"), MAIN)
+    kept = PairParams(demo_target, None, 1, model=split)
+    assert without_other_split(kept, two) is kept
 
 
 def test_what_is_said_about_the_settings_reaches_the_user(demo_target: Path) -> None:

@@ -419,6 +419,21 @@ async def test_a_mode_that_a_number_means_goes_with_it(file: Path) -> None:
         assert file.read_text() == ""
 
 
+async def test_a_flag_that_cannot_be_meant_with_a_change_gives_way_to_it_and_that_is_told(file: Path) -> None:
+    file.write_text("[draft]\nn_max = 12\n[presets.mine.sampling]\ntemp = 0.3")
+    async with open_panel(file, flags={"draft.n_min": 8, "preset": "mine"}) as panel:
+        await panel.find("n_max")
+        await panel.press("ctrl+x")
+        await panel.chat.shows("--draft-n-min does not count any more: n_min is 8")
+        await panel.close()
+        SettingsFile(file).remove_preset("mine")
+        panel.chat.pilot.app.theme = "tandem-light"
+        await panel.chat.shows("--preset does not count any more")
+        await panel.chat.send("Hello")
+        await panel.press("ctrl+n")
+        assert isinstance(panel.chat.screen.session.settings.drafting, AutoDraft)
+
+
 @pytest.mark.parametrize(
     ("mode", "idle"),
     [

@@ -6,20 +6,22 @@ import errno
 import io
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app import regular_file
-from app.catalog import Catalog, shipped_file
+from app.catalog import Catalog, Pair, shipped_file
 from app.cli import main
-from app.cli.doctor.own_files import own_files
+from app.cli.doctor.own_files import _gone, own_files
 from app.cli.result_file import check_writable
 from app.errors import ModelFileError, ModelLoadError, SettingsError, UsageError
 from app.llama import demo
 from app.pairing.resolve import resolve
 from app.paths import config_dir
+from app.registry import ModelOnDisk, SetUp
 from app.settings.file import SettingsFile
 from app.source import LocalModel
 
@@ -52,6 +54,16 @@ def test_what_may_not_be_looked_at_is_not_gone(closed: Path) -> None:
     (link := closed.with_name("link")).symlink_to("nothing")
     assert regular_file.is_gone(link)
     assert not regular_file.is_gone(link, follow_links=False)
+
+
+def test_a_pair_whose_folder_may_not_be_entered_is_not_called_gone(closed: Path) -> None:
+    file = closed / "big.gguf"
+    mine = SetUp(Pair("mine", "Mine", LocalModel(file), None), ModelOnDisk(file, 1))
+    assert mine.gone.message == f"big.gguf of the pair mine cannot be looked at in {closed}."
+    line = _gone("mine", mine)
+    assert (line.state, line.text) == ("warning", mine.gone.message)
+    away = closed.with_name("away.gguf")
+    assert "is gone from" in replace(mine, target=ModelOnDisk(away, 1)).gone.message
 
 
 def test_the_users_catalogue_is_unread(closed: Path) -> None:

@@ -326,6 +326,10 @@ def test_without_a_card_nothing_is_offered_that_moves_layers() -> None:
 def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None:
     assert "--kv-type" not in by_flag(offers(need(30, kv_type="q8_0"), None, (card(), main())))
 
+    whole = need(30, can_quantise_cache=False)
+    assert "--kv-type" not in by_flag(offers(whole, None, (card(), main())))
+    assert "--draft-kv-type" in by_flag(offers(whole, SMALL, (card(), main())))
+
     found = by_flag(offers(need(30), None, (card(), main()), flash_attention="off"))
     assert found["--kv-type"].flags == ("--kv-type", "q8_0", "--flash-attn", "auto")
 

@@ -9,11 +9,14 @@ import pytest
 
 from app.catalog import Pair
 from app.cli.chat import _first_pair
+from app.cli.known_pairs import catalog, newest
+from app.cli.options import read_options
 from app.cli.pair_choice import choose_pair
 from app.errors import CatalogError, ModelFileError, PairError
 from app.llama import demo
+from app.pairing.order import every_pair
 from app.registry import ModelOnDisk, Registry, SetUp
-from app.source import DemoModel, LocalModel
+from app.source import DemoModel, HubModel, LocalModel
 
 
 @pytest.fixture
@@ -65,6 +68,47 @@ def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp
 
     pair, files = choose_pair({})
     assert (pair.name, files) == ("demo", None)
+
+
+def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Another release of Tandem, or the user, makes a pair of another file."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('[pairs.chat]\ntarget = { repo = "a/new", file = "new.gguf" }\n')
+    monkeypatch.setattr("app.cli.known_pairs.shipped_file", lambda: folder / "shipped.toml")
+
+
+def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "old.gguf"
+    file.write_bytes(b"x")
+    old = SetUp(Pair("chat", "Old", HubModel("a/old"), None), ModelOnDisk(file, 1, "a/old", "abc", ("old.gguf",)))
+    registry.add(old, default=True)
+    newer(tmp_path, monkeypatch, tmp_path / "shipped.toml")
+
+    assert choose_pair({}) == (old.pair, old)
+    (notice,) = read_options(argparse.Namespace()).notices
+    assert notice == "chat stays as it was set up; Tandem takes other files for it by now: tandem setup chat"
+    assert newest("chat").target == HubModel("a/new", file="new.gguf")
+    assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
+
+    file.unlink()
+    assert choose_pair({})[0].target == HubModel("a/new", file="new.gguf")
+    assert read_options(argparse.Namespace()).notices == ()
+
+
+def test_an_entry_that_the_user_changes_means_other_files(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "old.gguf"
+    file.write_bytes(b"x")
+    pair = Pair("chat", "Old", HubModel("a/old"), None)
+    registry.add(SetUp(pair, ModelOnDisk(file, 1, "a/old", "abc", ("old.gguf",))), default=True)
+    (tmp_path / "shipped.toml").write_text("")
+    newer(tmp_path, monkeypatch, tmp_path / "config" / "models.toml")
+
+    pair, files = choose_pair({})
+    assert (pair.target, files) == (HubModel("a/new", file="new.gguf"), None)
 
 
 def test_who_has_neither_a_pair_nor_the_demo_is_told_how_to_get_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,19 @@ def of_header(**values: Any) -> ModelFacts:
     return model_facts(parsed, file="m.gguf", size=1000, quant="Q8_0", whole=True)
 
 
+@pytest.mark.parametrize(
+    ("changes", "can"),
+    [
+        ({}, False),
+        ({"llama__embedding_length": 512}, True),
+        ({"llama__attention__key_length": 64, "llama__attention__value_length": 80}, False),
+        ({"llama__embedding_length": 512, "llama__attention__key_length_swa": 80}, False),
+    ],
+)
+def test_a_cache_of_fewer_bits_needs_heads_that_divide_into_blocks(changes: dict[str, Any], can: bool) -> None:
+    assert of_header(**changes).can_quantise_cache is can
+
+
 def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
     assert of_header().kv_bytes_per_token == 2 * 4 * 8 * (8 + 8)
     assert of_header(llama__attention__head_count_kv=2).kv_bytes_per_token == 2 * 4 * 2 * 16

@@ -87,6 +87,34 @@ def test_what_a_release_learns_of_a_file_means_no_other_file(tmp_path: Path) -> 
     assert registry.read().usable(other) is None
 
 
+SHA, OTHER_SHA = "a" * 64, "b" * 64
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_the_same"),
+    [
+        (HubModel("a/x", file="x-q4.gguf"), HubModel("a/x", quant="Q4_0", file="x-q4.gguf"), True),
+        (HubModel("a/x", quant="Q4_0"), HubModel("a/x", file="x-q4.gguf"), True),
+        (HubModel("a/x", quant="Q4_0"), HubModel("a/x", file="x-q8.gguf"), False),
+        (HubModel("a/x", quant="Q4_0"), HubModel("a/x", quant="Q8_0"), False),
+        (HubModel("a/x", quant="Q4_0"), HubModel("a/x", quant="Q4_0", revision="abc"), True),
+        (HubModel("a/x", quant="Q4_0"), HubModel("a/x", quant="Q4_0", revision="def"), False),
+        (HubModel("a/x", quant="Q4_0"), HubModel("b/x", quant="Q4_0"), False),
+        (HubModel("a/x", file="x-q4.gguf", sha256=SHA), HubModel("b/y", quant="Q4_0", sha256=SHA), True),
+        (HubModel("a/x", file="x-q4.gguf", sha256=SHA), HubModel("a/x", file="x-q4.gguf", sha256=OTHER_SHA), False),
+        (HubModel("a/x", file="x-q4.gguf"), LocalModel(Path("x-q4.gguf")), False),
+    ],
+)
+def test_an_entry_means_what_was_set_up_by_what_it_names_not_by_how(
+    was: HubModel, now: HubModel | LocalModel, is_the_same: bool
+) -> None:
+    files = ModelOnDisk(Path("x-q4.gguf"), 1, "a/x", "abc", ("x-q4.gguf",))
+    one = SetUp(Pair("one", "One", was, None), files)
+
+    assert one.is_of(replace(one.pair, target=now)) is is_the_same
+    assert not one.is_of(replace(one.pair, draft=was))
+
+
 @pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "downloaded = 3", "\xff"])
 def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"

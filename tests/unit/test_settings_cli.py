@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from app.cli.parser import build_parser
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import UsageError
 from app.paths import settings_file
+from app.settings.file import SettingsFile
 from app.settings.tree import SETTINGS
+from app.shell import command
 from app.ui.settings.line import value_text
 from tests.native.gguf_files import header, tiny, write
 
@@ -65,7 +68,7 @@ def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str)
     file.write_text(text)
     found = options(PLAIN + draft)
     # A device that was written down may be gone; one that is typed is meant.
-    assert replace(found, placement=replace(found.placement, stored=False)) == by_flags
+    assert replace(found, placement=replace(found.placement, stored=False, stored_split=False)) == by_flags
 
 
 def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
@@ -302,6 +305,14 @@ def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_mea
     assert not options(f"{PLAIN} --device CUDA1").placement.stored
 
 
+def test_shares_that_were_written_down_are_for_the_devices_of_that_time(file: Path) -> None:
+    file.write_text('[model]\ntensor_split = "3,1"')
+
+    assert options(PLAIN).placement.stored_split
+    assert not options(f"{PLAIN} --tensor-split 1,1").placement.stored_split
+    assert not options(f"{PLAIN} --device CUDA0,CUDA1").placement.stored_split, "they are for those that are named"
+
+
 def test_the_list_says_what_the_panel_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "models.toml").write_text('[pairs.plain]\ntarget = "x.gguf"\n')
     assert main(["settings", "--pair", "plain"]) == 0
@@ -400,6 +411,47 @@ def test_a_mode_that_only_numbers_mean_is_taken_out_with_them(file: Path, capsys
     assert file.read_text() == "[draft]\nlookup_min_match = 3\n"
     assert main(["settings", "unset", "draft.mode"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_a_preset_whose_name_has_dots_is_changed_and_taken_out(file: Path) -> None:
+    file.write_text('[presets.qwen2.sampling]\ntemp = 0.1\n[presets."qwen2.5".sampling]\ntemp = 0.2\nodd = 1\n')
+    live = SettingsFile(file)
+
+    assert main(["settings", "set", "presets.qwen2.5.temp", "0.3"]) == 0
+    assert live.read().presets == {"qwen2": {"sampling.temp": 0.1}, "qwen2.5": {"sampling.temp": 0.3}}
+    assert main(["settings", "unset", "presets.qwen2.5.sampling.odd"]) == 0
+    assert main(["settings", "set", "presets.v1.1.sampling.top_k", "3"]) == 0
+    assert live.read().presets["v1.1"] == {"sampling.top_k": 3}
+    assert main(["settings", "unset", "presets.v1.1.top_k"]) == 0
+    assert main(["settings", "unset", "presets.qwen2.5"]) == 0
+    assert file.read_text() == "[presets.qwen2.sampling]\ntemp = 0.1\n"
+    assert main(["settings", "unset", "presets..temp"]) == 2
+
+
+def test_who_leaves_the_action_out_is_told_how_a_setting_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "n_max", "3"]) == 2
+    said = capsys.readouterr().err
+    assert '"n_max" is a setting.' in said
+    assert "tandem settings set draft.n_max VALUE" in said
+    assert main(["settings", "shwo"]) == 2
+    assert 'Did you mean "show"?' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("only_model", ["--draft-source model", "--no-lookup"])
+def test_a_number_of_the_look_up_is_not_ignored_where_there_is_none(only_model: str) -> None:
+    with pytest.raises(UsageError, match=r"^--draft-lookup-min-match is about the look-up"):
+        options(f"{PLAIN} --draft-lookup-min-match 3 {only_model}")
+    assert options(f"{PLAIN} --draft-lookup-min-match 3 --draft-source lookup").drafting == AutoDraft(False, True, 3)
+
+
+def test_the_command_that_mends_a_file_is_quoted(file: Path) -> None:
+    file.write_text('[presets."my brief".sampling]\nodd = 1\n')
+    with pytest.raises(UsageError) as raised:
+        options(PLAIN)
+    hint = raised.value.hint
+    assert hint == f"Mend it there, or: {command(['tandem', 'settings', 'unset', 'presets.my brief.sampling.odd'])}"
+    assert main(["settings", "unset", shlex.split(hint)[-1]]) == 0
+    assert file.read_text() == ""
 
 
 def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -290,3 +290,54 @@ def test_a_preset_that_is_kept_does_not_hold_what_the_model_file_says(file: Sett
     live.save_preset("mine")
 
     assert live.presets["mine"] == {"sampling.top_p": 0.5}
+
+
+def test_flags_that_cannot_be_meant_with_a_change_give_way_to_it(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 12")
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.reset("draft.n_max")
+    assert drafting(live.resolved()) == AutoDraft()
+    told = "--draft-n-min does not count any more: n_min is 8; it must lie between 0 and n_max (7)."
+    assert live.sentences() == (told,)
+    live.ride({})
+    assert drafting(live.resolved()) == AutoDraft()
+
+
+def test_a_preset_that_held_a_number_takes_the_flags_along(file: SettingsFile) -> None:
+    write(file, 'preset = "far"\n[presets.far.draft]\nn_max = 12')
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.set("preset", None)
+    assert drafting(live.resolved()) == AutoDraft()
+    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
+
+
+def test_a_preset_that_is_taken_out_of_the_file_meanwhile_counts_no_more(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "mine"})
+    file.remove_preset("mine")
+    live.set("appearance.theme", "tandem-light")
+    assert live.preset is None
+    assert live.given_way[0].text.startswith('--preset does not count any more: There is no preset "mine".')
+    assert live.enter({}) == []
+    assert not live.given_way
+
+
+def test_flags_that_count_again_in_another_conversation_give_way_to_what_was_changed_for_all(
+    file: SettingsFile,
+) -> None:
+    write(file, "[draft]\nn_max = 12")
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.set_own("draft.mode", "auto")
+    live.reset("draft.n_max")
+    assert not live.given_way
+    assert live.enter({"draft": {"p_min": 0.5}}) == []
+    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
+
+
+def test_flags_that_contradict_a_pair_leave_the_one_before(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"draft.n_min": 5})
+    with pytest.raises(UsageError, match="n_min is 5"):
+        live.ride({"draft.n_max": 3, "draft.n_min": 0, "draft.p_min": 0.6})
+    with pytest.raises(UsageError, match="n_min is 9"):
+        live.give({"draft.n_min": 9})
+    assert drafting(live.resolved()) == DraftParams(7, 5)

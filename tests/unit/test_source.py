@@ -25,6 +25,10 @@ from app.source import HubModel, LocalModel, parse_source
             "https://huggingface.co/owner/repo/resolve/main/a%20b.gguf?download=true",
             HubModel("owner/repo", file="a b.gguf"),
         ),
+        (
+            "https://huggingface.co/owner/repo/blob/refs%2Fpr%2F1/sub/x.gguf",
+            HubModel("owner/repo", file="sub/x.gguf", revision="refs/pr/1"),
+        ),
         ("_owner/re-po_1.5:q4", HubModel("_owner/re-po_1.5", quant="q4")),
         ("/models/x.gguf", LocalModel(Path("/models/x.gguf"))),
         ("x.gguf", LocalModel(Path("x.gguf").absolute())),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-from app.errors import HubError
+from app.cli.known_pairs import registry
+from app.errors import CatalogError, HubError
 from app.hardware.checks import Line, Section
 from app.hub.content_lock import still_comes
-from app.hub.environment import check_way, hub_address, named_by
+from app.hub.environment import check_way, hub_address, named_by, offline_by
 from app.hub.folder import is_ours, unfinished
+from app.regular_file import resolved
 from app.sizes import gigabytes
 
 _SHOWN = 5
@@ -21,7 +25,7 @@ _GO_ON = (
 
 def hub_section() -> Section:
     """The hub itself is not asked."""
-    return Section("downloads", (_way(), *_unfinished()))
+    return Section("downloads", (_way(), *_unfinished(), *_unused()))
 
 
 def _way() -> Line:
@@ -29,6 +33,8 @@ def _way() -> Line:
         check_way()
     except HubError as error:
         return Line("warning", "hub", error.message, hint=(error.hint,))
+    if offline := offline_by():
+        return Line("warning", "hub", f"{offline} forbids to ask it", hint=("Unset it to download a pair.",))
     named = named_by()
     return Line("untried", "hub", hub_address() + (f", by {named}" if named else ""))
 
@@ -39,6 +45,20 @@ def _unfinished() -> list[Line]:
     return _lines(ours, *_GO_ON) + _lines(
         {path: size for path, size in left.items() if path not in ours}, "Nothing goes on behind it:"
     )
+
+
+def _unused() -> list[Line]:
+    try:
+        left = registry().read().unused
+    except CatalogError:
+        # That is told beside the other files.
+        return []
+    if not left:
+        return []
+    # Two names may lead to one content.
+    n_bytes = sum({resolved(path): size for path, size in left.items()}.values())
+    hint = ("Delete what nobody wants any more:", "  tandem pairs remove --unused", *_paths(left))
+    return [Line("warning", "unused", f"{gigabytes(n_bytes)} that came for a pair, and no pair has", hint=hint)]
 
 
 def _stopped(begun: dict[Path, int]) -> dict[Path, int]:
@@ -56,5 +76,9 @@ def _lines(left: dict[Path, int], *what_to_do: str) -> list[Line]:
     if not left:
         return []
     files = f"{len(left)} files that have" if len(left) > 1 else "a file that has"
-    hint = (*what_to_do, *(f"  {path}" for path in list(left)[:_SHOWN]))
+    hint = (*what_to_do, *_paths(left))
     return [Line("warning", "begun", f"{gigabytes(sum(left.values()))} of {files} not come whole", hint=hint)]
+
+
+def _paths(left: Iterable[Path]) -> Iterator[str]:
+    return (f"  {path}" for path in islice(left, _SHOWN))

@@ -8,7 +8,7 @@ from app.errors import AppError
 from app.hardware.checks import Line, Section
 from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import Registry, SetUp
-from app.regular_file import is_file, is_gone
+from app.regular_file import is_closed, is_file, is_gone
 from app.shell import command
 
 
@@ -46,6 +46,9 @@ def _pairs() -> list[Line]:
 
 def _gone(name: str, pair: SetUp) -> Line:
     missing = next(model.path for model in pair.models if not is_file(model.path))
+    if is_closed(missing):
+        error = pair.gone
+        return Line("warning", "pairs.toml", error.message, hint=(error.hint,))
     commands = (f"  {command(['tandem', *words, name])}" for words in (["setup"], ["pairs", "remove"]))
     hint = ("Bring them back, or forget the pair:", *commands)
     return Line("warning", "pairs.toml", f"files of {name} are gone: {missing}", hint=hint)

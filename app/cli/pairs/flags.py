@@ -12,6 +12,7 @@ PAIRS_EPILOG = """examples:
   tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF
   tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
   tandem pairs remove coder-32b
+  tandem pairs remove --unused
 """
 _EXAMPLES = {
     "list": "list --json",
@@ -53,7 +54,10 @@ def add_pairs_arguments(parser: argparse.ArgumentParser) -> None:
     remove = action(
         "remove", "Forget a pair, and delete the files that Tandem downloaded or made for it.", as_json=False
     )
-    remove.add_argument("pair", metavar="PAIR")
+    remove.add_argument("pair", nargs="?", metavar="PAIR")
+    remove.add_argument(
+        "--unused", action="store_true", help="in place of a pair: delete downloaded files that no pair has any more"
+    )
     remove.add_argument("--keep-files", action="store_true", help="only forget it")
     remove.add_argument("--all-files", action="store_true", help="also delete files that other programs downloaded")
     remove.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from app.cli.known_pairs import catalog, named_pair, registry, used_demo
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
-from app.errors import UsageError
+from app.errors import PairError, UsageError
+from app.hub.content_lock import still_comes
+from app.hub.folder import unfinished
 from app.pairing.order import every_pair
-from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, remove_files
+from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
 from app.regular_file import is_file
 from app.sizes import gigabytes
 
@@ -25,9 +28,13 @@ def remove_pair(args: argparse.Namespace) -> int:
     keep, everything = hasattr(args, "keep_files"), hasattr(args, "all_files")
     if keep and everything:
         raise UsageError("--keep-files and --all-files exclude each other.")
+    status = StatusLine(sys.stderr)
+    if hasattr(args, "unused"):
+        return _remove_unused(args, status)
+    if "pair" not in args:
+        raise UsageError("Which pair?", "All there are: tandem pairs list")
     here = registry().read()
     one = here.pairs.get(args.pair)
-    status = StatusLine(sys.stderr)
     if args.pair in here.problems:
         registry().remove(args.pair)
         status.say(f"{args.pair} is forgotten. Its files stay, for its entry did not tell them.")
@@ -46,8 +53,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     others = [other for name, other in here.pairs.items() if name != args.pair]
     plan = (plan_removal(one, others, here.downloaded, here.held) if one is not None else []) + begun
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
-    for removal in doomed:
-        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{_NOTES.get(removal.origin, '')}")
+    _announce(doomed, status)
     for removal in plan:
         if removal not in doomed and not keep and is_file(removal.path):
             status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why(removal)})")
@@ -71,6 +77,31 @@ def remove_pair(args: argparse.Namespace) -> int:
     return 0
 
 
+def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
+    """Delete what no pair has; it is named, and asked for, before it goes."""
+    if "pair" in args or hasattr(args, "keep_files") or hasattr(args, "all_files"):
+        raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
+    doomed = plan_unused(registry().read().unused)
+    if not doomed:
+        status.say("Every file that Tandem has downloaded belongs to a pair.")
+        return 0
+    if any(map(still_comes, unfinished())):
+        raise PairError("A pair is being downloaded, and may need what no other has.", "Ask again when it is here.")
+    _announce(doomed, status)
+    if not hasattr(args, "yes") and not _sure(status):
+        status.say("Nothing was removed.")
+        return 0
+    freed = remove_files(doomed)
+    registry().release([removal.path for removal in doomed])
+    status.say(f"{gigabytes(freed)} freed.")
+    return 0
+
+
+def _announce(doomed: Sequence[Removal], status: StatusLine) -> None:
+    for removal in doomed:
+        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{_NOTES.get(removal.origin, '')}")
+
+
 def _why(removal: Removal) -> str:
     if removal.shared and removal.origin == "begun":
         return "it may be of another pair; delete the file itself if it is not"
@@ -85,5 +116,5 @@ def _why(removal: Removal) -> str:
 
 def _sure(status: StatusLine) -> bool:
     if not status.can_ask:
-        raise UsageError("Nobody can be asked here.", "Add --yes, or --keep-files to only forget the pair.")
+        raise UsageError("Nobody can be asked here.", "Add --yes; --keep-files only forgets a pair.")
     return status.ask("Delete these files? [y/N] ") in ("y", "yes")

@@ -50,7 +50,7 @@ def settings(args: argparse.Namespace) -> int:
 
 
 def _set(file: SettingsFile, name: str, text: str) -> None:
-    preset, setting = _named(name)
+    preset, setting = _named(file, name)
     try:
         value = setting.kind.parse(text)
     except (ValueError, OverflowError):
@@ -84,9 +84,10 @@ def _of_mode(live: LiveSettings, setting: Setting, preset: str) -> str:
 
 def _unset(file: SettingsFile, name: str) -> None:
     table, _, rest = name.partition(".")
-    if table == PRESETS and rest and "." not in rest:
-        if not file.remove_preset(rest):
-            _check_preset(file, rest)
+    preset, behind = _in_preset(file, rest) if table == PRESETS and rest else ("", "")
+    if preset and not behind:
+        if not file.remove_preset(preset):
+            _check_preset(file, preset)
     elif table == KEYS and rest:
         if not file.unset_key(rest):
             keys = file.read().keys
@@ -99,11 +100,10 @@ def _unset(file: SettingsFile, name: str) -> None:
             _unset_mode(file)
         else:
             file.unset(known.name)
-    elif table == PRESETS and (known := find(rest.partition(".")[2])) is not None:
-        preset = rest.partition(".")[0]
+    elif preset and (known := find(behind)) is not None:
         if not file.unset(known.name, preset=preset):
             _check_preset(file, preset)
-    elif not file.unset(name):
+    elif not file.unset(behind if preset else name, preset=preset):
         # What this Tandem does not know may be the very thing to take out, if the file holds it.
         raise UsageError(
             f'There is no setting "{printable(name)}", here or in the file.{nearest(name)}',
@@ -129,17 +129,31 @@ def _check_preset(file: SettingsFile, name: str) -> None:
         raise unknown_preset(name, known)
 
 
-def _named(name: str) -> tuple[str, Setting]:
+def _in_preset(file: SettingsFile, text: str) -> tuple[str, str]:
+    """A preset, and what of it is meant; "" for all of it. Its name may have dots, as the screen takes it.
+
+    The longest name that is known counts, and else the shortest that leaves a setting.
+    """
+    known = LiveSettings(file).presets
+    ends = [end for end, letter in enumerate(f"{text}.") if letter == "."]
+    for end in reversed(ends):
+        if text[:end] in known:
+            return text[:end], text[end + 1 :]
+    end = next((end for end in ends if find(text[end + 1 :]) is not None), ends[0])
+    return text[:end], text[end + 1 :]
+
+
+def _named(file: SettingsFile, name: str) -> tuple[str, Setting]:
     """The preset, or "", and the setting that a name means."""
     preset, rest = "", name
     if name.startswith(f"{PRESETS}."):
-        preset, _, rest = name.removeprefix(f"{PRESETS}.").partition(".")
+        preset, rest = _in_preset(file, name.removeprefix(f"{PRESETS}."))
         if not is_preset_name(preset):
             raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Take letters, digits and dashes.")
         if not rest:
             raise UsageError(
                 f"{printable(name)} names a preset, and no setting in it.",
-                f"For example: tandem settings set {quoted(printable(name))}.temp 0.2",
+                f"For example: tandem settings set {quoted(f'{printable(name)}.temp')} 0.2",
             )
     if name.startswith(f"{KEYS}."):
         raise UsageError(

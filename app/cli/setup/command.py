@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, named_pair, registry
+from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, newest, registry
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
@@ -30,7 +30,7 @@ from app.pairing.resolve import to_come
 from app.pairing.setup import Ready, Setup, Trying
 from app.pairing.texts import free_name, model_flags, pair_name, title_of
 from app.pairing.weight import UNKNOWN, size_text
-from app.registry import SetUp
+from app.registry import Registered, SetUp
 from app.shell import command, quoted
 from app.sizes import gigabytes
 from app.source import parse_source
@@ -45,7 +45,7 @@ def setup(args: argparse.Namespace) -> int:
     if pair is None:
         status.say("Nothing was set up.")
         return 0
-    before = registry().read().default
+    before = registry().read()
     steps = Setup(registry(), demo_file, None if hasattr(args, "no_trial") else trial)
     try:
         with cancel_on_interrupt(steps.cancel):
@@ -53,7 +53,9 @@ def setup(args: argparse.Namespace) -> int:
     except CacheError:
         raise
     except HubError as error:
-        raise HubError(error.message, "\n".join(filter(None, (error.hint, _without_download(before))))) from error
+        raise HubError(
+            error.message, "\n".join(filter(None, (error.hint, _without_download(before.default))))
+        ) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED
@@ -83,7 +85,7 @@ def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
                 f"{given['pair']} is not the name of a pair.",
                 f"To set up a model: {command(['tandem', 'setup', '--target', given['pair']])}",
             )
-        pair = named_pair(given["pair"])[0]
+        pair = newest(given["pair"])
         for notice in left_out():
             status.say(notice)
         return pair
@@ -258,16 +260,18 @@ def _again(args: argparse.Namespace, pair: Pair) -> str:
     return command(words)
 
 
-def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: str | None) -> None:
-    pair = ready.pair
+def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: Registered) -> None:
+    pair, now = ready.pair, registry().read()
     if hasattr(args, "json"):
         print(json_for(sys.stdout, as_json(pair)))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
     status.say(f"{pair.pair.name} is set up.{tried}")
-    name, default = quoted(pair.pair.name), registry().read().default
-    if default == pair.pair.name and before is not None and before != default:
-        status.say(f"Tandem opens with it from now on; {before} comes back with: tandem pairs default {quoted(before)}")
+    for path in sorted(now.unused.keys() - before.unused.keys()):
+        status.say(f"No pair has {path} any more; to delete it: tandem pairs remove --unused")
+    name, default, last = quoted(pair.pair.name), now.default, before.default
+    if default == pair.pair.name and last is not None and last != default:
+        status.say(f"Tandem opens with it from now on; {last} comes back with: tandem pairs default {quoted(last)}")
     elif default != pair.pair.name:
         status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
     status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")

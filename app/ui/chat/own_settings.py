@@ -86,6 +86,8 @@ class OwnSettings:
         if self._live is not None:
             for problem in self._live.enter(settings):
                 await self._screen.messages.notice(f"This conversation's settings: {problem.text}")
+            for problem in self._live.given_way:
+                await self._screen.messages.notice(problem.text)
             self._show()
 
     def _show(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from textual.app import App
 
+from app.engine.text import printable
 from app.errors import SettingsError
 from app.settings.live import LiveSettings
 from app.ui.look.themes import unknown_theme
@@ -26,11 +27,12 @@ def wear(app: App[Any], live: LiveSettings) -> list[str]:
 
 
 def keep_theme(theme: str, live: LiveSettings) -> str:
-    """Write down that this theme was chosen; returns why it was not, or ""."""
+    """Write down that this theme was chosen; returns why it was not, or what else came of that, or ""."""
     if live.resolved()["appearance.theme"] == theme:
         return ""
     try:
         live.set("appearance.theme", theme)
     except SettingsError as error:
         return f"The theme is not kept: {error.message}"
-    return ""
+    # The file was read anew, and others may have changed it.
+    return printable(" ".join(problem.text for problem in live.given_way))

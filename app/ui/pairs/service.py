@@ -193,7 +193,7 @@ class Pairs:
         if (registered := self._registered.usable(pair)) is not None:
             return registered
         files = (job.files if job is not None else None) or self._opened.files(name)
-        return files if files is not None and files.is_here and files.pair.sources == pair.sources else None
+        return files if files is not None and files.is_here and files.is_of(pair) else None
 
     def _read(self) -> None:
         """Read the catalogue and what was set up, and put the cards in order."""
