@@ -21,6 +21,8 @@ MARKS = [
 ]
 """Of every module whose tests open one."""
 _ROOT = Path(__file__).parents[2]
+_HANGS_S = 120.0
+"""What has not come by then never comes, on the busiest machine; how fast anything is, no test says."""
 
 
 class Terminal:
@@ -64,18 +66,18 @@ class Terminal:
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
-    def until(self, what: Callable[[str], object], seconds: float = 60) -> str:
+    def until(self, what: Callable[[str], object]) -> str:
         """Look until the screen is as wanted; returns it."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _HANGS_S
         while time.monotonic() < deadline:
             if what(screen := self.screen):
                 return screen
             time.sleep(0.05)
         pytest.fail(f"never came true; the screen shows:\n{self.screen}")
 
-    def exit_code(self, seconds: float = 60) -> int:
+    def exit_code(self) -> int:
         """Wait for the program to end."""
-        self.until(lambda _: self._status.exists() and self._status.read_text(), seconds)
+        self.until(lambda _: self._status.exists() and self._status.read_text())
         return int(self._status.read_text())
 
     def kill(self) -> None:

@@ -46,8 +46,8 @@ def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_it_shows_the_staircase_and_keeps_it(tmp_path: Path) -> None:
-    done = tune(tmp_path, "--quick")
+def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -> None:
+    done = quickly("--quick")
 
     assert done.returncode == 0
     assert "rows" in done.stdout

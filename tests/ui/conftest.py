@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from app.ui.messages import view
 from app.ui.terminal import copying
@@ -13,6 +16,22 @@ from tests.ui.conversations_driver import NOW
 
 SVGImageExtension.file_extension = "svg"
 Programs = Callable[[], Sequence[Sequence[str]]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parsed_once() -> Iterator[None]:
+    """Every program in these tests has the same styles; Textual parses all of them anew in each, several times."""
+    parse, known = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
+
+    def parse_rules(self: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
+        what = (source, tuple(more.items()), frozenset(self._variables.items()))
+        if what not in known:
+            known[what] = parse(self, *source, **more)
+        return known[what]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_rules)
+        yield
 
 
 @pytest.fixture

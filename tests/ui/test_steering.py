@@ -13,6 +13,7 @@ from app.chat.store import Store
 from app.errors import AppError
 from app.ui.chat.session import Phase
 from app.ui.messages.message import UserMessage
+from tests.ui import scrolling_driver as scrolling
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
@@ -249,24 +250,27 @@ async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
         await chat.shows("message 59.")
 
 
+@pytest.mark.usefixtures("near")
 async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
     parent: int | None = None
-    for n in range(50):
-        parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, f"message {n}.", parent=parent).id
+    said = [f"message {n}." + "\n\nmore" * 4 for n in range(24)]
+    for n, text in enumerate(said):
+        parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, text, parent=parent).id
     assert parent is not None
     store.add(number, Role.USER, "another beginning", parent=None)
     store.switch(number, parent)
     store.close()
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
-        await chat.shows("message 49.")
-        await press(chat, "ctrl+up")
-        for n in range(49, 0, -1):
-            await chat.until(partial(is_chosen, chat, f"message {n}."))
-            await press(chat, "up")
-        await chat.until(lambda: chosen(chat) == "message 0.")
+        await chat.shows("message 23.")
+        await scrolling.press(chat, "ctrl+up")
+        assert scrolling.mounted(chat) < len(said)
+        for text in reversed(said[1:]):
+            await chat.until(partial(is_chosen, chat, text))
+            await scrolling.press(chat, "up")
+        await chat.until(lambda: chosen(chat) == said[0])
         await chat.shows("You   ◂ 1 / 2 ▸")
 
 

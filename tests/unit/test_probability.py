@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.engine.probability import most_probable
+from app.engine.probability import most_probable, probability_of
 from app.errors import DecodeError
 
 
@@ -50,3 +50,10 @@ def test_the_row_itself_is_left_as_it_is() -> None:
     most_probable(logits)
 
     assert logits.tolist() == [1.0, 3.0, 2.0]
+
+
+def test_that_of_any_token_is_from_the_same_softmax() -> None:
+    logits = np.log(np.array([0.1, 0.6, 0.2, 0.1], dtype=np.float32))
+
+    assert [probability_of(logits, token) for token in range(4)] == pytest.approx([0.1, 0.6, 0.2, 0.1], abs=1e-6)
+    assert probability_of(np.array([1e4, 1e4, -1e4], dtype=np.float32), 1) == pytest.approx(0.5)

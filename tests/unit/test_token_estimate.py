@@ -26,6 +26,10 @@ def test_a_long_text_is_judged_by_its_beginning_middle_and_end() -> None:
     assert estimated_tokens(words * 50_000) == pytest.approx(estimated_tokens(words * 500) * 100, rel=0.05)
     mixed = words * 20_000 + emoji * 115_000 + words * 20_000
     assert estimated_tokens(mixed) > 1.5 * estimated_tokens(words * 60_000)
+    # As much of it as is looked at of the middle, and no more.
+    around, within = words * 20_000, emoji * (65_536 // 4)
+    thirds = (2 * estimated_tokens(around) / len(around) + estimated_tokens(within) / 65_536) / 3
+    assert estimated_tokens(around + within + around) == pytest.approx(thirds * (2 * len(around) + 65_536), rel=0.05)
 
 
 @pytest.mark.parametrize(
