@@ -9,7 +9,7 @@ import pytest
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.replays.replay import plain_cost, replay
 from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.tuning.curve import CostModel
+from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.plain_check import PlainCheck
 from tests.bench.policies import automatic, memory_for
@@ -53,9 +53,32 @@ def test_one_that_is_far_off_is_seen_again_but_not_for_ever() -> None:
 
 
 def test_one_that_nobody_asked_for_and_that_was_held_up_moves_hardly_anything() -> None:
-    check = PlainCheck(waited=3)
-    assert 1.0 < check.observe(1, 100, 5.0, 1.0) < 1.01
+    check = PlainCheck(waited=PlainCheck.FEW)
+    assert 1.0 < check.observe(1, 100, 5.0, 1.0) < 1.02
     assert not check.is_due(100)
+
+
+def test_behind_few_wide_batches_one_tells_nothing_of_its_own() -> None:
+    check = PlainCheck(waited=PlainCheck.FEW - 1)
+    assert check.observe(1, 100, 1.2, 1.0) == 1.0
+
+
+def test_what_a_change_of_width_adds_is_not_the_rows_own() -> None:
+    memory = Memory(CostModel(CostProfile({1: 100.0, 4: 150.0}, switch_ns=9.0)))
+    for rows, ns in [*[(4, 150.0)] * 200, (1, 109.0)]:
+        memory.observe_batch(rows, 10, ns, switched=rows == 1)
+    assert memory.costs.target_ns(1, 0) == pytest.approx(100.0, rel=0.005)
+
+
+def test_what_was_seen_of_other_widths_stays_when_the_single_row_is_corrected() -> None:
+    costs = CostModel(CostProfile({1: 100.0, 2: 110.0, 4: 130.0, 16: 300.0}))
+    costs.observe_target(4, 0, 195.0, switched=False)
+    before = [costs.target_ns(width, 0) for width in (2, 4, 16)]
+    costs.correct_single_row(0.9)
+    assert [costs.target_ns(width, 0) for width in (2, 4, 16)] == pytest.approx(before)
+    for _ in range(3):
+        costs.observe_target(4, 0, 195.0, switched=False)
+    assert costs.target_ns(4, 0) > 180.0
 
 
 def test_the_middle_one_of_three_counts() -> None:

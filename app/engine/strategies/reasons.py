@@ -15,7 +15,7 @@ HELD_UP = (
     "off",
     "the last draft took far longer than it should; one token at a time until the machine is itself again",
 )
-LOOKING = ("off", "one plain step, to know what drafting gains; none was taken for long")
+LOOKING = ("off", "one plain step, to know what drafting gains")
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,8 +226,8 @@ class CostModel:
         # Costs of further rows are told beside a single one, and steepened.
         moved = (now - before) * (1.0 - 1.0 / self.steepness)
         self.profile.rows = {width: ns + moved for width, ns in rows.items()} | {1: now}
-        self._recent.clear()
-        self._surprises.clear()
+        for width in self._recent.keys() - {1}:
+            self._recent[width] = deque((ns + moved for ns in self._recent[width]), maxlen=_WINDOW)
         self._rebuild()
 
     def _attribute(self, rows: int, n_past: int, surprise: float) -> None:

@@ -117,8 +117,8 @@ class Memory:
     def observe_batch(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
         """Learn from a batch of the target what batches cost, everything around it included."""
         costs = self.costs
-        expected_ns = costs.target_ns(rows, n_past)
-        is_short = expected_ns < self._LITTLE_CONTEXT * costs.target_ns(rows, 0)
+        expected_ns = costs.target_ns(rows, n_past, switched=switched)
+        is_short = costs.target_ns(rows, n_past) < self._LITTLE_CONTEXT * costs.target_ns(rows, 0)
         self.tells_least |= rows == 1 and is_short
         # Where most of the time goes into the context, the rest says little about the row.
         is_check = rows == 1 and is_short and self.plain_check.is_checking

@@ -35,10 +35,11 @@ class PlainCheck:
     NOISE: ClassVar[float] = 0.1
     """A row that is off by more is followed by two, and the middle one counts."""
     LOOKS: ClassVar[int] = 3
+    FEW: ClassVar[int] = 8
     MOST: ClassVar[float] = 0.25
     CLIP: ClassVar[float] = 0.25
     """Of what one that nobody asked for is off, up to so much, such a share is its own at most; less, the fewer wide
-    batches it comes behind: they have told what the machine does."""
+    batches it comes behind, and nothing behind few: they tell what the machine does."""
 
     waited: int = EVERY - SOON
     behind: int = 0
@@ -71,7 +72,8 @@ class PlainCheck:
         self.behind = max(self.behind, n_past)
         off = math.log(max(ns, 1.0) / max(expected_ns, 1.0))
         if not self.is_checking:
-            share, self.waited = min(self.MOST, self.waited / self.EVERY), 0
+            share = min(self.MOST, self.waited / self.EVERY) if self.waited >= self.FEW else 0.0
+            self.waited = 0
             return math.exp(share * max(-self.CLIP, min(self.CLIP, off)))
         self.seen.append(off)
         is_off = abs(self.seen[0]) > self.NOISE
