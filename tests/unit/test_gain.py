@@ -21,7 +21,7 @@ from app.source import DemoModel, HubModel
 PROCESSOR, CARD = Room(16 * GB), Room(16 * GB, "a card")
 BY_LOOKUP = {
     "Q4_0": "With Q4_0 weights on two cores look-up gave 1.02x to 1.05x; a draft model lost.",
-    "Q4_K": "With Q4_K weights on two cores look-up gave 1.00x to 1.01x; a draft model lost.",
+    "Q4_K": "With Q4_K weights on two cores look-up gave 0.99x to 1.01x; a draft model lost.",
 }
 README = Path(__file__).parents[2] / "README.md"
 
