@@ -147,6 +147,8 @@ class Conversation(Shelf):
             number, bring_back = place.conversation, bool(text) and not self.is_deleted
             self._do(lambda store: store.set_draft(number, text, bring_back=bring_back))
             place.draft = text
+            if bring_back:
+                self._is_back(number)
             if self._place.conversation is None:
                 # Another Tandem has removed the conversation.
                 self._keep_unsent(text)
@@ -220,6 +222,7 @@ class Conversation(Shelf):
         node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
         if node is None:
             return None
+        self._is_back(number)
         self._place = place_in(number, place.tree.with_node(node), place.draft, place.settings)
         return self._place.opened()
 
