@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from heapq import merge
+from itertools import accumulate
 
 from app.chat.database import Database
 from app.chat.recovery import Writers
@@ -80,12 +81,11 @@ class Reading:
             (limit,),
         )
         aside = self._database.rows("SELECT text, updated FROM set_aside ORDER BY updated DESC")
-        both = (
-            [(Typed(to_text(text), said=is_said), to_seconds(at)) for text, at in rows]
-            for rows, is_said in ((said, True), (aside, False))
-        )
-        # What came in from elsewhere stands where it came, whenever it was said.
-        newest = merge(*both, key=lambda row: -row[1])
+        # What came in from elsewhere stands where it came, whenever it was said: behind all that was there by then.
+        came = [*accumulate((to_seconds(at) for _, at in reversed(said)), max)][::-1]
+        prompts = zip((Typed(to_text(text)) for text, _ in said), came, strict=True)
+        others = ((Typed(to_text(text), said=False), to_seconds(at)) for text, at in aside)
+        newest = merge(prompts, others, key=lambda row: -row[1])
         return tuple(typed for typed, _ in newest)[:limit]
 
     def _nodes(self, conversation: int) -> dict[int, Node]:
