@@ -39,6 +39,18 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     return replace(node, id=int(row.lastrowid or 0))
 
 
+def insert_aside(db: sqlite3.Connection, text: str, updated: float, conversation: int | None) -> None:
+    """Write what was set aside, in the place of the same text; the caller holds the transaction.
+
+    Where its conversation is gone by now it is of none: it was typed later than that was deleted.
+    """
+    db.execute(
+        "INSERT OR REPLACE INTO set_aside(text, updated, conversation) "
+        "VALUES (?, ?, (SELECT id FROM conversations WHERE id = ?))",
+        (text, updated, conversation),
+    )
+
+
 def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: int | None = None) -> int:
     """Write a conversation with new ids; returns its own. The caller holds the transaction.
 

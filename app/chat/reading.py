@@ -74,13 +74,16 @@ class Reading:
         return to_document(rows[0][0]) if rows else {}
 
     def typed(self, limit: int) -> tuple[Typed, ...]:
-        """What the user said in all conversations that are not deleted, and what they set aside, newest first."""
+        """What the user said, and set aside, in all conversations that are not deleted, newest first."""
         said = self._database.rows(
             "SELECT m.text, m.created FROM messages m JOIN conversations c ON c.id = m.conversation "
             "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
             (limit,),
         )
-        aside = self._database.rows("SELECT text, updated FROM set_aside ORDER BY updated DESC")
+        aside = self._database.rows(
+            "SELECT a.text, a.updated FROM set_aside a LEFT JOIN conversations c ON c.id = a.conversation "
+            "WHERE c.deleted IS NULL ORDER BY a.updated DESC"
+        )
         # What came in from elsewhere stands where it came, whenever it was said: behind all that was there by then.
         came = [*accumulate((to_seconds(at) for _, at in reversed(said)), max)][::-1]
         prompts = zip((Typed(to_text(text)) for text, _ in said), came, strict=True)

@@ -29,7 +29,7 @@ _PIECES = (
     "SELECT message, seq, reasoning, text FROM journal ORDER BY message DESC, seq DESC",
 )
 _UNSENT = ("SELECT writer, text, updated FROM unsent",)
-_SET_ASIDE = ("SELECT text, updated FROM set_aside",)
+_SET_ASIDE = ("SELECT text, updated, conversation FROM set_aside",)
 
 
 def salvage(damaged: sqlite3.Connection, db: sqlite3.Connection) -> int:
@@ -60,7 +60,7 @@ def salvage(damaged: sqlite3.Connection, db: sqlite3.Connection) -> int:
             _copy(damaged, db, "messages", message)
         _insert(db, "INSERT OR IGNORE INTO journal(message, seq, reasoning, text)", _found(damaged, _PIECES))
         _insert(db, "INSERT OR IGNORE INTO unsent(writer, text, updated)", _found(damaged, _UNSENT))
-        _insert(db, "INSERT OR IGNORE INTO set_aside(text, updated)", _found(damaged, _SET_ASIDE))
+        _insert(db, "INSERT OR IGNORE INTO set_aside(text, updated, conversation)", _found(damaged, _SET_ASIDE))
         for number in lost:
             _describe(db, number)
         (n,) = db.execute("SELECT count(*) FROM conversations WHERE deleted IS NULL").fetchone()

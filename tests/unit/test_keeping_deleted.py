@@ -94,3 +94,11 @@ def test_what_is_gone_on_with_has_nothing_to_be_brought_back(
     goes_on(kept.keeper, answer)
     assert listed(kept) == [conversation]
     assert not kept.keeper.can_undelete
+
+
+def test_what_was_set_aside_in_a_conversation_is_forgotten_with_it(kept: Kept) -> None:
+    kept.keeper.set_aside("where nothing was said")
+    conversation = kept.exchange("a", "b")
+    kept.keeper.set_aside("half a thought")
+    kept.keeper.delete(conversation)
+    assert [one.text for one in kept.other.typed(9)] == ["where nothing was said"]

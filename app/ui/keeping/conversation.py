@@ -168,8 +168,8 @@ class Conversation(Shelf):
             self._do(lambda store: store.keep_unsent(text))
 
     def set_aside(self, text: str) -> None:
-        """Keep what was typed and gave way to something else; it belongs to no conversation."""
-        self._do(lambda store: store.set_aside(text))
+        """Keep what was typed here and gave way to something else."""
+        self._do(lambda store: store.set_aside(text, self.conversation))
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
         """Keep the conversation's own settings; before anything was said in it, until something is."""
