@@ -32,8 +32,18 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     also = "updated = ?, title = CASE title WHEN '' THEN ? ELSE title END"
     bring_back(db, conversation, also, node.created, title)
     row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),
+        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, writer) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            conversation,
+            node.parent,
+            node.role.value,
+            node.text,
+            node.reasoning,
+            node.state.value,
+            node.created,
+            writer,
+        ),
     )
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))
     return replace(node, id=int(row.lastrowid or 0))

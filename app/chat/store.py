@@ -274,10 +274,17 @@ class Store:
         return self._reading.left_typed()
 
     def add(
-        self, conversation: int, role: Role, text: str, *, parent: int | None, state: State = State.COMPLETE
+        self,
+        conversation: int,
+        role: Role,
+        text: str,
+        reasoning: str = "",
+        *,
+        parent: int | None,
+        state: State = State.COMPLETE,
     ) -> Node:
         """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
-        node = Node(0, parent, role, storable(text), state=state, created=self._now())
+        node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now())
         with self._database.write(durable=True) as db:
             return insert_node(db, conversation, node)
 

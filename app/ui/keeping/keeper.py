@@ -191,7 +191,8 @@ class Keeper(Conversation):
         settings, tree = self._place.settings, Tree()
         conversation = store.create(settings)
         for message in before:
-            tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
+            said = store.add(conversation, message.role, message.content, message.reasoning, parent=tree.leaf)
+            tree = tree.with_node(said)
         self._place = Place(conversation, tree, tree.leaf, settings=settings)
 
     def _begin(self, store: Store) -> None:
