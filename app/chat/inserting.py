@@ -32,11 +32,33 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     also = "updated = ?, title = CASE title WHEN '' THEN ? ELSE title END"
     bring_back(db, conversation, also, node.created, title)
     row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, state, created, writer) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (conversation, node.parent, node.role.value, node.text, node.state.value, node.created, writer),
+        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, writer) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            conversation,
+            node.parent,
+            node.role.value,
+            node.text,
+            node.reasoning,
+            node.state.value,
+            node.created,
+            writer,
+        ),
     )
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))
     return replace(node, id=int(row.lastrowid or 0))
+
+
+def insert_aside(db: sqlite3.Connection, text: str, updated: float, conversation: int | None) -> None:
+    """Write what was set aside, in the place of the same text; the caller holds the transaction.
+
+    Where its conversation is gone by now it is of none: it was typed later than that was deleted.
+    """
+    db.execute(
+        "INSERT OR REPLACE INTO set_aside(text, updated, conversation) "
+        "VALUES (?, ?, (SELECT id FROM conversations WHERE id = ?))",
+        (text, updated, conversation),
+    )
 
 
 def insert_transcript(db: sqlite3.Connection, transcript: Transcript, number: int | None = None) -> int:

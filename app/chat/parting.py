@@ -13,7 +13,7 @@ from typing import Any
 
 from app import regular_file
 from app.chat.database import Database, sentences, suspicion
-from app.chat.inserting import insert_transcript
+from app.chat.inserting import insert_aside, insert_transcript
 from app.chat.opening import SOON_S, open_file, reopen_file
 from app.chat.same import make_same
 from app.chat.tree import Transcript
@@ -83,6 +83,7 @@ class Parting:
                 is_free = not self._taken(memory.connection, db, changed)
                 if is_free:
                     self._write(memory.connection, db, changed)
+                    self._write_typed(memory.connection, db, {})
         except BaseException:
             database.close()
             raise
@@ -113,10 +114,14 @@ class Parting:
         with closing(database), database.write(durable=True) as db:
             taken = self._taken(memory.connection, db, changed)
             self._write(memory.connection, db, changed - taken)
+            written = {}
             for number in sorted(taken):
-                written = insert_transcript(db, transcript(number))
+                written[number] = insert_transcript(db, transcript(number))
                 # What was deleted meanwhile can be brought back like anything else.
-                db.execute("UPDATE conversations SET deleted = ? WHERE id = ?", (now[number][_DELETED], written))
+                db.execute(
+                    "UPDATE conversations SET deleted = ? WHERE id = ?", (now[number][_DELETED], written[number])
+                )
+            self._write_typed(memory.connection, db, written)
 
     def unwritten(self, memory: Database) -> Sequence[int]:
         """The conversations of the list that have changed since, and in which something was said."""
@@ -137,12 +142,21 @@ class Parting:
     def _write(self, memory: sqlite3.Connection, db: sqlite3.Connection, numbers: Set[int]) -> None:
         for number in sorted(numbers):
             make_same(memory, db, number)
+
+    def _write_typed(self, memory: sqlite3.Connection, db: sqlite3.Connection, numbers: Mapping[int, int]) -> None:
+        """Write what was typed and not said.
+
+        Args:
+            memory: Where the store went on.
+            db: The file, with all conversations.
+            numbers: Of the conversations that have other ones in it: those, by the ones in memory.
+        """
         unsent = _unsent(memory)
         for writer, *_ in self.unsent - unsent:
             db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
         db.executemany("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", unsent - self.unsent)
-        aside = _set_aside(memory) - self.set_aside
-        db.executemany("INSERT OR REPLACE INTO set_aside(text, updated) VALUES (?, ?)", aside)
+        for text, updated, conversation in _set_aside(memory) - self.set_aside:
+            insert_aside(db, text, updated, numbers.get(conversation, conversation))
 
 
 def part(memory: Database, file: Path) -> Parting:
@@ -181,4 +195,4 @@ def _unsent(db: sqlite3.Connection) -> _Rows:
 
 
 def _set_aside(db: sqlite3.Connection) -> _Rows:
-    return set(db.execute("SELECT text, updated FROM set_aside"))
+    return set(db.execute("SELECT text, updated, conversation FROM set_aside"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from heapq import merge
+from itertools import accumulate
 
 from app.chat.database import Database
 from app.chat.recovery import Writers
@@ -73,19 +74,21 @@ class Reading:
         return to_document(rows[0][0]) if rows else {}
 
     def typed(self, limit: int) -> tuple[Typed, ...]:
-        """What the user said in all conversations that are not deleted, and what they set aside, newest first."""
+        """What the user said, and set aside, in all conversations that are not deleted, newest first."""
         said = self._database.rows(
             "SELECT m.text, m.created FROM messages m JOIN conversations c ON c.id = m.conversation "
             "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.id DESC LIMIT ?",
             (limit,),
         )
-        aside = self._database.rows("SELECT text, updated FROM set_aside ORDER BY updated DESC")
-        both = (
-            [(Typed(to_text(text), said=is_said), to_seconds(at)) for text, at in rows]
-            for rows, is_said in ((said, True), (aside, False))
+        aside = self._database.rows(
+            "SELECT a.text, a.updated FROM set_aside a LEFT JOIN conversations c ON c.id = a.conversation "
+            "WHERE c.deleted IS NULL ORDER BY a.updated DESC"
         )
-        # What came in from elsewhere stands where it came, whenever it was said.
-        newest = merge(*both, key=lambda row: -row[1])
+        # What came in from elsewhere stands where it came, whenever it was said: behind all that was there by then.
+        came = [*accumulate((to_seconds(at) for _, at in reversed(said)), max)][::-1]
+        prompts = zip((Typed(to_text(text)) for text, _ in said), came, strict=True)
+        others = ((Typed(to_text(text), said=False), to_seconds(at)) for text, at in aside)
+        newest = merge(prompts, others, key=lambda row: -row[1])
         return tuple(typed for typed, _ in newest)[:limit]
 
     def _nodes(self, conversation: int) -> dict[int, Node]:

@@ -29,7 +29,7 @@ _PIECES = (
     "SELECT message, seq, reasoning, text FROM journal ORDER BY message DESC, seq DESC",
 )
 _UNSENT = ("SELECT writer, text, updated FROM unsent",)
-_SET_ASIDE = ("SELECT text, updated FROM set_aside",)
+_SET_ASIDE = ("SELECT text, updated, conversation FROM set_aside",)
 
 
 def salvage(damaged: sqlite3.Connection, db: sqlite3.Connection) -> int:
@@ -60,9 +60,12 @@ def salvage(damaged: sqlite3.Connection, db: sqlite3.Connection) -> int:
             _copy(damaged, db, "messages", message)
         _insert(db, "INSERT OR IGNORE INTO journal(message, seq, reasoning, text)", _found(damaged, _PIECES))
         _insert(db, "INSERT OR IGNORE INTO unsent(writer, text, updated)", _found(damaged, _UNSENT))
-        _insert(db, "INSERT OR IGNORE INTO set_aside(text, updated)", _found(damaged, _SET_ASIDE))
         for number in lost:
             _describe(db, number)
+        there = {number for (number,) in db.execute("SELECT id FROM conversations")}
+        # Nothing else may be left of the conversation that it was typed in.
+        aside = ((*row, number if number in there else None) for *row, number in _found(damaged, _SET_ASIDE))
+        _insert(db, "INSERT OR IGNORE INTO set_aside(text, updated, conversation)", aside)
         (n,) = db.execute("SELECT count(*) FROM conversations WHERE deleted IS NULL").fetchone()
     return int(n)
 

@@ -65,8 +65,16 @@ _UNSENT = """
     ) WITHOUT ROWID
 """
 """What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
-_SET_ASIDE = "CREATE TABLE IF NOT EXISTS set_aside (text TEXT PRIMARY KEY, updated REAL NOT NULL) WITHOUT ROWID"
-"""What was typed and gave way to something else; it is found like a prompt. Whoever does not know it does without."""
+_SET_ASIDE = """
+    CREATE TABLE IF NOT EXISTS set_aside (
+        text TEXT PRIMARY KEY,
+        updated REAL NOT NULL,
+        conversation INTEGER REFERENCES conversations(id) ON DELETE CASCADE
+    ) WITHOUT ROWID
+"""
+"""What was typed and gave way to something else, and in which conversation; NULL where nothing was said yet.
+
+It is found like a prompt, and goes with its conversation like one. Whoever does not know it does without."""
 _ARRIVING = "CREATE TABLE IF NOT EXISTS arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)"
 """The conversations that are on their way in, and by whom."""
 _OVERDUE = """

@@ -23,7 +23,7 @@ from app.chat.arrivals import Arrivals
 from app.chat.attached import question_of
 from app.chat.database import Database
 from app.chat.deleting import UNDO_S, Deleted
-from app.chat.inserting import insert_node
+from app.chat.inserting import insert_aside, insert_node
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
@@ -250,11 +250,15 @@ class Store:
         with self._database.write() as db:
             self._writers.keep_unsent(db, storable(text), self._now())
 
-    def set_aside(self, text: str) -> None:
-        """Keep what was typed and gave way to something else, to be found among the prompts; the oldest go."""
+    def set_aside(self, text: str, conversation: int | None = None) -> None:
+        """Keep what was typed and gave way to something else, to be found among the prompts; the oldest go.
+
+        Args:
+            text: All of it.
+            conversation: Where, and whose deletion it shares; None where nothing was said yet.
+        """
         with self._database.write() as db:
-            row = (storable(text), self._now())
-            db.execute("INSERT OR REPLACE INTO set_aside(text, updated) VALUES (?, ?)", row)
+            insert_aside(db, storable(text), self._now(), conversation)
             newest = "SELECT text FROM set_aside ORDER BY updated DESC LIMIT ?"
             db.execute(f"DELETE FROM set_aside WHERE text NOT IN ({newest})", (_MOST_SET_ASIDE,))
 
@@ -270,10 +274,17 @@ class Store:
         return self._reading.left_typed()
 
     def add(
-        self, conversation: int, role: Role, text: str, *, parent: int | None, state: State = State.COMPLETE
+        self,
+        conversation: int,
+        role: Role,
+        text: str,
+        reasoning: str = "",
+        *,
+        parent: int | None,
+        state: State = State.COMPLETE,
     ) -> Node:
         """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
-        node = Node(0, parent, role, storable(text), state=state, created=self._now())
+        node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now())
         with self._database.write(durable=True) as db:
             return insert_node(db, conversation, node)
 
@@ -313,7 +324,7 @@ class Store:
         return self._search.messages(conversation, query, limit)
 
     def typed(self, limit: int) -> tuple[Typed, ...]:
-        """What the user said in all conversations that are not deleted, and what they set aside, newest first."""
+        """What the user said, and set aside, in all conversations that are not deleted, newest first."""
         return self._reading.typed(limit)
 
     def transcript(self, conversation: int) -> Transcript:

@@ -149,6 +149,9 @@ class RequestQueue:
             requests: From `unsettled`, before `clear`.
         """
         left = list(requests)
+        for request in left:
+            # The new one may load what the last one could not.
+            request.unloaded = None
         is_lost = bool(left) and left[0].loader is None and any(_needs_pair(request.command) for request in left)
         if is_lost and self.loader is not None:
             left.insert(0, PendingRequest(left[0].number - 1, Load(self.loader), is_reload=True))

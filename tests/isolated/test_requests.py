@@ -123,6 +123,21 @@ def test_a_pair_that_cannot_be_loaded_again_fails_all_that_waits_for_it(requests
     assert requests.follow(Failed(7, none)) == Failed(7, none)
 
 
+def test_why_a_pair_could_not_be_loaded_again_is_not_said_of_a_new_child(requests: RequestQueue) -> None:
+    requests.add(Load(PAIR))
+    requests.follow(LOADED)
+    requests.clear()
+    requests.add(Answer(question()))
+    requests.follow(Failed(None, AppError("It is gone.")))
+    left = requests.unsettled()
+    requests.clear()
+
+    assert numbers(requests.reissue(left)) == [(2, True), (3, False)]
+    requests.follow(LOADED)
+    failed = Failed(3, AppError("It went wrong."))
+    assert requests.follow(failed) == failed
+
+
 def test_nothing_is_loaded_again_only_for_a_look(requests: RequestQueue) -> None:
     requests.add(Load(PAIR))
     requests.follow(LOADED)

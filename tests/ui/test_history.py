@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.chat.attached import Attachment, compose
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import Typed
 from app.ui.prompt.past_prompts import PastPrompts
 from tests.ui.chat_driver import open_chat
+from tests.ui.kept_driver import kept_chat
 
 
 def store_with(*prompts: str) -> Store:
@@ -92,3 +95,27 @@ async def test_with_nothing_asked_there_is_nothing_to_find() -> None:
         await chat.pilot.press("ctrl+s")
         await chat.shows("Nothing was asked yet.")
         await chat.type("typed")
+
+
+async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.type("half written")
+        await chat.pilot.press("ctrl+s")
+        await chat.until(lambda: chat.screen.prompt.menu.is_open)
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: not chat.answers)
+        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]
+        await chat.screen.open_conversation(1)
+        await chat.until(lambda: chat.prompt == "half written")
+
+
+async def test_what_the_last_run_left_stands_before_what_is_set_aside_for_a_search(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.type("since")
+        await chat.pilot.press("ctrl+s")
+        await chat.until(lambda: chat.screen.prompt.menu.is_open)
+        chat.screen.take_up("left ")
+        assert chat.prompt == "left since"
+        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]

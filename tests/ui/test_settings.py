@@ -448,6 +448,13 @@ async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path
         assert {line.shown.setting.key for line in lines if line.shown.idle} == idle
 
 
+@pytest.mark.parametrize("thinking", ["off", "on"])
+async def test_how_hard_to_think_does_not_count_where_no_thinking_is_asked_for(file: Path, thinking: str) -> None:
+    async with open_panel(file, flags={"answer.thinking": thinking}) as panel:
+        idle = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        assert ("reasoning_effort" in idle) == (thinking == "off")
+
+
 async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
     deaf = replace(PAIR, hears=Heard(wanted=False, effort=False))
     async with open_panel(file, opened=False) as panel:

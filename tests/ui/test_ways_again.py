@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.errors import AppError
-from app.events import Failed
+from app.events import Failed, Notice
+from app.ui.chat.session import Phase
 from app.ui.messages.message import Problem
 from app.ui.pairs.way_list import WayLine, WayList
 from app.ui.pairs.ways import NoRoomError
@@ -80,6 +81,20 @@ async def test_another_answer_that_had_no_room_leaves_the_one_before_it_and_the_
         await chat.send("And?")
         await answered(chat, "Then.")
         await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", "So.", "You", "And?", "Answer", "Then."])
+
+
+async def test_of_several_tries_without_room_the_last_offer_stands() -> None:
+    async with open_chat(size=(90, 40)) as chat:
+        await chat.exchange("Why?", "So.")
+        for heard in ("heard first", "heard second", "heard third"):
+            await chat.pilot.press("ctrl+r")
+            await chat.until(lambda: chat.screen.session.phase is Phase.ANSWERING)
+            chat.engine.fails(LOST)
+            # What is heard after it is shown after it.
+            chat.engine.emit(Notice(heard))
+            await chat.shows(heard)
+            assert len(chat.screen.query(WayList)) == 1
+        assert said(chat)[:4] == ["You", "Why?", "Answer", "So."]
 
 
 async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:

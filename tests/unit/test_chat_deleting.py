@@ -41,6 +41,23 @@ def test_a_deleted_conversation_can_be_brought_back_until_it_is_purged(store: St
     assert store._database.rows("SELECT count(*) FROM messages") == [(2,)]
 
 
+def test_what_was_set_aside_in_a_conversation_shares_its_deletion(store: Store) -> None:
+    conversation, *_ = exchange(store, "secret", "plan")
+    store.set_aside("secret thought", conversation)
+    store.set_aside("of none")
+    store.delete(conversation)
+    assert [one.text for one in store.typed(9)] == ["of none"]
+    store.undelete(conversation)
+    assert {one.text for one in store.typed(9)} == {"of none", "secret thought", "secret"}
+
+    store.delete(conversation)
+    store.purge(-1)
+    assert store._database.rows("SELECT text FROM set_aside") == [("of none",)]
+    # Typed in a window that still shows it.
+    store.set_aside("later thought", conversation)
+    assert {one.text for one in store.typed(9)} == {"of none", "later thought"}
+
+
 def test_a_long_conversation_can_be_purged(store: Store) -> None:
     conversation = store.create()
     parent = None

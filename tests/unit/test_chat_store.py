@@ -98,3 +98,20 @@ def test_of_what_was_set_aside_the_newest_is_kept_and_each_once() -> None:
         store.set_aside(f"thought {n}")
     texts = [one.text for one in store.typed(1000)]
     assert texts == [f"thought {n}" for n in (120, *(n for n in range(149, 49, -1) if n != 120))]
+
+
+def test_what_was_set_aside_stands_among_the_prompts_where_it_was_also_behind_an_import(
+    store: Store, clock: Clock
+) -> None:
+    long_ago = Store.in_memory(now=Clock(10.0))
+    conversation, *_ = exchange(long_ago, "imported", "answer")
+    exchange(store, "first", "answer")
+    for text in ("second", "last"):
+        clock.now += 50.0
+        store.set_aside(f"before the {text}")
+        clock.now += 50.0
+        exchange(store, text, "answer")
+    store.insert([long_ago.transcript(conversation)])
+    assert [one.text for one in store.typed(9)] == [
+        *("imported", "last", "before the last", "second", "before the second", "first")
+    ]

@@ -282,6 +282,34 @@ def test_what_was_set_aside_in_memory_is_found_in_the_next_run(store: Store, fil
         assert {one.text for one in after.typed(9)} == {"on disk", "in memory"}
 
 
+@pytest.mark.parametrize("meanwhile", ["nothing", "begun another", "removed"])
+def test_what_was_set_aside_in_memory_goes_with_its_conversation_under_whatever_number(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    monkeypatch.setattr("app.chat.parting.randrange", lambda most: most >> 20)
+    before, *_ = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    mine, *_ = exchange(store, "mine", "new")
+    store.set_aside("of mine", mine)
+    store.set_aside("of before", before)
+    with closing(Store.open(file)) as other:
+        if meanwhile == "begun another":
+            assert exchange(other, "theirs", "new")[0] == mine
+        elif meanwhile == "removed":
+            other.delete(before)
+            other.purge(-1)
+    if meanwhile != "begun another":
+        assert store.return_to_disk()
+    store.close()
+    with closing(Store.open(file)) as after:
+        assert {"of mine", "of before"} <= {one.text for one in after.typed(9)}
+        [number] = [each.id for each in after.summaries() if each.title == "mine"]
+        after.delete(number)
+        left = {one.text for one in after.typed(9)}
+        assert "of before" in left
+        assert not left & {"mine", "of mine"}
+
+
 def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: Store, file: Path) -> None:
     conversation, asked, _ = exchange(store, "a", "b")
     journal = store.answer(conversation, asked.id)

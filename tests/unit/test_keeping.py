@@ -359,10 +359,10 @@ def test_what_another_tandem_removed_is_begun_anew_with_all_that_was_said(kept: 
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("DELETE FROM conversations")
     db.close()
-    kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
+    kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "thought")))
     kept.hear("d")
     kept.end("d")
-    assert kept.texts() == ["a", "b", "c", "d"]
+    assert [said[:2] for said in kept.path()] == [("a", ""), ("b", "thought"), ("c", ""), ("d", "")]
     assert kept.keeper._disk.store is not None
     assert kept.keeper._disk.store.on_disk
     assert len(kept.said) == 1

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+
+import pytest
 
 from app.engine.types import FinishReason
+from app.ui.keeping.keeper import Keeper
 from tests.unit.keeping import Kept
 
 
@@ -64,3 +68,37 @@ def test_what_is_typed_in_one_that_is_gone_for_good_waits_for_the_next_run(kept:
     kept.keeper.close("half a thought")
 
     assert Kept(kept.file).keeper.take_unsent() == "half a thought"
+
+
+@pytest.mark.parametrize(
+    "goes_on",
+    [
+        lambda keeper, answer: keeper.draft("typed"),
+        lambda keeper, answer: keeper.rewrite(answer, "in other words"),
+        lambda keeper, answer: keeper.go_on(answer),
+        lambda keeper, answer: keeper.again(),
+        lambda keeper, answer: keeper.ask("and?"),
+    ],
+    ids=["typed", "rewritten", "continued", "answered again", "asked"],
+)
+def test_what_is_gone_on_with_has_nothing_to_be_brought_back(
+    kept: Kept, goes_on: Callable[[Keeper, int], object]
+) -> None:
+    conversation = kept.exchange("a", "b", FinishReason.CANCELLED)
+    _, answer = kept.keeper.exchange
+    assert answer is not None
+    delete_elsewhere(kept, conversation)
+    kept.keeper.tidy()
+    assert kept.keeper.can_undelete
+
+    goes_on(kept.keeper, answer)
+    assert listed(kept) == [conversation]
+    assert not kept.keeper.can_undelete
+
+
+def test_what_was_set_aside_in_a_conversation_is_forgotten_with_it(kept: Kept) -> None:
+    kept.keeper.set_aside("where nothing was said")
+    conversation = kept.exchange("a", "b")
+    kept.keeper.set_aside("half a thought")
+    kept.keeper.delete(conversation)
+    assert [one.text for one in kept.other.typed(9)] == ["where nothing was said"]

@@ -107,6 +107,22 @@ def test_an_answer_that_was_on_its_way_is_there_as_far_as_it_got(file: Path) -> 
         assert Typed("another one", said=False) in after.typed(9)
 
 
+def test_what_was_set_aside_is_there_with_its_conversation_or_without(file: Path) -> None:
+    with closing(Store.open(file)) as store:
+        store.set_aside("in the first", 1)
+        lost = store.create()
+        store.set_aside("in one that is lost", lost)
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("DELETE FROM conversations WHERE id = ?", (lost,))
+    overwrite(file, _MESSAGES)
+    suspicion(file).touch()
+    with closing(Store.open(file)) as after:
+        there = {one.text for one in after.typed(_N + 2) if not one.said}
+        assert there == {"in the first", "in one that is lost"}
+        after.delete(1)
+        assert [one.text for one in after.typed(_N + 2) if not one.said] == ["in one that is lost"]
+
+
 def test_what_breaks_in_use_goes_on_with_what_can_be_read_and_is_whole_after_the_end(file: Path) -> None:
     kept = Kept(file)
     overwrite(file, _CONVERSATIONS)

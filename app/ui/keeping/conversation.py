@@ -147,6 +147,8 @@ class Conversation(Shelf):
             number, bring_back = place.conversation, bool(text) and not self.is_deleted
             self._do(lambda store: store.set_draft(number, text, bring_back=bring_back))
             place.draft = text
+            if bring_back:
+                self._is_back(number)
             if self._place.conversation is None:
                 # Another Tandem has removed the conversation.
                 self._keep_unsent(text)
@@ -166,8 +168,8 @@ class Conversation(Shelf):
             self._do(lambda store: store.keep_unsent(text))
 
     def set_aside(self, text: str) -> None:
-        """Keep what was typed and gave way to something else; it belongs to no conversation."""
-        self._do(lambda store: store.set_aside(text))
+        """Keep what was typed here and gave way to something else."""
+        self._do(lambda store: store.set_aside(text, self.conversation))
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
         """Keep the conversation's own settings; before anything was said in it, until something is."""
@@ -220,6 +222,7 @@ class Conversation(Shelf):
         node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
         if node is None:
             return None
+        self._is_back(number)
         self._place = place_in(number, place.tree.with_node(node), place.draft, place.settings)
         return self._place.opened()
 

@@ -191,7 +191,8 @@ class Keeper(Conversation):
         settings, tree = self._place.settings, Tree()
         conversation = store.create(settings)
         for message in before:
-            tree = tree.with_node(store.add(conversation, message.role, message.content, parent=tree.leaf))
+            said = store.add(conversation, message.role, message.content, message.reasoning, parent=tree.leaf)
+            tree = tree.with_node(said)
         self._place = Place(conversation, tree, tree.leaf, settings=settings)
 
     def _begin(self, store: Store) -> None:
@@ -207,12 +208,14 @@ class Keeper(Conversation):
 
     def _go_on(self, store: Store, answer: int) -> Opened | None:
         place = self._place
+        number = place.conversation or 0
         # Another Tandem may have gone on with it since.
-        now = store.load(place.conversation or 0).tree.nodes.get(answer)
+        now = store.load(number).tree.nodes.get(answer)
         if now is None or not now.state.can_continue or now.parent is None:
             return None
         before, asked = replace(place, again=None), place.tree.nodes[now.parent]
         self._journal, self._troubled = store.resume(answer), False
+        self._is_back(number)
         place.replied_to, place.asked, place.answered, place.again = asked.parent, asked, None, before
         place.tree = place.tree.with_node(self._journal.node)
         return replace(place.opened(), begun=Begun(now.text, now.reasoning))

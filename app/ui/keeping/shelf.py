@@ -112,7 +112,7 @@ class Shelf:
         return bool(self._deleted)
 
     def _is_back(self, conversation: int) -> None:
-        """It is in the list again without `undelete`."""
+        """It is in the list again without `undelete`, by what somebody did in it or another Tandem."""
         self._deleted = [each for each in self._deleted if each != conversation]
 
     def _look_for_deleted(self) -> None:

@@ -62,8 +62,10 @@ class MessageList(Exchange, can_focus=False):
             self._failure = await self._put(Problem(error))
 
     async def offer(self, ways: tuple[Way, ...]) -> None:
-        """Offer the ways out of what failed the answer above, until `end_failure` or another answer."""
+        """Offer the ways out of what failed the answer above, until `end_failure`, another answer or another offer."""
         async with self._changing():
+            # That of an earlier try is there again with the answer that was; its keys are this one's.
+            await self._take_out(self._offers)
             await self._put(Offer(ways))
 
     async def end_failure(self) -> None:

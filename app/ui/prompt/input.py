@@ -124,13 +124,18 @@ class PromptInput(PromptEditor):
             self._show(COMMANDS.as_typed(text))
 
     def put(self, text: str) -> None:
-        """Show this text in place of what is there."""
-        aside = self._leave_search()
-        if aside is not None and aside.strip() and aside != text:
-            self.past.set_aside(aside)
-        if aside is not None or text != self.whole:
+        """Show this text in place of what is there; that is in the text, or kept by who asks for it."""
+        was_searching = self._leave_search() is not None
+        if was_searching or text != self.whole:
             self._recalling.forget()
             self._show(text)
+
+    def _take(self, found: str) -> None:
+        """Show a prompt that was found; what was written before the search can be found like one."""
+        written = self.whole
+        if written.strip() and written != found:
+            self.past.set_aside(written)
+        self.put(found)
 
     def _show(self, message: str, more: str = "") -> None:
         """Show a message, and behind it more; while past prompts are searched, when that has ended."""
@@ -152,7 +157,7 @@ class PromptInput(PromptEditor):
         self._look()
         if self._recalling.is_searching:
             if self.menu.chosen is not None:
-                self.put(self.menu.chosen.value)
+                self._take(self.menu.chosen.value)
             return
         if not self._completing.finish():
             return
@@ -177,7 +182,7 @@ class PromptInput(PromptEditor):
     def choose(self, suggestion: Suggestion) -> None:
         """Take a suggestion that was clicked."""
         if self._recalling.is_searching:
-            self.put(suggestion.value)
+            self._take(suggestion.value)
         else:
             self._completing.choose(suggestion)
 

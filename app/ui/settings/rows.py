@@ -8,7 +8,7 @@ from app.context_limit import here, meant
 from app.engine.text import printable
 from app.events import PairInfo
 from app.settings.kinds import Choice, Name, Number, Switch, Value
-from app.settings.layers import Origin
+from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import SETTINGS, Setting
 from app.thinking import NO_EFFORT, NO_SWITCH
@@ -39,7 +39,7 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
                 now[setting.name],
                 origin,
                 below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
-                idle=bool(_is_idle(setting, now["draft.mode"]) or not_here(setting, scope) or _unheard(setting, pair)),
+                idle=bool(_is_idle(setting, now) or not_here(setting, scope) or _unheard(setting, pair)),
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
                 because=now.meaning_fixed if setting.name == "draft.mode" else (),
@@ -49,8 +49,11 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
     return found
 
 
-def _is_idle(setting: Setting, mode: Value) -> bool:
-    """Whether a setting does not matter in this mode of drafting."""
+def _is_idle(setting: Setting, now: Resolved) -> bool:
+    """Whether a setting does not matter by how others are set."""
+    if setting.name == "answer.reasoning_effort":
+        return now["answer.thinking"] == "off"
+    mode = now["draft.mode"]
     if setting.only_fixed or setting.only_auto:
         return mode != ("fixed" if setting.only_fixed else "auto")
     return mode == "off" and setting.table == "draft" and setting.key != "mode"
