@@ -10,6 +10,7 @@ from app.chat.message import Message, Role
 from app.chat.tree import Node, said
 from app.compare.completion import body_of
 from app.compare.start import conversation_prefix
+from app.compare.suite import Prompt, refuse_overlong
 from app.engine.interfaces import Controls
 from app.engine.reasoning import THINK, Place
 from app.engine.types import SamplingParams
@@ -154,4 +155,5 @@ def test_a_wish_that_changes_nothing_is_told(heard: Heard, asked: Thinking, flag
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
     pair, asked = ThinkingPair(), Thinking(wanted=False)
     conversation_prefix(pair, TALK, asked)
-    assert pair.asked == [asked, asked]
+    refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)
+    assert pair.asked == [asked, asked, asked]
