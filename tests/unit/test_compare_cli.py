@@ -721,6 +721,26 @@ def test_what_is_asked_of_the_thinking_is_among_the_facts(
     assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == said
 
 
+@pytest.mark.parametrize("command", [("compare", "hello"), ("bench", "--quick"), ("bench", "--check-lossless")])
+def test_a_wish_that_the_model_does_not_hear_is_told(
+    tandem: Tandem,
+    pair: FakePair,
+    wish: Callable[[Thinking], None],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+) -> None:
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
+    pair.info = replace(pair.info, hears=Heard(wanted=False))
+    wish(Thinking(wanted=False))
+    own = ("--repeat", "1", "--json") if command[0] == "compare" else ("--prompts", str(prompts))
+    assert tandem(*command, *own) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("--thinking changes nothing.") == 1
+    if command[0] == "compare":
+        assert json.loads(shown.out)["notices"] == list(pair.info.hears.in_vain(Thinking(wanted=False)))
+
+
 def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr(StatusLine, "show", lambda self, text: shown.append(text))

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.chat.tree import Node, said
+from app.cli.options import options_of
 from app.compare.completion import body_of
 from app.compare.start import conversation_prefix
 from app.compare.suite import Prompt, refuse_overlong
@@ -20,6 +22,8 @@ from app.request import AnswerRequest
 from app.responder import answer
 from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
+from app.source import HubModel
 from app.thinking import AS_TRAINED, Heard, Thinking
 from app.ui.chat.session import ChatSession
 from app.ui.settings.chat_settings import ChatSettings
@@ -94,6 +98,13 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.thinking", "off", Scope.CONVERSATION)
     session = ChatSession(ChatSettings("A pair"), live)
     assert session.ask("c").thinking == Thinking(wanted=False, effort="medium")
+
+
+def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
+    live = LiveSettings(None, {"answer.thinking": "on"})
+    live.set("answer.reasoning_effort", "high")
+    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
+    assert (options.thinking, options.typed_thinking) == (Thinking(wanted=True, effort="high"), Thinking(wanted=True))
 
 
 def test_the_chat_sends_back_what_was_thought_as_the_store_does() -> None:
