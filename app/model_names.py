@@ -1,4 +1,4 @@
-"""What a model is called, everywhere: in lists, sentences, reports and beside its numbers."""
+"""What a model is called, everywhere: in lists, sentences, reports and beside its numbers; and its quantisation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from pathlib import PurePath
 
 _QUANTISATION = re.compile(
     r"[-._](?:ud-)?(?:i?q\d+(?:_\w+)?|tq\d_\d|b?f16|f32|fp16|mxfp4)(?![a-z0-9]).*$", re.IGNORECASE
+)
+_TOLD = re.compile(
+    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
+    r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9])",
+    re.IGNORECASE,
 )
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _NAMELESS = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
@@ -41,3 +46,14 @@ def file_type(name: str) -> str:
     head, _, size = name.partition(" - ")
     # The one type without a size in its file name.
     return head if head == "Q2_K" and size == "Medium" else head + _SIZES.get(size, "")
+
+
+def quantisation(name: str) -> str:
+    """The quantisation that a file name tells, upper case; "" if it tells none."""
+    found = _TOLD.findall(name.rsplit("/", 1)[-1]) or _TOLD.findall(name)
+    return found[-1].upper() if found else ""
+
+
+def plain(quant: str) -> str:
+    """A quantisation without what people write in more than one way."""
+    return re.sub(r"[^a-z0-9]", "", quant.lower()).replace("fp", "f")

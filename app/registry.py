@@ -16,6 +16,7 @@ from app import atomic, regular_file
 from app.catalog import Pair, first_of, read_pair, write_pair
 from app.errors import CatalogError, PairError
 from app.file_lock import exclusive
+from app.model_names import plain, quantisation
 from app.shell import quoted
 from app.sizes import MAX_SIZE
 from app.source import HubModel, ModelSource
@@ -273,7 +274,13 @@ def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> 
         return source.sha256 == was.sha256
     if source.repo != was.repo or source.revision not in (was.revision, model.commit):
         return False
-    return source.file in model.files if source.file is not None else source.quant == was.quant
+    if source.file is not None:
+        return source.file in model.files
+    if source.quant is None:
+        # Then the choice is the program's; it has made it only where nothing was named before either.
+        return was.file is None and was.quant is None
+    told = (was.quant or "", quantisation(model.files[0] if model.files else model.path.name))
+    return plain(source.quant) in map(plain, told)
 
 
 def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:

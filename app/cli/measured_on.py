@@ -18,6 +18,7 @@ from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.request import AnswerRequest
+from app.thinking import Thinking
 
 
 def measured_on(
@@ -59,6 +60,7 @@ def measured_on(
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": _automatic(automatic),
         "sampling": _sampling(request.sampling),
+        "thinking": _thinking(request.thinking),
         # In ASCII and with what a terminal would obey in letters, for that is dropped where it is printed.
         "stops at": ", ".join(map(json.dumps, request.stops)),
         "server": ", ".join(map(str, (told or {}).values())),
@@ -90,3 +92,10 @@ def _automatic(auto: AutoDraft) -> str:
 def _sampling(sampling: SamplingParams) -> str:
     given = ((name, value) for name, value in asdict(sampling).items() if value is not None)
     return "greedy" if sampling.is_greedy else ", ".join(f"{name} {value:g}" for name, value in given)
+
+
+def _thinking(asked: Thinking) -> str:
+    """What is asked of it; "" where it is as the template has it. Nobody thinks hard who does not think."""
+    wanted = {None: "", True: "on", False: "off"}[asked.wanted]
+    effort = f"effort {asked.effort}" if asked.effort is not None and asked.wanted is not False else ""
+    return ", ".join(filter(None, [wanted, effort]))

@@ -53,6 +53,7 @@ class Options:
         tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
         notices: What the user should know of it, when it is loaded.
         thinking: Whether the model is to think before it answers.
+        typed_thinking: What of that flags ask; settings are for every model, also for one that knows no thinking.
     """
 
     pair: Pair
@@ -69,6 +70,7 @@ class Options:
     tuned_threads: bool = True
     notices: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
+    typed_thinking: Thinking = AS_TRAINED
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -166,10 +168,19 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         max_tokens=cast("int | None", settings["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
         thinking=thinking(settings),
+        typed_thinking=_typed(settings),
         placement=read_placement(settings),
         automatic=automatic(settings),
         tuned_threads=settings["model.threads"] is None,
         notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about(pair)),
+    )
+
+
+def _typed(settings: Resolved) -> Thinking:
+    asked, flag = thinking(settings), Origin.FLAG
+    return Thinking(
+        asked.wanted if settings.origin("answer.thinking") is flag else None,
+        asked.effort if settings.origin("answer.reasoning_effort") is flag else None,
     )
 
 

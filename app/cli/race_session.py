@@ -43,12 +43,14 @@ class Session:
         params: How it was loaded.
         cancel: Set by Ctrl+C.
         status: The line that tells how far the work is.
+        notices: What was said when it was loaded.
     """
 
     pair: NativePair
     params: PairParams
     cancel: CancelFlag
     status: StatusLine
+    notices: tuple[str, ...] = ()
 
 
 def with_pair(options: Options, job: Callable[[Session], int]) -> int:
@@ -65,7 +67,10 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:
-                return job(Session(pair, params, cancel, status))
+                unheard = pair.info.hears.in_vain(options.typed_thinking)
+                for sentence in unheard:
+                    status.say(sentence)
+                return job(Session(pair, params, cancel, status, (*pair.notices, *unheard)))
             finally:
                 status.clear()
                 pair.close()

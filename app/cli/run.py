@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         with cancel_on_interrupt(worker.cancel):
-            return _Listener(options, prefill, _typed(args, options), as_one_object="json" in args).listen(events)
+            return _Listener(options, prefill, options.typed_thinking, as_one_object="json" in args).listen(events)
     finally:
         worker.close()
 
@@ -151,12 +151,6 @@ class _Listener:
             self._printer.end()
         self._status.say(summary(event, self._pair))
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
-
-
-def _typed(args: argparse.Namespace, options: Options) -> Thinking:
-    """What was asked of the thinking by flags; settings are for every model, also for one that knows no thinking."""
-    asked = options.thinking
-    return Thinking(asked.wanted if "thinking" in args else None, asked.effort if "reasoning_effort" in args else None)
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:

@@ -135,7 +135,8 @@ def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: Answer
     for prompt in prompts:
         if cancelled():
             raise Interrupted
-        lengths.append((len(pair.build_prompt(prompt.put_to(request).messages).tokens), prompt))
+        asked = prompt.put_to(request)
+        lengths.append((len(pair.build_prompt(asked.messages, None, asked.thinking).tokens), prompt))
     n_tokens, longest = max(lengths, key=lambda one: one[0])
     try:
         refuse_overflow(pair, longest.put_to(request), n_tokens)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.hardware.device_room import DeviceRoom, fast_devices
-from app.layers import ALL_LAYERS
+from app.layers import ALL_LAYERS, counted
 from app.llama.params import ModelParams
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def without_other_split(params: PairParams, rooms: tuple[DeviceRoom, ...]) -> Pa
     if n_shares == n_devices:
         return params
     there = f"there {'is' if n_devices == 1 else 'are'} {n_devices or 'none'}"
-    notice = f"The tensor split is for {n_shares} devices, and {there} now; the layers go by free memory."
+    notice = f"The tensor split is for {counted(n_shares, 'device')}, and {there} now; the layers go by free memory."
     return replace(params, model=replace(params.model, tensor_split=()), notices=(*params.notices, notice))
 
 

@@ -17,7 +17,7 @@ from itertools import accumulate
 from app.errors import UsageError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.kv_types import KV_TYPES
-from app.layers import ALL_LAYERS
+from app.layers import ALL_LAYERS, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,8 @@ def _check(wishes: Wishes, rooms: tuple[DeviceRoom, ...]) -> None:
         if name.lower() not in known:
             raise UsageError(f"There is no device {name} here.", f"There are: {', '.join(known.values())}; or auto.")
     if wishes.tensor_split and not wishes.devices and len(wishes.tensor_split) != len(fast_devices(rooms)):
-        raise UsageError(
-            f"The tensor split has {len(wishes.tensor_split)} shares for {len(fast_devices(rooms))} devices.",
-            "Name the devices with --device, and give each a share.",
-        )
+        numbers = f"{counted(len(wishes.tensor_split), 'share')} for {counted(len(fast_devices(rooms)), 'device')}"
+        raise UsageError(f"The tensor split has {numbers}.", "Name the devices with --device, and give each a share.")
 
 
 def _placements(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes) -> Iterator[Plan]:

@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.errors import HubError
+from app.model_names import plain, quantisation
 from app.source import HubModel
 from app.split_model import part_of
 
-_QUANT = re.compile(
-    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
-    r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9])",
-    re.IGNORECASE,
-)
 _NOT_A_MODEL = re.compile(
     r"(^|[/._-])(mmproj|imatrix|mtp|eagle3?|dflash|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE
 )
@@ -68,12 +64,6 @@ class ModelFiles:
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
-
-
-def quantisation(name: str) -> str:
-    """The quantisation that a file name tells, upper case; "" if it tells none."""
-    found = _QUANT.findall(name.rsplit("/", 1)[-1]) or _QUANT.findall(name)
-    return found[-1].upper() if found else ""
 
 
 def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
@@ -164,14 +154,14 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
 
 
 def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
-    wanted = _plain(source.quant or "")
-    same = [model for model in models if _plain(model.quant) == wanted]
+    wanted = plain(source.quant or "")
+    same = [model for model in models if plain(model.quant) == wanted]
     # "Q4" means the usual one of that width, "Q4_K" the medium one.
     for quant in PREFERENCE if not same else ():
-        if _plain(quant).startswith(wanted) and (same := [model for model in models if model.quant == quant]):
+        if plain(quant).startswith(wanted) and (same := [model for model in models if model.quant == quant]):
             break
     if not same:
-        same = [model for model in models if wanted in _plain(model.name.rsplit("/", 1)[-1])]
+        same = [model for model in models if wanted in plain(model.name.rsplit("/", 1)[-1])]
     if not same:
         raise HubError(f"{source.repo} has no quantisation {source.quant}.", f"It has {_list(models)}.")
     return _only(source, same)
@@ -191,10 +181,6 @@ def _stem(name: str) -> str:
     name = name.rsplit("/", 1)[-1]
     split = part_of(name)
     return split.stem if split else name[: -len(".gguf")]
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", text.lower()).replace("fp", "f")
 
 
 def _list(models: Sequence[ModelFiles]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.errors import UsageError
 from app.kv_types import KV_TYPES
-from app.layers import ALL_LAYERS, CPU
+from app.layers import ALL_LAYERS, CPU, counted
 
 MAX_CONTEXT = 1 << 20
 """A cell costs about 51 bytes before the KV cache itself; 2^30 cells kept a machine busy for 43 s and then failed."""
@@ -129,7 +129,8 @@ def _check_shares(shares: tuple[float, ...], n_devices: int) -> None:
     if shares and not sum(shares) > 0:
         raise UsageError("The shares of the tensor split are all 0.")
     if shares and n_devices and len(shares) != n_devices:
-        raise UsageError(f"The tensor split has {len(shares)} shares for {n_devices} devices.", "Give one for each.")
+        numbers = f"{counted(len(shares), 'share')} for {counted(n_devices, 'device')}"
+        raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:

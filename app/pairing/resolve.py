@@ -15,6 +15,7 @@ from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
 from app.hub.watcher import UNWATCHED, Watcher
+from app.model_names import quantisation
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.split_model import part_names, part_of
@@ -155,7 +156,7 @@ def _cached(source: HubModel) -> Resolved | None:
     # .../snapshots/<commit>/<file in the repository>
     commit = path.parents[source.file.count("/")].name
     file = choose.RemoteFile(source.file, size, source.sha256)
-    return Resolved(source, source.repo, commit, (file,), path, size, choose.quantisation(source.file))
+    return Resolved(source, source.repo, commit, (file,), path, size, quantisation(source.file))
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
@@ -176,7 +177,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
             f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."
         )
     size = sum((path.parent / part).stat().st_size for part in parts)
-    return Resolved(source, "", "", (), path.parent / parts[0], size, choose.quantisation(path.name))
+    return Resolved(source, "", "", (), path.parent / parts[0], size, quantisation(path.name))
 
 
 def facts_of(

@@ -62,6 +62,8 @@ class LiveSettings:
         self._loaded: dict[str, Value] | None = None
         self._ignored: set[str] = set()
         self._insist()
+        self._weighed: Sequence[Layer] | None = self._numbers()
+        """The numbers that the flags were held against last; None where those that are there are newer."""
 
     # What counts
 
@@ -85,9 +87,9 @@ class LiveSettings:
         """All settings as they count."""
         return self._resolve(self.presets.get(self.preset or "", {}))
 
-    def _resolve(self, preset: Layer) -> Resolved:
+    def _resolve(self, preset: Layer, flags: Layer | None = None) -> Resolved:
         asked = {
-            Origin.FLAG: self._flags.layer,
+            Origin.FLAG: self._flags.layer if flags is None else flags,
             Origin.CONVERSATION: self._counting(self._conversation),
             Origin.PRESET: self._counting(preset),
             Origin.FILE: self._counting(self.content.values),
@@ -98,11 +100,19 @@ class LiveSettings:
     def _counting(self, layer: Layer) -> Layer:
         return {name: value for name, value in layer.items() if name not in self._ignored}
 
-    def _weigh(self) -> _Contradiction | None:
+    def _numbers(self) -> Sequence[Layer]:
+        """What conversation, preset and file say of fixed drafting, whether or not it counts."""
+        said = (self._conversation, self.presets.get(self.preset or "", {}), self.content.values)
+        return [{name: layer[name] for name in NUMBERS if name in layer} for layer in said]
+
+    def _weigh(self, *, newer: bool = False) -> _Contradiction | None:
         """Leave a preset that is not there, and numbers that contradict each other, out.
 
+        Args:
+            newer: Whether the numbers came after the flags; those that only a flag contradicts are not left out.
+
         Returns:
-            What of the flags cannot be meant even then, or None.
+            What of the flags cannot be meant then, or None.
         """
         self._ignored, self.problems, self.given_way = set(), (), ()
         name, settings = self._resolve({})["preset"], self._resolve({})
@@ -114,6 +124,8 @@ class LiveSettings:
         try:
             _check(self.resolved())
         except UsageError as error:
+            if newer and self._is_meant_without_flags():
+                return _Contradiction(NUMBERS, error)
             self._ignored = set(NUMBERS)
             self.problems += (Problem("draft", f"draft: {error.message}"),)
         try:
@@ -121,6 +133,14 @@ class LiveSettings:
         except UsageError as error:
             return _Contradiction(NUMBERS, error)
         return None
+
+    def _is_meant_without_flags(self) -> bool:
+        others = {name: value for name, value in self._flags.layer.items() if name not in NUMBERS}
+        try:
+            _check(self._resolve(self.presets.get(self.preset or "", {}), others))
+        except UsageError:
+            return False
+        return True
 
     def _insist(self) -> None:
         """Raise UsageError for flags that cannot be meant: whoever has just given them is there to hear it."""
@@ -130,7 +150,9 @@ class LiveSettings:
     def _mend(self) -> None:
         """After a change, which is what is meant: flags that cannot be meant with it give way."""
         given_way: list[Problem] = []
-        while (wrong := self._weigh()) is not None and (dropped := self._flags.drop(wrong.flags)):
+        newer = self._numbers() != self._weighed
+        self._weighed = self._numbers()
+        while (wrong := self._weigh(newer=newer)) is not None and (dropped := self._flags.drop(wrong.flags)):
             flags = " and ".join(BY_NAME[name].flags[-1] for name in dropped)
             do = "do" if len(dropped) > 1 else "does"
             given_way.append(Problem(dropped[0], f"{flags} {do} not count any more: {wrong.error.message}"))
@@ -302,6 +324,8 @@ class LiveSettings:
         self._conversation = values
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
+        # What a conversation leaves to others is no newer than the flags.
+        self._weighed = None if any(name in values for name in ("preset", *NUMBERS)) else self._numbers()
         self._mend()
         numbers = [problem for problem in self.problems if problem.name == "draft"]
         return [*problems, *(numbers if any(name in values for name in NUMBERS) else ())]

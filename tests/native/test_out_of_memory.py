@@ -234,7 +234,7 @@ def test_shares_from_an_earlier_run_do_not_count_where_there_are_other_devices_n
     rooms(CARD, MAIN)
     split = ModelParams(tensor_split=(3, 1))
     typed = replace(read_options(argparse.Namespace(target=str(demo_target))), placement=Placement(model=split))
-    with pytest.raises(UsageError, match="2 shares for 1 devices"):
+    with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
         loading.pair_params(typed)
 
     stored = replace(typed, placement=replace(typed.placement, stored_split=True))
@@ -244,6 +244,8 @@ def test_shares_from_an_earlier_run_do_not_count_where_there_are_other_devices_n
     two = rooms(CARD, replace(CARD, name="CUDA1"), MAIN)
     kept = PairParams(demo_target, None, 1, model=split)
     assert without_other_split(kept, two) is kept
+    one = without_other_split(replace(kept, model=ModelParams(tensor_split=(1,))), two)
+    assert one.notices == ("The tensor split is for 1 device, and there are 2 now; the layers go by free memory.",)
 
 
 def test_what_is_said_about_the_settings_reaches_the_user(demo_target: Path) -> None:

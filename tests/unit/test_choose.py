@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.errors import HubError
-from app.hub.choose import RemoteFile, choose, models_in, quantisation
+from app.hub.choose import RemoteFile, choose, models_in
+from app.model_names import quantisation
 from app.source import HubModel
 
 REPO = "owner/repo"

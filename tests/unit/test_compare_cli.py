@@ -41,6 +41,7 @@ from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParam
 from app.errors import AppError, ContextOverflowError, DecodeError, UsageError
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
+from app.thinking import AS_TRAINED, Heard, Thinking
 from tests.fakes import FakeModel, FakeSampler, mixing, script
 from tests.pairs import FakePair
 
@@ -682,6 +683,62 @@ def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
     assert tandem("compare", "hello", "--json") == 0
     assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
+
+
+@pytest.fixture
+def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
+    """Has something asked of the thinking, by flags."""
+
+    def ask(asked: Thinking) -> None:
+        for module in (compare, bench_task):
+            monkeypatch.setattr(
+                module,
+                "read_options",
+                lambda *given, **more: replace(read_options(*given, **more), thinking=asked, typed_thinking=asked),
+            )
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Thinking(wanted=False, effort="low"), "off"),
+        (Thinking(wanted=True, effort="low"), "on, effort low"),
+        (Thinking(effort="high"), "effort high"),
+        (AS_TRAINED, None),
+    ],
+)
+def test_what_is_asked_of_the_thinking_is_among_the_facts(
+    tandem: Tandem,
+    wish: Callable[[Thinking], None],
+    capsys: pytest.CaptureFixture[str],
+    asked: Thinking,
+    said: str | None,
+) -> None:
+    wish(asked)
+    assert tandem("compare", "hello", "--json", "--repeat", "1") == 0
+    assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == said
+
+
+@pytest.mark.parametrize("command", [("compare", "hello"), ("bench", "--quick"), ("bench", "--check-lossless")])
+def test_a_wish_that_the_model_does_not_hear_is_told(
+    tandem: Tandem,
+    pair: FakePair,
+    wish: Callable[[Thinking], None],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+) -> None:
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
+    pair.info = replace(pair.info, hears=Heard(wanted=False))
+    wish(Thinking(wanted=False))
+    own = ("--repeat", "1", "--json") if command[0] == "compare" else ("--prompts", str(prompts))
+    assert tandem(*command, *own) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("--thinking changes nothing.") == 1
+    if command[0] == "compare":
+        assert json.loads(shown.out)["notices"] == list(pair.info.hears.in_vain(Thinking(wanted=False)))
 
 
 def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,8 +238,10 @@ def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
             plan(need(5), SMALL, (card(), main()), wish)
         assert "CUDA0, cpu" in caught.value.hint
 
-    with pytest.raises(UsageError, match="2 shares for 1 devices"):
+    with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
         plan(need(5), None, (card(), main()), Wishes(tensor_split=(1, 1)))
+    with pytest.raises(UsageError, match="1 share for 2 devices"):
+        plan(need(5), None, (card(), card("CUDA1"), main()), Wishes(tensor_split=(1,)))
 
 
 def test_what_does_not_fit_anywhere_says_how_much_is_lacking() -> None:

@@ -78,7 +78,7 @@ def test_greedy_means_that_nothing_changes_the_logits() -> None:
         ({"tensor_split": (float("inf"),)}, "not negative"),
         ({"tensor_split": ("1",)}, "not negative"),
         ({"tensor_split": (0.0, 0.0)}, "all 0"),
-        ({"tensor_split": (1.0, 2.0), "devices": ("CUDA0",)}, "2 shares for 1 devices"),
+        ({"tensor_split": (1.0, 2.0), "devices": ("CUDA0",)}, "2 shares for 1 device."),
         ({"split": False, "devices": ("CUDA0", "CUDA1")}, "goes on one device"),
         ({"split": False, "tensor_split": (1.0, 2.0)}, "goes on one device"),
     ],

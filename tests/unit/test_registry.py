@@ -115,6 +115,29 @@ def test_an_entry_means_what_was_set_up_by_what_it_names_not_by_how(
     assert not one.is_of(replace(one.pair, draft=was))
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "is_the_same"),
+    [
+        (HubModel("a/x", quant="q8_0"), HubModel("a/x", quant="Q8_0"), True),
+        (HubModel("a/x", file="x-Q8_0.gguf"), HubModel("a/x", quant="q8_0"), True),
+        (HubModel("a/x", quant="Q8"), HubModel("a/x", quant="Q8_0"), True),
+        (HubModel("a/x"), HubModel("a/x", quant="Q8_0"), True),
+        (HubModel("a/x"), HubModel("a/x"), True),
+        (HubModel("a/x"), HubModel("a/x", quant="Q4_0"), False),
+        (HubModel("a/x", file="x-Q8_0.gguf"), HubModel("a/x", quant="Q4_0"), False),
+        (HubModel("a/x", file="x-Q8_0.gguf"), HubModel("a/x"), False),
+        (HubModel("a/x", quant="Q8_0"), HubModel("a/x"), False),
+    ],
+)
+def test_a_quantisation_means_the_file_that_has_it_and_nothing_named_means_only_itself(
+    was: HubModel, now: HubModel, is_the_same: bool
+) -> None:
+    files = ModelOnDisk(Path("x-Q8_0.gguf"), 1, "a/x", "abc", ("x-Q8_0.gguf",))
+    one = SetUp(Pair("one", "One", was, None), files)
+
+    assert one.is_of(replace(one.pair, target=now)) is is_the_same
+
+
 @pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "downloaded = 3", "\xff"])
 def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"

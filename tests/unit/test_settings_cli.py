@@ -67,8 +67,9 @@ def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str)
     assert by_flags != options(PLAIN + draft)
     file.write_text(text)
     found = options(PLAIN + draft)
-    # A device that was written down may be gone; one that is typed is meant.
-    assert replace(found, placement=replace(found.placement, stored=False, stored_split=False)) == by_flags
+    # A device that was written down may be gone; one that is typed is meant, as is a wish that a model may not hear.
+    typed = replace(found.placement, stored=False, stored_split=False)
+    assert replace(found, placement=typed, typed_thinking=by_flags.typed_thinking) == by_flags
 
 
 def test_flag_over_preset_over_file_over_pair(file: Path) -> None:

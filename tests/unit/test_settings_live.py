@@ -334,6 +334,53 @@ def test_flags_that_count_again_in_another_conversation_give_way_to_what_was_cha
     assert [problem.name for problem in live.given_way] == ["draft.n_min"]
 
 
+@pytest.mark.parametrize("flags", [{"draft.n_min": 5}, {"draft.n_min": 5, "draft.n_max": 9}])
+def test_a_number_that_is_changed_counts_and_flags_that_contradict_it_give_way(flags: dict[str, int]) -> None:
+    live = LiveSettings(None, flags)
+    live.set_own("draft.n_max", 3)
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+    told = "--draft-n-min does not count any more: n_min is 5; it must lie between 0 and n_max (3)."
+    assert live.sentences() == (told,)
+
+
+def test_a_preset_and_a_conversation_that_flags_contradict_count(file: SettingsFile) -> None:
+    write(file, "[presets.near.draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.set("preset", "near")
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+    live.give({"preset": None, "draft.n_min": 5})
+    assert live.enter({"draft": {"n_max": 4}}) == []
+    assert (drafting(live.resolved()), len(live.given_way)) == (DraftParams(n_max=4), 1)
+
+
+def test_flags_that_were_given_over_the_file_stay_in_whatever_does_not_concern_them(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.set("appearance.theme", "tandem-light")
+    live.enter({"sampling": {"temp": 0.2}})
+    assert drafting(live.resolved()) == DraftParams(7, 5)
+    live.enter({"draft": {"n_max": 12}})
+    assert drafting(live.resolved()) == DraftParams(12, 5)
+    live.enter({})
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5), ())
+
+
+def test_the_same_number_in_another_conversation_counts_there_too() -> None:
+    live = LiveSettings(None, {"draft.n_min": 5})
+    live.set_own("draft.mode", "auto")
+    live.set_own("draft.n_max", 3)
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+    live.enter({"draft": {"n_max": 3}})
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+
+def test_numbers_that_contradict_each_other_end_no_flag(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"draft.p_min": 0.5})
+    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(p_min=0.5), ())
+
+
 def test_flags_that_contradict_a_pair_leave_the_one_before(file: SettingsFile) -> None:
     live = LiveSettings(file, {"draft.n_min": 5})
     with pytest.raises(UsageError, match="n_min is 5"):

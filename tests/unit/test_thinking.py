@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from app.catalog import Pair
 from app.chat.message import Message, Role
 from app.chat.tree import Node, said
+from app.cli.options import options_of
 from app.compare.completion import body_of
 from app.compare.start import conversation_prefix
+from app.compare.suite import Prompt, refuse_overlong
 from app.engine.interfaces import Controls
 from app.engine.reasoning import THINK, Place
 from app.engine.types import SamplingParams
@@ -19,6 +22,8 @@ from app.request import AnswerRequest
 from app.responder import answer
 from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
+from app.source import HubModel
 from app.thinking import AS_TRAINED, Heard, Thinking
 from app.ui.chat.session import ChatSession
 from app.ui.settings.chat_settings import ChatSettings
@@ -95,6 +100,13 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     assert session.ask("c").thinking == Thinking(wanted=False, effort="medium")
 
 
+def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
+    live = LiveSettings(None, {"answer.thinking": "on"})
+    live.set("answer.reasoning_effort", "high")
+    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
+    assert (options.thinking, options.typed_thinking) == (Thinking(wanted=True, effort="high"), Thinking(wanted=True))
+
+
 def test_the_chat_sends_back_what_was_thought_as_the_store_does() -> None:
     session = ChatSession(ChatSettings("A pair"))
     session.ask("a")
@@ -154,4 +166,5 @@ def test_a_wish_that_changes_nothing_is_told(heard: Heard, asked: Thinking, flag
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
     pair, asked = ThinkingPair(), Thinking(wanted=False)
     conversation_prefix(pair, TALK, asked)
-    assert pair.asked == [asked, asked]
+    refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)
+    assert pair.asked == [asked, asked, asked]

@@ -66,6 +66,7 @@ class _Comparer:
         self._pair = session.pair
         self._cancel = session.cancel
         self._status = session.status
+        self._notices = session.notices
         self._request = request
         self._facts = facts
         self._broken: AppError | None = None
@@ -155,7 +156,7 @@ class _Comparer:
             "max_tokens": self._request.max_tokens,
             "rounds_asked": repeat,
             "rounds_done": done,
-            "notices": list(self._pair.notices),
+            "notices": list(self._notices),
         }
 
 

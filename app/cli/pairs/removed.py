@@ -14,6 +14,7 @@ from app.hub.content_lock import still_comes
 from app.hub.folder import unfinished
 from app.pairing.order import every_pair
 from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
+from app.registry import Registered, SetUp
 from app.regular_file import is_file
 from app.sizes import gigabytes
 
@@ -50,8 +51,7 @@ def remove_pair(args: argparse.Namespace) -> int:
             f"{pair.name} is not set up here, so there is nothing to remove.",
             "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
         )
-    others = [other for name, other in here.pairs.items() if name != args.pair]
-    plan = (plan_removal(one, others, here.downloaded, here.held) if one is not None else []) + begun
+    plan = [*_of_pair(args.pair, one, here), *begun]
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
     _announce(doomed, status)
     for removal in plan:
@@ -60,6 +60,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     if doomed and not hasattr(args, "yes") and not _sure(status):
         status.say("Nothing was removed.")
         return 0
+    doomed = _still([*_of_pair(args.pair, one, registry().read()), *begun], doomed, status)
     # First: while a file is in use Windows deletes none, and the same command can be given again.
     freed = remove_files(doomed)
     for removal in doomed:
@@ -85,16 +86,40 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
     if not doomed:
         status.say("Every file that Tandem has downloaded belongs to a pair.")
         return 0
-    if any(map(still_comes, unfinished())):
-        raise PairError("A pair is being downloaded, and may need what no other has.", "Ask again when it is here.")
+    _refuse_while_one_comes()
     _announce(doomed, status)
-    if not hasattr(args, "yes") and not _sure(status):
+    sure = hasattr(args, "yes") or _sure(status)
+    if sure:
+        _refuse_while_one_comes()
+        doomed = _still(plan_unused(registry().read().unused), doomed, status)
+    if not sure or not doomed:
         status.say("Nothing was removed.")
         return 0
     freed = remove_files(doomed)
     registry().release([removal.path for removal in doomed])
     status.say(f"{gigabytes(freed)} freed.")
     return 0
+
+
+def _refuse_while_one_comes() -> None:
+    """Raise PairError while a pair is being downloaded: it is not known yet what of the files it will have."""
+    if any(map(still_comes, unfinished())):
+        raise PairError("A pair is being downloaded, and may need what no other has.", "Ask again when it is here.")
+
+
+def _of_pair(name: str, files: SetUp | None, here: Registered) -> list[Removal]:
+    """Every file of a pair, as others need it now."""
+    others = [other for key, other in here.pairs.items() if key != name]
+    return plan_removal(files, others, here.downloaded, here.held) if files is not None else []
+
+
+def _still(plan: Sequence[Removal], doomed: Sequence[Removal], status: StatusLine) -> list[Removal]:
+    """What may go by a plan made after the question: it may have stood for hours, and pairs come meanwhile."""
+    free = {removal.path for removal in plan if removal.deletable}
+    for removal in doomed:
+        if removal.path not in free and is_file(removal.path):
+            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  (another pair uses it by now)")
+    return [removal for removal in doomed if removal.path in free]
 
 
 def _announce(doomed: Sequence[Removal], status: StatusLine) -> None:
