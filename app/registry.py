@@ -91,7 +91,7 @@ class SetUp:
         if regular_file.is_closed(missing.path):
             return PairError(
                 f"{missing.path.name} of the pair {self.pair.name} cannot be looked at in {missing.path.parent}.",
-                "Check who may enter that folder, and what lies there.",
+                "Check who may open that folder, and what lies there.",
             )
         again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"

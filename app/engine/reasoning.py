@@ -10,6 +10,8 @@ from app.engine.text import Segment, cut, held_back, text_of
 
 _LONGEST_LEAD = 200
 """Characters of space or of a header before a mark: a model that writes nothing else is shown doing so."""
+_LONGEST_NAME = 40
+"""Characters of a word of a header that no family has; many languages write whole sentences without a space."""
 _FIRST_MARK = 0xDC00
 """Half a character each, which no text of a model can hold."""
 _HALVES = range(_FIRST_MARK, 0xE000)
@@ -37,6 +39,7 @@ class ReasoningMarkup:
         answer: Begins the answer; "" where whatever follows the thinking is the answer.
         end: Ends the answer, where anything may follow it.
         headers: What begins that which stands in front of a mark and is no text.
+        header_words: What headers say, such as who speaks: anything else may be an answer whose mark is missing.
         think: What is written behind a prompt to go on with a thought.
         conclude: What is written behind a thought to go on with the answer.
         speak: What is written behind a prompt to go on with the answer.
@@ -48,6 +51,7 @@ class ReasoningMarkup:
     answer: str = ""
     end: str = ""
     headers: tuple[str, ...] = ()
+    header_words: tuple[str, ...] = ()
     think: str = ""
     conclude: str = ""
     speak: str = ""
@@ -90,7 +94,8 @@ class ReasoningSplitter:
     Args:
         markup: The marks.
         place: Where the text begins.
-        begun: Whether part of a thought came before, so that space at its beginning belongs to it.
+        begun: Whether part of the answer came before: space at the beginning belongs to it, and whether it had a mark
+            is not known.
     """
 
     def __init__(self, markup: ReasoningMarkup = THINK, place: Place = Place.START, *, begun: bool = False) -> None:
@@ -98,6 +103,7 @@ class ReasoningSplitter:
         self._markup = markup
         self._skip_space = place is Place.THINKING and not begun
         self._has_passed_mark = False
+        self._has_answer_mark = place is Place.ANSWER and not begun
         self._seen: set[Place] = set()
         self._gap = ""
         self._held: list[Segment] = []
@@ -124,11 +130,25 @@ class ReasoningSplitter:
                 break
         return ready
 
-    def flush(self) -> list[Segment]:
-        """What was held back, when no more text follows."""
+    def flush(self, *, ended: bool = True) -> list[Segment]:
+        """What was held back, when no more text follows.
+
+        Args:
+            ended: Whether the answer is at its end: then nothing but a header is left out. Of one that may be continued
+                the beginning of a header is left out too, for the model writes it again.
+        """
         held, self._held = self._held, []
-        if self.place is Place.START and self._is_header(text_of(held).lstrip()):
-            return []
+        text = text_of(held)
+        match self.place:
+            case Place.START:
+                if self._is_header(text.lstrip()) and self._is_bare(text, ended=ended):
+                    return []
+                self._move(Place.ANSWER)
+            case Place.THINKING:
+                if self._header_at(text, ended=ended) == 0:
+                    return []
+            case Place.ANSWER:
+                held = cut(held, self._spelled_end_at(text))[0]
         return self._emit(held)
 
     def _find_start(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
@@ -149,8 +169,11 @@ class ReasoningSplitter:
             found = _first(rest, marks)
             if found is not None and found[0] <= reach:
                 at, mark = found
+                header, behind = cut(cut(pending, lead)[1], at)
+                is_header = mark != markup.close and rest.startswith(markup.headers)
+                ready = self._said_in_header(header, rest[:at], has_mark=is_header)
                 self._pass_mark(marks[mark])
-                return [], cut(pending, lead + at + len(mark))[1], True
+                return ready, cut(behind, len(mark))[1], True
             if (reach and len(rest) <= reach) or any(m.startswith(rest) for m in (*marks, *markup.headers)):
                 return [], pending, False
         self._move(Place.ANSWER)
@@ -159,30 +182,78 @@ class ReasoningSplitter:
     def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
         """Look for what ends thinking or answer; likewise."""
         text, markup = text_of(pending), self._markup
+        marks: dict[str, Place] = {}
         if self.place is Place.THINKING:
             marks = {markup.close: Place.START if markup.answer else Place.ANSWER}
-            if markup.marks:
-                # Some models forget to end their thinking before they answer.
+            if markup.marks and markup.answer:
+                # Some models forget to end their thinking before they answer, or before they think on.
                 marks[markup.answer] = Place.ANSWER
-        else:
+                if markup.open.endswith(markup.answer):
+                    marks[markup.open] = Place.THINKING
+        elif _has_token(markup.end):
             marks = {markup.end: Place.START}
-        marks.pop("", None)
         found = _first(text, marks)
         if found is None:
-            ready, held = cut(pending, len(text) - held_back(text, marks))
+            if self.place is Place.THINKING:
+                reach = self._header_at(text)
+            else:
+                reach = min(self._spelled_end_at(text), len(text) - held_back(text, self._spelled_ends))
+            ready, held = cut(pending, min(reach, len(text) - held_back(text, marks)))
             return self._emit(ready), held, False
         at, mark = found
         before, rest = cut(pending, at)
+        if self.place is Place.THINKING and mark != markup.close:
+            before = cut(before, self._header_at(text[:at]))[0]
         ready = self._emit(before)
         self._pass_mark(marks[mark])
         return ready, cut(rest, len(mark))[1], True
 
     def _is_header(self, rest: str) -> bool:
         # A mark that is a token is no text, even where what should follow it does not come.
-        return bool(rest) and (ord(rest[0]) in _HALVES or rest.startswith(self._markup.headers))
+        return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
+
+    def _is_bare(self, header: str, *, ended: bool) -> bool:
+        """Whether a header says only what headers say; one that has not ended may end in a word not yet known."""
+        for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
+            header = header.replace(known, " ")
+        words = "".join(letter for letter in header if ord(letter) not in _HALVES).split()
+        return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_NAME)
+
+    def _header_at(self, text: str, *, ended: bool = False) -> int:
+        """Where a header begins that a text ends with, if it begins with a token; else the length of the text."""
+        tokens = tuple(header for header in self._markup.headers if _has_token(header[:1]))
+        places = range(max(0, len(text) - _LONGEST_LEAD), len(text)) if tokens else ()
+        found = (at for at in places if text.startswith(tokens, at) and self._is_bare(text[at:], ended=ended))
+        return next(found, len(text))
+
+    def _said_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
+        """What a model says behind the beginning of a header where the mark does not come that ends the header."""
+        if self._is_bare(text, ended=True):
+            return []
+        said = len(text)
+        if has_mark:
+            # One that names a tool says more than the words of its family, and is a header as a whole.
+            said = at if (at := self._header_at(text)) < said else 0
+        if said:
+            self._move(Place.ANSWER)
+        return self._emit(cut(header, said)[0])
+
+    @property
+    def _spelled_ends(self) -> tuple[str, ...]:
+        """The end of the answer where it is no token and counts: an answer without a mark may well hold its text."""
+        end = self._markup.end
+        return (end,) if end and self._has_answer_mark and not _has_token(end) else ()
+
+    def _spelled_end_at(self, text: str) -> int:
+        """Where a spelled end of the answer stands that nothing but space follows; else the length of the text."""
+        kept = text.rstrip()
+        if len(text) - len(kept) <= _LONGEST_LEAD and kept.endswith(self._spelled_ends):
+            return len(kept) - len(self._markup.end)
+        return len(text)
 
     def _pass_mark(self, place: Place) -> None:
         self._skip_space = self._has_passed_mark = True
+        self._has_answer_mark = place is Place.ANSWER
         self._move(place)
 
     def _move(self, place: Place) -> None:
@@ -203,6 +274,10 @@ class ReasoningSplitter:
                 same = text == segment.text and segment.reasoning == thinking
                 out.append(segment if same else replace(segment, text=text, reasoning=thinking))
         return out
+
+
+def _has_token(text: str) -> bool:
+    return any(ord(letter) in _HALVES for letter in text)
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:

@@ -18,7 +18,7 @@ class TextStream:
         ends: Strings that end the text wherever they stand: marks of a turn that are no tokens.
         markup: What the model writes around its thinking.
         place: Where the prompt ends.
-        begun: Whether it ends inside a thought of which this is the rest.
+        begun: Whether it ends inside an answer or a thought of which this is the rest.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TextStream:
 
         Args:
             ended: Whether the answer is at its end: then a character that never got complete shows as U+FFFD. Of one
-                that may be continued it is left out, for the model writes the character again.
+                that may be continued it is left out, for the model writes the character again, and so is a header.
         """
         ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
         for segment in self._ends.flush():
             ready += self._told_apart(segment)
-        return ready + self._answered(self._reasoning.flush()) + self._stops.flush()
+        return ready + self._answered(self._reasoning.flush(ended=ended)) + self._stops.flush()
 
     def _pass(self, text: str) -> list[Segment]:
         if not text:

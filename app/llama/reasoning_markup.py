@@ -14,6 +14,7 @@ _CHANNELS = ReasoningMarkup(
     answer="<|message|>",
     end="<|end|>",
     headers=("<|channel|>", "<|start|>"),
+    header_words=("assistant", "analysis", "commentary", "final"),
     think="<|channel|>analysis<|message|>",
     conclude="<|end|><|start|>assistant<|channel|>final<|message|>",
     speak="<|channel|>final<|message|>",
@@ -25,6 +26,7 @@ _RECIPIENTS = ReasoningMarkup(
     answer="<|message|>",
     end="<|eom|>",
     headers=("to=", "<|start|>"),
+    header_words=("assistant", "to=self", "to=user"),
     think=" to=self<|message|>",
     conclude="<|eom|><|start|>assistant to=user<|message|>",
     speak=" to=user<|message|>",
@@ -36,15 +38,25 @@ _MESSAGES = ReasoningMarkup(
     answer="<|content|>",
     end="<|end|>",
     headers=("<|begin|>",),
+    header_words=("assistant",),
     think="<|think|>",
     conclude="<|end|><|begin|>assistant<|content|>",
     speak="<|content|>",
 )
 
 
-def _sections(open: str, close: str, answer: str, end: str, headers: tuple[str, ...] = ()) -> ReasoningMarkup:  # noqa: A002 - the same words
+def _sections(
+    open: str,  # noqa: A002 - the same words
+    close: str,
+    answer: str,
+    end: str,
+    headers: tuple[str, ...] = (),
+    header_words: tuple[str, ...] = (),
+) -> ReasoningMarkup:
     """Thinking and answer in marks of their own, one behind the other."""
-    return ReasoningMarkup(open, close, answer, end, headers, think=open, conclude=close + answer, speak=answer)
+    return ReasoningMarkup(
+        open, close, answer, end, headers, header_words, think=open, conclude=close + answer, speak=answer
+    )
 
 
 def _tags(open: str, close: str, think: str = "") -> ReasoningMarkup:  # noqa: A002
@@ -65,6 +77,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
             "<|open|>response<|sep|>",
             "<|close|>response<|sep|>",
             ("<|close|>",),
+            ("think", "response", "message"),
         ),
     ),
     # Command A and R: two generations

@@ -15,6 +15,10 @@ CHANNELS = markup_of("<|start|>{{ role }}<|channel|>final<|message|>")
 BRACKETS = markup_of("'[THINK]' + block['thinking'] + '[/THINK]'")
 COMMAND = markup_of("<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>{{ text }}<|END_RESPONSE|>")
 APRIEL = markup_of("... [BEGIN FINAL RESPONSE] ...")
+GRANITE = markup_of("between <think></think> and between <response></response>")
+CHANNEL_TAGS = markup_of("<|channel>thought\n<channel|>")
+SECTIONS = markup_of("<|open|><|close|><|end_of_msg|>")
+RECIPIENTS = markup_of("<|start|>assistant to=self<|message|><|eom|>")
 
 
 class Vocabulary:
@@ -61,6 +65,11 @@ FINAL = ("<|start|>", "assistant", "<|channel|>", "final", "<|message|>")
 MISTRAL = Vocabulary("[THINK]", "[/THINK]")
 COHERE = Vocabulary("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>")
 QWEN = Vocabulary("<think>", "</think>", shown=True)
+SPELLED = Vocabulary()
+GEMMA = Vocabulary("<|channel>", "<channel|>")
+KIMI = Vocabulary("<|open|>", "<|close|>", "<|sep|>")
+MUSE = Vocabulary("<|start|>", "<|message|>", "<|eom|>")
+XML = "Send <response>yes</response>"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +147,94 @@ def test_marks_that_are_spelled_are_text_on_both_sides(
     spelled_out = " ".join(vocabulary.ids) + "."
     said = vocabulary.read(markup, *before, f"A {spelled_out}", *after, f"B {spelled_out}")
     assert said == (f"A {spelled_out}", f"B {spelled_out}")
+
+
+@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
+@pytest.mark.parametrize("behind", ["", "\n", " to me.", "\n" * 300])
+def test_a_spelled_end_counts_only_where_the_answer_has_a_mark_and_ends(place: Place, behind: str) -> None:
+    begin = "<response>" if place is Place.START else ""
+    shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", place=place)
+    assert shown == ("", XML.removesuffix("</response>") if behind in ("", "\n") else XML + behind)
+    assert SPELLED.read(GRANITE, f"{begin}{XML}\n</response>{behind.rstrip()}", place=place) == (
+        "",
+        f"{XML}\n" if not behind.strip() else f"{XML}\n</response>{behind}",
+    )
+    assert SPELLED.read(GRANITE, f"<think>Hm.</think>{XML}{behind}") == ("Hm.", XML + behind)
+
+
+def test_whether_the_rest_of_an_answer_has_a_mark_is_not_known_and_nothing_is_left_out() -> None:
+    stream = TextStream(markup=GRANITE, place=Place.ANSWER, begun=True)
+    shown = stream.push(XML.encode(), Origin.TARGET) + stream.flush()
+    assert "".join(s.text for s in shown) == XML
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "markup", "parts", "text"),
+    [
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "<|channel|>finalThe answer is 42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "<|channel|>final42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "Yes", "<|end|>", *FINAL, "No"), "<|channel|>finalYes\n\nNo"),
+        (
+            HARMONY,
+            CHANNELS,
+            ("<|channel|>", "final\nYes, it is", *FINAL, "No"),
+            "<|channel|>final\nYes, it is\n\nNo",
+        ),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there"), "final\nHi there"),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there", "<channel|>", "Yes"), "final\nHi there\n\nYes"),
+        (MUSE, RECIPIENTS, (" to=user", "Hi"), " to=userHi"),
+        (HARMONY, CHANNELS, ("<|channel|>", "commentary to=a.tool in json", "<|message|>", "{}"), "{}"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "\n", "<|START_RESPONSE|>", "Hi"), "Hi"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "Hi", "<|START_RESPONSE|>", "there"), "Hi\n\nthere"),
+        # A header and nothing else.
+        (HARMONY, CHANNELS, ("<|channel|>", "final"), ""),
+        (MUSE, RECIPIENTS, (" to=user",), ""),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>",), ""),
+        (
+            KIMI,
+            SECTIONS,
+            ("<|open|>", "response", "<|sep|>", "Hi", *("<|close|>", "response", "<|sep|>"), "<|close|>", "message"),
+            "Hi",
+        ),
+    ],
+)
+def test_an_answer_whose_mark_is_missing_is_shown(
+    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], text: str
+) -> None:
+    assert vocabulary.read(markup, *parts) == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("fin", ""),
+        ("final", ""),
+        ("final\nIt is", "<|channel|>final\nIt is"),
+        ("final" + "答" * 50, "<|channel|>final" + "答" * 50),
+    ],
+)
+def test_of_an_answer_that_may_go_on_the_beginning_of_a_header_is_left_out(said: str, text: str) -> None:
+    stream = TextStream(markup=CHANNELS.with_tokens(HARMONY.ids))
+    for token in HARMONY.tokens("<|channel|>", said):
+        stream.push(HARMONY.piece(token), Origin.TARGET, token)
+    assert "".join(s.text for s in stream.flush(ended=False)) == text
+
+
+@pytest.mark.parametrize(
+    ("parts", "thought", "text"),
+    [
+        (FINAL, "Hm.", "Hi"),
+        (("<|channel|>", "final", "<|message|>"), "Hm.", "Hi"),
+        (("<|start|>", "assistant", *ANALYSIS, "So.", "<|end|>", *FINAL), "Hm.\n\nSo.", "Hi"),
+        # No header, but thought of.
+        (("<|start|>", " is what begins one.", "<|end|>", *FINAL), "Hm.<|start|> is what begins one.", "Hi"),
+    ],
+)
+def test_a_header_behind_a_thought_without_an_end_is_no_thought(
+    parts: tuple[str, ...], thought: str, text: str
+) -> None:
+    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *parts, text) == (thought, text)
+    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *FINAL[:-1]) == ("Hm.", "")
 
 
 def test_a_mark_in_the_answer_shows_as_llama_cpp_shows_it() -> None:

@@ -174,7 +174,9 @@ def test_a_draft_that_is_rejected() -> None:
 
 
 def test_what_no_acceptance_would_mend_is_not_blamed_on_it() -> None:
-    assert only(measured(accepted=200, draft_ns=20e6)).label == "draft size"
+    dear = costing(draft_ns=20e6).measured
+    assert dear is not None
+    assert only(measured(costs=dear.costs, accepted=200)).label == "draft size"
 
 
 def test_costs_that_grew_since_the_fastest_answer_are_a_cause() -> None:
