@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # No assertion is timed, and an example that a busy machine holds up is no failure. The same code, the same verdict;
 # `pytest --hypothesis-profile hunt` looks further.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.register_profile("hunt", deadline=None, max_examples=3000)
+_PATIENT = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.register_profile("repeatable", _PATIENT, derandomize=True)
+settings.register_profile("hunt", _PATIENT, max_examples=3000)
 settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a script starts what runs in its background; the programs that are tested would be deaf to it as well.
