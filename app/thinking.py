@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EFFORTS = ("low", "medium", "high")
-NO_SWITCH = "has no switch for its thinking, if it thinks"
+NO_SWITCH = "has no switch for thinking"
 NO_EFFORT = "is not told how hard to think"
 
 
