@@ -57,6 +57,11 @@ class Terminal:
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p")
 
+    @property
+    def printed(self) -> str:
+        """All that was printed, also what has left the screen at its top."""
+        return self._tmux("capture-pane", "-p", "-S", "-")
+
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-l", text)
 

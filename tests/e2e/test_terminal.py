@@ -39,7 +39,7 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
 
     terminal.type("Write a very long story about the sea, with many chapters.")
     terminal.press("Enter")
-    terminal.until(lambda s: re.search(r"ctx [2-9]\d\d/8k", s))
+    terminal.until(lambda s: re.search(r"ctx ([2-9]\d\d|\d\.\dk)/8k", s))
     terminal.type("typed while it answers")
     terminal.until(lambda s: "typed while it answers" in s and "esc stop" in s)
     terminal.press("Escape")
@@ -79,8 +79,8 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     terminal.type("Write a very long story about a lighthouse, with many chapters.")
     terminal.press("Enter")
     # What was on the screen with a number of tokens is followed by more, so that a second has surely passed.
-    terminal.until(lambda s: re.search(r"ctx [1-9]\d\d/8k", s))
-    terminal.until(lambda s: re.search(r"ctx [2-9]\d\d/8k", s))
+    terminal.until(lambda s: re.search(r"ctx ([1-9]\d\d|\d\.\dk)/8k", s))
+    terminal.until(lambda s: re.search(r"ctx ([2-9]\d\d|\d\.\dk)/8k", s))
     terminal.kill()
 
     again = start("--temp", "0")
@@ -95,7 +95,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     again.press("C-End")
     again.until(lambda s: "cut before its end; ctrl+g continues" in s)
     again.press("C-g")
-    again.until(lambda s: re.search(r"ctx [1-9]\d\d/8k", s) and "cut before its end" not in s)
+    again.until(lambda s: re.search(r"ctx ([1-9]\d\d|\d\.\dk)/8k", s) and "cut before its end" not in s)
     again.press("Escape")
     again.until(lambda s: "stopped; ctrl+g continues" in s)
     again.press("C-Up")
