@@ -159,8 +159,7 @@ async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled
             await window.pilot.pause()
 
         await warn("It is old.", "It is slow.", "It is loud.")
-        assert "licence llama3.3" in window.text
-        assert f" {name} " in window.text
+        await window.until(lambda: "licence llama3.3" in window.text and f" {name} " in window.text)
 
         pairs.scroll_home(animate=False, immediate=True)
         await warn("It is old.", "It is slow.", "It is loud.", "It is large.")
