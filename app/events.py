@@ -8,7 +8,16 @@ from dataclasses import astuple, dataclass, field
 from app.drafted_by import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
-from app.engine.types import MODEL_FAILED, AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import (
+    MODEL_FAILED,
+    AutoDraft,
+    Drafting,
+    DraftingStatus,
+    DraftParams,
+    FinishReason,
+    Source,
+    taking_part,
+)
 from app.errors import AppError
 from app.thinking import Heard
 
@@ -82,12 +91,12 @@ class PairInfo:
         """Whether a rejected draft can be undone in the target."""
         return self.most_drafted != 0
 
-    def sources(self, drafting: Drafting) -> tuple[str, ...]:
-        """Who may draft, "model" and "look-up": the sources that are wanted, as far as they are there."""
+    def sources(self, drafting: Drafting) -> tuple[Source, ...]:
+        """Who may draft: the sources that are wanted, as far as they are there."""
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
-        return ("model",) * (model and self.draft is not None) + ("look-up",) * lookup
+        return taking_part(model=model and self.draft is not None, lookup=lookup)
 
     def why_plain(self, drafting: Drafting) -> str:
         """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
@@ -128,7 +137,7 @@ class AnswerPlan:
     seed: int | None
 
     @classmethod
-    def of(cls, drafting: Drafting, sources: Sequence[str], seed: int | None) -> AnswerPlan:
+    def of(cls, drafting: Drafting, sources: Sequence[Source], seed: int | None) -> AnswerPlan:
         """What was asked for, with those who may draft of it; where nobody may, it is plain decoding."""
         if drafting is None or not sources:
             return cls("off", "none", None, seed)

@@ -24,6 +24,7 @@ from app.engine.types import (
     FinishReason,
     Origin,
     PromptProgress,
+    Source,
     Step,
 )
 from app.errors import Interrupted
@@ -255,7 +256,7 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 
 
 def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
-    sources: Sequence[str] = ()
+    sources: Sequence[Source] = ()
     if isinstance(strategy, FixedDrafting):
         sources = ("model",)
     elif isinstance(strategy, AutomaticDrafting):

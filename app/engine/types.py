@@ -6,6 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Literal
 
 from app.engine.stats import GenerationStats
 from app.errors import UsageError
@@ -85,6 +86,14 @@ MODEL_OFF = "draft model off: "
 """The beginning of a reason that keeps only the draft model from drafting, not the look-up."""
 MODEL_FAILED = "the draft model failed"
 """Why nothing is drafted by it in an answer where it did."""
+Source = Literal["model", "look-up"]
+"""Where drafts come from."""
+
+
+def taking_part(*, model: bool, lookup: bool) -> tuple[Source, ...]:
+    """The sources that do, the draft model first."""
+    do: dict[Source, bool] = {"model": model, "look-up": lookup}
+    return tuple(source for source, does in do.items() if does)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +101,14 @@ class DraftingStatus:
     """What drafting is doing, and whether it pays.
 
     Attributes:
-        source: "model", "look-up" or "off".
+        source: Who drafts, or that nobody does.
         reason: Why, as one sentence; "" where there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
         speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
             included; None before it was measured.
     """
 
-    source: str
+    source: Source | Literal["off"]
     reason: str
     verdict: str = ""
     speedup: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus, FinishReason
+from app.engine.types import DraftingStatus, FinishReason, Source
 from app.events import AnswerPlan, Event, Finished, PairInfo, StepCompleted
 from app.request import AnswerRequest
 
@@ -21,7 +21,7 @@ class PartialAnswer:
         self._reasoning = [request.begun.reasoning] if request.begun is not None else []
         self._stats = GenerationStats()
         self._status: DraftingStatus | None = None
-        self._sources: tuple[str, ...] = ()
+        self._sources: tuple[Source, ...] = ()
         """Who may draft, once anybody was asked to."""
 
     def follow(self, event: Event, pair: PairInfo | None) -> None:

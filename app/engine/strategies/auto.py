@@ -19,12 +19,12 @@ from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.holding import Holding
 from app.engine.strategies.pace import Pace
 from app.engine.strategies.proposal import LookupSource
-from app.engine.strategies.reasons import HELD_UP, LOOKING, Reasons
+from app.engine.strategies.reasons import HELD_UP, LOOKING, Reason, Reasons
 from app.engine.tuning.guard import impossibility
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.rule import Rule
 from app.engine.tuning.stalls import Stalls
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round, Source, taking_part
 
 _EXPECTED_SHARE = 0.8
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
@@ -65,12 +65,12 @@ class AutomaticDrafting:
         self._attempt = Attempt()
         self._reasons = Reasons(memory, self._holding, self._lookup, self._backlog, drafter is not None)
         self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
-        self._told: tuple[str, str] | None = None
+        self._told: Reason | None = None
 
     @property
-    def sources(self) -> list[str]:
-        """The names of the sources that may draft."""
-        return ["model"] * (self._began_with is not None) + ["look-up"] * self._lookup.is_there
+    def sources(self) -> tuple[Source, ...]:
+        """Those that may draft."""
+        return taking_part(model=self._began_with is not None, lookup=self._lookup.is_there)
 
     @property
     def native_ns(self) -> int:

@@ -103,7 +103,5 @@ class FixedDrafting:
         """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
         if self.params.n_max == 0:
             return None
-        source, why = "model", NEVER_MEASURED if self._costs is None else ""
-        if self._has_failed:
-            source, why = "off", MODEL_FAILED
-        return DraftingStatus(source, why, self._pace.verdict, self._pace.speedup)
+        why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
+        return DraftingStatus("off" if self._has_failed else "model", why, self._pace.verdict, self._pace.speedup)

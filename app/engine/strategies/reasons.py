@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from app.engine.strategies.attempt import Attempt
 from app.engine.strategies.backlog import Backlog
 from app.engine.strategies.holding import Holding
 from app.engine.strategies.proposal import LookupSource
 from app.engine.tuning.memory import Memory
-from app.engine.types import MODEL_FAILED, MODEL_OFF
+from app.engine.types import MODEL_FAILED, MODEL_OFF, Source
 
-HELD_UP = (
+Reason = tuple[Source | Literal["off"], str]
+"""The source of a round's draft, or that there is none, and why."""
+
+HELD_UP: Reason = (
     "off",
     "the last draft took far longer than it should; one token at a time until the machine is itself again",
 )
-LOOKING = ("off", "one plain step, to know what drafting gains")
+LOOKING: Reason = ("off", "one plain step, to know what drafting gains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class Reasons:
     has_model: bool
     has_failed: bool = False
 
-    def of(self, attempt: Attempt, impossible: str) -> tuple[str, str]:
-        """The source of a round's draft, or "off", and why.
+    def of(self, attempt: Attempt, impossible: str) -> Reason:
+        """What a round was, and why.
 
         Args:
             attempt: The round.
@@ -80,7 +84,7 @@ class Reasons:
             return "the draft model runs ahead"
         return f"once right, the draft model stays right {self.holding.survival:.0%} of the time"
 
-    def _model_off(self, why: str) -> tuple[str, str]:
+    def _model_off(self, why: str) -> Reason:
         """What keeps the draft model from drafting leaves the look-up as it is, if there are both."""
         both = self.has_model and self.lookup.is_there
         return "off", f"{MODEL_OFF}{why}; look-up still runs" if both else why
