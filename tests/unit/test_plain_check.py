@@ -18,7 +18,10 @@ from tests.replays import curves, traces
 
 def watched(check: PlainCheck, n: int, *, rows: int = 4, n_past: int = 100, ns: float = 1.0) -> None:
     for _ in range(n):
-        check.observe(rows, n_past, ns, 1.0)
+        if rows > 1:
+            check.pass_by()
+        else:
+            check.observe(n_past, ns, 1.0)
 
 
 def test_one_is_due_after_many_rounds_without_and_soon_where_none_was_seen_on_this_day() -> None:
@@ -54,13 +57,13 @@ def test_one_that_is_far_off_is_seen_again_but_not_for_ever() -> None:
 
 def test_one_that_nobody_asked_for_and_that_was_held_up_moves_hardly_anything() -> None:
     check = PlainCheck(waited=PlainCheck.FEW)
-    assert 1.0 < check.observe(1, 100, 5.0, 1.0) < 1.02
+    assert 1.0 < check.observe(100, 5.0, 1.0) < 1.02
     assert not check.is_due(100)
 
 
 def test_behind_few_wide_batches_one_tells_nothing_of_its_own() -> None:
     check = PlainCheck(waited=PlainCheck.FEW - 1)
-    assert check.observe(1, 100, 1.2, 1.0) == 1.0
+    assert check.observe(100, 1.2, 1.0) == 1.0
 
 
 def test_what_a_change_of_width_adds_is_not_the_rows_own() -> None:
@@ -83,7 +86,7 @@ def test_what_was_seen_of_other_widths_stays_when_the_single_row_is_corrected() 
 
 def test_the_middle_one_of_three_counts() -> None:
     check = PlainCheck(waited=PlainCheck.EVERY)
-    factors = [check.observe(1, 100, ns, 1.0) for ns in (9.0, 1.2, 1.3)]
+    factors = [check.observe(100, ns, 1.0) for ns in (9.0, 1.2, 1.3)]
     assert factors == pytest.approx([1.0, 1.0, 1.3])
 
 

@@ -20,6 +20,7 @@ from app.engine.replays.replay import Curve, PlayedDraft, best_fixed, fixed, ora
 from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.strategies.plain import PlainDecoding
+from app.engine.tuning.curve import CostModel
 from app.engine.tuning.guard import Ledger
 from app.engine.tuning.memory import Memory
 from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
@@ -201,9 +202,28 @@ class TestOff:
         for trace in traces():
             assert replay(trace, curve, make).cost == pytest.approx(plain_cost(trace, curve))
 
+    def test_whether_drafts_could_win_is_weighed_as_an_answer_begins_and_once_in_many_rounds(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        weighed: list[int] = []
+
+        def weigh(costs: CostModel, n_past: int, n_max: int) -> str:
+            weighed.append(n_past)
+            return "it cannot"
+
+        monkeypatch.setattr("app.engine.strategies.auto.impossibility", weigh)
+        trace = Trace("long", "prose", (1, 2, 3), tuple(range(4, 75)), (0,) * 70, ((),) * 70)
+        curve = curves()["hopeless"]
+        rounds = replay(trace, curve, automatic(memory_for(curve), lookup=False)).rounds
+
+        assert len(rounds) == 70
+        assert weighed == [3, 3 + 32, 3 + 64]
+
     def test_it_says_why(self) -> None:
         curve = curves()["hopeless"]
         strategy = AutomaticDrafting(memory_for(curve), PlayedDraft(TINY, 0.0, lambda cost: None), None)
+        for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
+            pass
 
         assert strategy.status.source == "off"
         assert strategy.status.reason == (

@@ -64,7 +64,7 @@ class AutomaticDrafting:
         self._all_foretold = False
         self._attempt = Attempt()
         self._reasons = Reasons(memory, self._holding, self._lookup, self._backlog, drafter is not None)
-        self._impossible = "" if drafter is None else impossibility(memory.costs, 0, MAX_DRAFT)
+        self._impossible = ""
         self._told: Reason | None = None
 
     @property
@@ -82,14 +82,15 @@ class AutomaticDrafting:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._pace.went_before(start.plain_so_far_ns)
         started = self._clock()
+        n_past = len(start.sequence) - 1
         if self._drafter is not None:
-            self._impossible = impossibility(self.memory.costs, len(start.sequence) - 1, MAX_DRAFT)
+            self._impossible = impossibility(self.memory.costs, n_past, MAX_DRAFT)
         self.memory.begin_answer(idle=bool(self._impossible))
         self._is_end = start.is_end
         self._lookup.follow(start)
         self._backlog.begin(start, patient=self._lookup.is_there)
         try:
-            if not self._backlog.is_put_off and self._may_try(len(start.sequence)):
+            if not self._backlog.is_put_off and self._may_try(n_past):
                 yield from self._backlog.read_all(start.sequence, cancelled)
         finally:
             self._pace.get_ready(self._clock() - started)
@@ -178,7 +179,8 @@ class AutomaticDrafting:
             return False
         if not self._backlog.is_worth_reading:
             return False
-        if self._pace.n_rounds % _RECONSIDER == 0:
+        n_rounds = self._pace.n_rounds
+        if n_rounds and n_rounds % _RECONSIDER == 0:
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
             self._impossible = impossibility(self.memory.costs, n_past, MAX_DRAFT)
         return not self._impossible

@@ -54,7 +54,7 @@ class Backlog:
         self._behind = 0
         self._gain = 0.0
         self._was_used = False
-        self._may_catch_up = _CATCH_UP_START
+        self._earned_here = _CATCH_UP_START
 
     def begin(self, start: AnswerStart, *, patient: bool) -> None:
         """Look at a prompt, which waits if it is long and `patient`, because something else can draft meanwhile."""
@@ -100,7 +100,7 @@ class Backlog:
         missed = max(self.unread, self._behind) / self._tokens_a_step(n_past)
         if self._was_used:
             # What is likely of texts is not so of the very text that it was turned off in.
-            return missed <= min(self._may_catch_up, self._memory.may_catch_up)
+            return missed <= min(self._earned_here, self._memory.may_catch_up)
         return missed <= max(self._memory.may_catch_up, self._likely_steps)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
@@ -140,7 +140,7 @@ class Backlog:
         if not memory.trial.on:
             steps = n_tokens / self._tokens_a_step(n_past)
             memory.may_catch_up -= steps
-            self._may_catch_up -= steps
+            self._earned_here -= steps
         memory.costs.observe_reading(n_tokens, ns)
 
     def observe(self, round_: Round, *, used_model: bool) -> None:
@@ -153,7 +153,7 @@ class Backlog:
         self._n_past = round_.n_past + n
         memory = self._memory
         memory.may_catch_up = min(memory.MOST_SAVED, memory.may_catch_up + _CATCH_UP_SHARE * n)
-        self._may_catch_up += _CATCH_UP_SHARE * n
+        self._earned_here += _CATCH_UP_SHARE * n
         if used_model:
             self._was_used = True
             return

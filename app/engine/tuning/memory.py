@@ -116,17 +116,24 @@ class Memory:
 
     def observe_batch(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
         """Learn from a batch of the target what batches cost, everything around it included."""
+        if rows > 1:
+            self.plain_check.pass_by()
+        elif self._was_check(n_past, ns, switched=switched):
+            return
+        self.costs.observe_target(rows, n_past, ns, switched=switched)
+
+    def _was_check(self, n_past: int, ns: float, *, switched: bool) -> bool:
+        """Learn from a single row what one costs by itself, and whether it was taken to tell that and nothing else."""
         costs = self.costs
-        expected_ns = costs.target_ns(rows, n_past, switched=switched)
-        is_short = costs.target_ns(rows, n_past) < self._LITTLE_CONTEXT * costs.target_ns(rows, 0)
-        self.tells_least |= rows == 1 and is_short
+        expected_ns = costs.target_ns(1, n_past, switched=switched)
+        was_checking = self.plain_check.is_checking
+        factor = self.plain_check.observe(n_past, ns, expected_ns)
         # Where most of the time goes into the context, the rest says little about the row.
-        is_check = rows == 1 and is_short and self.plain_check.is_checking
-        factor = self.plain_check.observe(rows, n_past, ns, expected_ns)
+        is_short = costs.target_ns(1, n_past) < self._LITTLE_CONTEXT * costs.target_ns(1, 0)
+        self.tells_least |= is_short
         if is_short and factor != 1.0:
             costs.correct_single_row(factor)
-        if not is_check:
-            costs.observe_target(rows, n_past, ns, switched=switched)
+        return was_checking and is_short
 
     def observe_gain(self, saved: float, weight: float) -> None:
         """Learn from a round with the draft model which share of plain decoding's time it saved."""

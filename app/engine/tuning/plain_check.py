@@ -54,21 +54,21 @@ class PlainCheck:
         """Whether the next single row tells what single rows cost, and nothing else."""
         return bool(self.seen) or self.waited >= self.EVERY
 
-    def observe(self, rows: int, n_past: int, ns: float, expected_ns: float) -> float:
-        """Learn from one batch.
+    def pass_by(self) -> None:
+        """Count a wide batch."""
+        self.waited += 1
+
+    def observe(self, n_past: int, ns: float, expected_ns: float) -> float:
+        """Learn from a single row.
 
         Args:
-            rows: Its width.
             n_past: Tokens in the cache before it.
             ns: What it took.
             expected_ns: What it should have taken.
 
         Returns:
-            The factor by which a single row costs more than was thought.
+            The factor by which one costs more than was thought.
         """
-        if rows > 1:
-            self.waited += 1
-            return 1.0
         self.behind = max(self.behind, n_past)
         off = math.log(max(ns, 1.0) / max(expected_ns, 1.0))
         if not self.is_checking:
