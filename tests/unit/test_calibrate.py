@@ -7,8 +7,8 @@ from collections.abc import Generator, Sequence
 import pytest
 
 from app.engine.cache import TokenCache
-from app.engine.tuning.calibrate import calibrate
-from app.engine.tuning.curve import PROFILE_WIDTHS, CostProfile
+from app.engine.tuning.calibrate import QUICK_ORDER, calibrate
+from app.engine.tuning.curve import CostProfile
 from app.errors import Interrupted
 from tests.fakes import FakeModel, always
 
@@ -67,7 +67,7 @@ def measure(target: TimedModel, draft: TimedModel | None = None, **options: int)
 def test_every_width_is_measured_without_the_change_of_width() -> None:
     profile, shares = measure(TimedModel({3: 53, 4: 34}, switch=7), TimedModel({1: 8}))
 
-    assert profile.rows == {width: {3: 53, 4: 34}.get(width, 10 * width) for width in PROFILE_WIDTHS}
+    assert profile.rows == {width: {3: 53, 4: 34}.get(width, 10 * width) for width in QUICK_ORDER}
     assert (profile.draft_ns, profile.switch_ns) == (8, 7)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -83,7 +83,7 @@ def test_weights_that_are_read_from_the_disk_first_do_not_use_up_the_time() -> N
     # The first batches of a model touch weights that nobody has read yet.
     profile, _ = measure(TimedModel({}, disturbed=[1, 2]), budget_ns=9_000)
 
-    assert sorted(profile.rows) == list(PROFILE_WIDTHS)
+    assert sorted(profile.rows) == sorted(QUICK_ORDER)
 
 
 def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
@@ -95,17 +95,17 @@ def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
             super().decode(tokens, n_outputs)
             TimedModel.now += round((TimedModel.now - before) * 0.02 * len(self.batches))
 
-    profile, _ = measure(Drifting({n: 1000 * n for n in PROFILE_WIDTHS}))
+    profile, _ = measure(Drifting({n: 1000 * n for n in QUICK_ORDER}))
 
     assert {width: ns / profile.rows[1] for width, ns in profile.rows.items()} == pytest.approx(
-        {width: width for width in PROFILE_WIDTHS}, rel=0.04
+        {width: width for width in QUICK_ORDER}, rel=0.04
     )
 
 
 def test_what_disturbs_a_measurement_does_not_count() -> None:
     profile, _ = measure(TimedModel({}, disturbed=[5, 8, 12]))
 
-    assert profile.rows == {width: 10 * width for width in PROFILE_WIDTHS}
+    assert profile.rows == {width: 10 * width for width in QUICK_ORDER}
 
 
 def test_two_looks_that_do_not_agree_leave_it_to_a_third() -> None:

@@ -23,8 +23,6 @@ from app.engine.types import MAX_DRAFT
 
 MAX_ROWS = MAX_DRAFT + 1
 """Widest verify batch: the longest draft and the token before it."""
-PROFILE_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64)
-"""Widths worth measuring: every small one, then both sides of the steps that kernels are known to have."""
 
 _ROW_CLIP = 1.25
 _SHIFT = 3
