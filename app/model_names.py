@@ -28,7 +28,7 @@ def known_as(file: str, own: str) -> str:
         own: The name inside, or "".
     """
     stem = _QUANTISATION.sub("", _SHARD.sub("", PurePath(file).name.removesuffix(".gguf")))
-    return stem if stem and not (own and _NAMELESS.match(stem)) else own or stem
+    return stem if stem and not _NAMELESS.match(stem) else own or stem
 
 
 def apart(target: str, draft: str) -> str:

@@ -108,14 +108,14 @@ def test_the_order_turns_and_the_warm_up_comes_first(pair: FakePair) -> None:
     assert len(rounds) == 3
 
 
-def test_the_warm_up_is_short(pair: FakePair) -> None:
-    long = replace(GREEDY, max_tokens=100)
-    endless = FakePair(FakeModel(mixing(3)))
-    events, rounds = run_race([in_process(endless, "plain", None)], long, 1)
+@pytest.mark.parametrize(("asked", "warm", "whole"), [(100, 16, 100), (5, 5, 5), (None, 16, 123)])
+def test_the_warm_up_is_short_and_no_longer_than_the_answers(asked: int | None, warm: int, whole: int) -> None:
+    endless = FakePair(FakeModel(mixing(3), n_ctx=len(PROMPT) + 122))
+    events, rounds = run_race([in_process(endless, "plain", None)], replace(GREEDY, max_tokens=asked), 1)
 
-    warm = [e.run for e in events if isinstance(e, RunEnded) and e.round == WARM_UP]
-    assert [run.stats.predicted_n for run in warm] == [16]
-    assert rounds[0]["plain"].stats.predicted_n == 100
+    runs = [e.run for e in events if isinstance(e, RunEnded) and e.round == WARM_UP]
+    assert [run.stats.predicted_n for run in runs] == [warm]
+    assert rounds[0]["plain"].stats.predicted_n == whole
 
 
 def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:

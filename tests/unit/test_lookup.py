@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, LookupIndex
+from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, NOTHING, LookupIndex
 from app.engine.types import MIN_MATCH
 
 TOKENS = st.lists(st.integers(0, 3), max_size=60)
@@ -174,3 +174,13 @@ def test_what_lay_beside_before_is_forgotten_and_the_text_is_not() -> None:
 
     assert other.continuation((), 8) == index(1, 2, 3, 9, 1, 2).continuation((), 8)
     assert other.continuation((5, 6), 8).tokens == (7,)
+
+
+def test_where_there_is_no_room_nothing_is_proposed() -> None:
+    again = index(1, 2, 3, 9, 1, 2, 4, 9, 1, 2)
+
+    assert [again.continuation((), limit) for limit in (0, -1)] == [NOTHING] * 2
+
+
+def test_a_text_that_ends_agreeing_says_nothing_of_what_would_have_come() -> None:
+    assert beside((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).support == (2 + 2, 3)

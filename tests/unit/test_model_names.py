@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.catalog import Catalog, shipped_file
 from app.cli.pair_choice import choose_pair
 from app.gguf import GgufHeader
-from app.model_names import known_as
+from app.model_names import apart, known_as
 from app.pairing.facts import model_facts
 from app.pairing.texts import pair_texts, source_texts, title_of
 from app.source import HubModel, LocalModel
@@ -16,7 +18,24 @@ from app.source import HubModel, LocalModel
 def test_the_name_inside_counts_where_the_files_says_nothing() -> None:
     assert known_as("sha256-0123456789abcdef.gguf", "Inside") == "Inside"
     assert known_as("big-Q4_K_M.gguf", "Inside") == "big"
+    assert known_as("-Q4_K_M.gguf", "Inside") == "Inside"
     assert known_as("model.gguf", "") == "model"
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "rest"),
+    [
+        ("Big-7B", "Big-0.5B", "0.5B"),
+        ("Big-7B-Instruct", "big-0.5B-instruct", "0.5B"),
+        ("Big", "Big-Small", "Small"),
+        ("Big-Small", "Small", ""),
+        ("Small-Big", "Small", ""),
+        ("Big", "Small-Big", "Small"),
+        ("Big", "Other", "Other"),
+    ],
+)
+def test_a_draft_is_called_what_tells_it_from_its_target(target: str, draft: str, rest: str) -> None:
+    assert apart(target, draft) == rest
 
 
 def test_the_list_calls_a_pair_what_the_chat_and_the_checks_will_call_it() -> None:
