@@ -17,7 +17,7 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.model_file import Recommended
 from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.shared import SharedSettings
-from app.settings.tree import BY_NAME, NUMBERS, SETTINGS, Setting
+from app.settings.tree import BY_NAME, LENGTHS, SETTINGS, Setting
 
 _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 
@@ -62,7 +62,7 @@ class LiveSettings:
         self._loaded: dict[str, Value] | None = None
         self._ignored: set[str] = set()
         self._insist()
-        self._weighed: Sequence[Layer] | None = self._numbers()
+        self._weighed: Sequence[Layer] | None = self._lengths()
         """The numbers that the flags were held against last; None where those that are there are newer."""
 
     # What counts
@@ -100,10 +100,10 @@ class LiveSettings:
     def _counting(self, layer: Layer) -> Layer:
         return {name: value for name, value in layer.items() if name not in self._ignored}
 
-    def _numbers(self) -> Sequence[Layer]:
-        """What conversation, preset and file say of fixed drafting, whether or not it counts."""
+    def _lengths(self) -> Sequence[Layer]:
+        """What conversation, preset and file say of how long fixed drafts are, whether or not it counts."""
         said = (self._conversation, self.presets.get(self.preset or "", {}), self.content.values)
-        return [{name: layer[name] for name in NUMBERS if name in layer} for layer in said]
+        return [{name: layer[name] for name in LENGTHS if name in layer} for layer in said]
 
     def _weigh(self, *, newer: bool = False) -> _Contradiction | None:
         """Leave a preset that is not there, and numbers that contradict each other, out.
@@ -125,17 +125,17 @@ class LiveSettings:
             _check(self.resolved())
         except UsageError as error:
             if newer and self._is_meant_without_flags():
-                return _Contradiction(NUMBERS, error)
-            self._ignored = set(NUMBERS)
+                return _Contradiction(LENGTHS, error)
+            self._ignored = set(LENGTHS)
             self.problems += (Problem("draft", f"draft: {error.message}"),)
         try:
             _check(self.resolved())
         except UsageError as error:
-            return _Contradiction(NUMBERS, error)
+            return _Contradiction(LENGTHS, error)
         return None
 
     def _is_meant_without_flags(self) -> bool:
-        others = {name: value for name, value in self._flags.layer.items() if name not in NUMBERS}
+        others = {name: value for name, value in self._flags.layer.items() if name not in LENGTHS}
         try:
             _check(self._resolve(self.presets.get(self.preset or "", {}), others))
         except UsageError:
@@ -150,8 +150,8 @@ class LiveSettings:
     def _mend(self) -> None:
         """After a change, which is what is meant: flags that cannot be meant with it give way."""
         given_way: list[Problem] = []
-        newer = self._numbers() != self._weighed
-        self._weighed = self._numbers()
+        newer = self._lengths() != self._weighed
+        self._weighed = self._lengths()
         while (wrong := self._weigh(newer=newer)) is not None and (dropped := self._flags.drop(wrong.flags)):
             flags = " and ".join(BY_NAME[name].flags[-1] for name in dropped)
             do = "do" if len(dropped) > 1 else "does"
@@ -325,10 +325,10 @@ class LiveSettings:
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
         # What a conversation leaves to others is no newer than the flags.
-        self._weighed = None if any(name in values for name in ("preset", *NUMBERS)) else self._numbers()
+        self._weighed = None if any(name in values for name in ("preset", *LENGTHS)) else self._lengths()
         self._mend()
         numbers = [problem for problem in self.problems if problem.name == "draft"]
-        return [*problems, *(numbers if any(name in values for name in NUMBERS) else ())]
+        return [*problems, *(numbers if any(name in values for name in LENGTHS) else ())]
 
     @property
     def document(self) -> dict[str, object]:

@@ -271,6 +271,8 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """The parameters of fixed drafting: to give one means fixed drafting, unless a mode is given beside it."""
+LENGTHS = ("draft.n_max", "draft.n_min")
+"""Those of them that can contradict each other."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 """The parameters of automatic drafting alone."""
 _OTHERS = {

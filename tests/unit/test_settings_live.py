@@ -388,3 +388,37 @@ def test_flags_that_contradict_a_pair_leave_the_one_before(file: SettingsFile) -
     with pytest.raises(UsageError, match="n_min is 9"):
         live.give({"draft.n_min": 9})
     assert drafting(live.resolved()) == DraftParams(7, 5)
+
+
+@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.FILE, Origin.CONVERSATION])
+def test_a_number_that_contradicts_nothing_counts_beside_those_that_do(file: SettingsFile, origin: Origin) -> None:
+    numbers = {"draft.n_min": 5, "draft.p_min": 0.8}
+    write(file, "[draft]\nn_max = 3\nn_min = 5\np_min = 0.8" if origin is Origin.FILE else "")
+    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
+    if origin is Origin.FLAG:
+        live.set_own("draft.n_max", 3)
+    elif origin is Origin.CONVERSATION:
+        live.enter({"draft": {"n_max": 3, "n_min": 5, "p_min": 0.8}})
+
+    expected = DraftParams(3, 0, 0.8) if origin is Origin.FLAG else DraftParams(p_min=0.8)
+    assert drafting(live.resolved()) == expected
+    (told,) = live.sentences()
+    assert told.endswith("n_min is 5; it must lie between 0 and n_max (3).")
+    assert "p-min" not in told
+
+
+def test_a_number_that_contradicts_nothing_is_no_reason_to_doubt_flags(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.enter({"draft": {"p_min": 0.8}})
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5, 0.8), ())
+
+
+def test_flags_that_contradict_each_other_since_one_counts_again_both_give_way() -> None:
+    live = LiveSettings(None, {"draft.n_max": 3})
+    live.set_own("draft.n_max", 12)
+    live.give({"draft.n_min": 8})
+    live.enter({})
+    assert drafting(live.resolved()) == AutoDraft()
+    told = "--draft-n-max and --draft-n-min do not count any more: n_min is 8; it must lie between 0 and n_max (3)."
+    assert live.sentences() == (told,)
