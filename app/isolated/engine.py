@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from app.child import Ending
+from app.compare.sides import with_seed
 from app.errors import EngineLostError
 from app.events import Event, JobEnded, Notice
 from app.isolated.codec import Codec
@@ -77,7 +79,8 @@ class IsolatedEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; returns the number that its events carry as `request`."""
-        return self._ask(Answer(request))
+        # Drawn here, so that it can be told of an answer whose process does not hear the stop.
+        return self._ask(Answer(replace(request, sampling=with_seed(request.sampling))))
 
     def run(self, job: Job) -> int:
         """Do other work with the pair; the job must be a value that the codec knows. Numbers are as for `answer`."""

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from app.chat.message import Begun
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.errors import EngineLostError, StoppedError
 from app.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
 from app.isolated.watchdog import Finding, Lost, Quiet, Watchdog
@@ -141,6 +141,25 @@ class TestStop:
         assert unheard.text.startswith("Well,")
         assert len(unheard.text) > len("Well,") + 5
         assert heard.text.startswith(unheard.text) or unheard.text.startswith(heard.text)
+
+    @pytest.mark.parametrize("given", [7, None])
+    def test_the_seed_of_a_draw_is_told_though_nobody_heard(
+        self, unresponsive: Harness, tmp_path: Path, given: int | None
+    ) -> None:
+        asked = replace(ENDLESS, sampling=SamplingParams(seed=given))
+        mark = tmp_path / "mark"
+        unresponsive.engine.load(FakeLoader(waits_at=5, mark=str(mark)))
+        unresponsive.engine.answer(asked)
+        appears(mark)
+        unresponsive.engine.cancel()
+        unheard = finished(unresponsive.until(Finished, Failed)[-1])
+        unresponsive.engine.load(FakeLoader())
+        unresponsive.engine.answer(replace(asked, max_tokens=2))
+        heard = finished(unresponsive.until(Finished, Failed)[-1])
+
+        assert heard.plan.seed
+        assert unheard.plan.seed
+        assert (heard.plan.seed == unheard.plan.seed == 7) is (given == 7)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
     def test_a_call_that_returns_late_disturbs_nobody(self, unresponsive: Harness, tmp_path: Path) -> None:
