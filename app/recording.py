@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
-from app.chat.message import Message, Role
+from app.chat.message import Message
 from app.engine.generator import Generator as AnswerGenerator
 from app.engine.generator import Request
 from app.engine.interfaces import Cancelled, Controls
@@ -13,21 +13,31 @@ from app.engine.strategies import PlainDecoding
 from app.engine.types import FinishReason, Origin, SamplingParams, Step
 from app.errors import Interrupted, UsageError
 from app.request import LoadedPair
+from app.thinking import AS_TRAINED, Thinking
 
 
 def record(
-    pair: LoadedPair, prompt: str, *, name: str, kind: str, n_tokens: int, depth: int, cancelled: Cancelled
+    pair: LoadedPair,
+    messages: Sequence[Message],
+    *,
+    name: str,
+    kind: str,
+    n_tokens: int,
+    depth: int,
+    cancelled: Cancelled,
+    thinking: Thinking = AS_TRAINED,
 ) -> Generator[float, None, Trace]:
     """Answer a prompt greedily and plainly, then let the draft model follow the answer place by place.
 
     Args:
         pair: A pair with a draft model.
-        prompt: What to ask.
+        messages: What to ask, ending with the user.
         name: What the trace is called.
         kind: Its kind of text.
         n_tokens: Longest answer.
         depth: How far to draft at each place.
         cancelled: Stops between two tokens.
+        thinking: Whether the target is to think before it answers.
 
     Yields:
         The share done.
@@ -38,7 +48,7 @@ def record(
     """
     if pair.drafter is None or pair.info.draft is None:
         raise UsageError("A trace needs a draft model.", "Name one with --draft, or choose a pair that has one.")
-    tokens = pair.build_prompt((Message(Role.USER, prompt),)).tokens
+    tokens = pair.build_prompt(messages, thinking=thinking).tokens
     text: list[int] = []
 
     def observe(token: int, _: Origin) -> FinishReason | None:

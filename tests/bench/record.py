@@ -9,6 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
+from app.chat.message import Message, Role
 from app.engine.replays.trace import Trace
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
@@ -42,7 +43,8 @@ def main() -> None:
 
 def record_all(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, depth: int) -> Trace:
     """Record a trace to its end."""
-    recording = record(pair, prompt, name=name, kind=kind, n_tokens=n_tokens, depth=depth, cancelled=lambda: False)
+    asked = (Message(Role.USER, prompt),)
+    recording = record(pair, asked, name=name, kind=kind, n_tokens=n_tokens, depth=depth, cancelled=lambda: False)
     while True:
         try:
             next(recording)

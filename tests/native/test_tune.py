@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.message import Message, Role
 from app.cli import main
 from app.cli.json_keys import JSON_KEYS
 from app.cli.tune import command
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
 from app.llama.pair import NativePair
+from app.paths import settings_file
+from app.thinking import Thinking
 from tests.replays import load_traces
 
 pytestmark = pytest.mark.native
@@ -87,6 +90,25 @@ def test_the_heat_map_follows_one_answer(quickly: Quickly, tmp_path: Path) -> No
     assert len(followed.matches) == len(followed.confidences) == len(followed.text) - 1
     # The draft is the same model quantised further: it agrees with it most of the time.
     assert sum(followed.matches) > 0
+
+
+def test_what_is_followed_is_asked_and_reckoned_as_the_settings_have_it(
+    quickly: Quickly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings_file().parent.mkdir(parents=True, exist_ok=True)
+    settings_file().write_text('[draft]\nlookup_min_match = 5\n[answer]\nsystem = "Be brief."\nthinking = "off"\n')
+    asked: list[object] = []
+
+    def record(pair: NativePair, messages: tuple[Message, ...], *, thinking: Thinking, **_: object) -> Iterator[float]:
+        asked.extend((messages, thinking))
+        yield 1.0
+
+    monkeypatch.setattr(command, "record", record)
+    monkeypatch.setattr(command, "heat_map", lambda trace, costs, **reckoned: asked.append(reckoned))
+
+    assert quickly("--heat-map", "Name a colour.").returncode == 0
+    messages = (Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Name a colour."))
+    assert asked == [messages, Thinking(wanted=False), {"lookup": True, "min_match": 5}]
 
 
 def test_the_end_of_the_context_cuts_how_far_the_answer_is_followed(quickly: Quickly, tmp_path: Path) -> None:

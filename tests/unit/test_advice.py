@@ -8,6 +8,7 @@ import pytest
 
 from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
 from app.engine.replays.advice import break_even, heat_map
+from app.engine.replays.trace import Trace
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.guard import impossibility
 from app.engine.types import MAX_DRAFT
@@ -153,3 +154,19 @@ def test_look_up_that_is_left_out_takes_no_part_in_what_is_reckoned() -> None:
     assert model is not None
     assert both.automatic > 1.5 * model.automatic
     assert both.oracle > 1.5 * model.oracle
+
+
+def test_look_up_is_reckoned_with_as_many_common_tokens_as_it_asks_for() -> None:
+    # Two tokens lead to a third, and nothing that is longer was said before.
+    triples = [(3 * n, 3 * n + 1, 3 * n + 2) for n in range(40)]
+    prompt, text = ([token for n, said in enumerate(triples) for token in (start + n, *said)] for start in (200, 300))
+    trace = Trace("triples", "chat", tuple(prompt), tuple(text), (0,) * (len(text) - 1), ((),) * (len(text) - 1))
+    profile = CostProfile({1: 1e6, 2: 1.1e6, 8: 1.2e6, 64: 3e6}, 1e9)
+
+    usual, strict = (heat_map(trace, profile, min_match=n) for n in (2, 3))
+
+    assert usual is not None
+    assert strict is not None
+    assert usual.automatic > 1.1 * strict.automatic
+    assert usual.oracle > 1.2
+    assert strict.oracle == 1.0

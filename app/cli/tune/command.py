@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.chat.message import Message, Role
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.prose import for_reading
@@ -49,7 +50,7 @@ def tune(args: argparse.Namespace) -> int:
         pair, cancel, status = session.pair, session.cancel, session.status
         _refuse_alone(args, pair)
         times = _threads(pair, options, cancel, status)
-        return _tune(pair, args, drafting, cancel, status, times)
+        return _tune(pair, args, options, drafting, cancel, status, times)
 
     return with_pair(options, job)
 
@@ -98,6 +99,7 @@ def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: Sta
 def _tune(
     pair: NativePair,
     args: argparse.Namespace,
+    options: Options,
     drafting: AutoDraft,
     cancel: CancelFlag,
     status: StatusLine,
@@ -119,8 +121,9 @@ def _tune(
     heat: HeatMap | None = None
     try:
         if drafters.model and not getattr(args, "quick", False):
-            trace = _follow(_record(pair, args, cancel), "Following a sample answer", cancel, status)
-            heat = heat_map(trace, pair.memory.costs.snapshot(), lookup=drafters.lookup)
+            trace = _follow(_record(pair, args, options, cancel), "Following a sample answer", cancel, status)
+            costs, min_match = pair.memory.costs.snapshot(), drafting.min_match
+            heat = heat_map(trace, costs, lookup=drafters.lookup, min_match=min_match)
             if "save_trace" in args:
                 append(args.save_trace, json.dumps(trace.as_json(), separators=(",", ":")))
     finally:
@@ -145,10 +148,19 @@ def _lost(error: OSError) -> str:
     )
 
 
-def _record(pair: NativePair, args: argparse.Namespace, cancel: CancelFlag) -> Generator[float, None, Trace]:
-    prompt = getattr(args, "heat_map", None) or _SAMPLE
-    depth = min(_DEPTH, pair.target.n_rollback)
-    return record(pair, prompt, name="tune", kind="sample", n_tokens=_SAMPLE_TOKENS, depth=depth, cancelled=cancel)
+def _record(
+    pair: NativePair, args: argparse.Namespace, options: Options, cancel: CancelFlag
+) -> Generator[float, None, Trace]:
+    return record(
+        pair,
+        options.conversation(Message(Role.USER, getattr(args, "heat_map", None) or _SAMPLE)),
+        name="tune",
+        kind="sample",
+        n_tokens=_SAMPLE_TOKENS,
+        depth=min(_DEPTH, pair.target.n_rollback),
+        cancelled=cancel,
+        thinking=options.thinking,
+    )
 
 
 def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:

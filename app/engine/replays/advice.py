@@ -20,7 +20,7 @@ from app.engine.replays.trace import Trace
 from app.engine.strategies.auto import AutomaticDrafting
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.types import DraftParams
+from app.engine.types import MIN_MATCH, DraftParams
 
 _STEPS = 40
 
@@ -90,6 +90,7 @@ def heat_map(
     p_min: Sequence[float] = GRID_P_MIN,
     *,
     lookup: bool = True,
+    min_match: int = MIN_MATCH,
 ) -> HeatMap | None:
     """Play every fixed setting over one trace on a measured curve; None where there is no second token to draft.
 
@@ -99,6 +100,7 @@ def heat_map(
         n_max: Settings to try.
         p_min: Likewise.
         lookup: Whether look-up takes part in automatic drafting, and in the bound.
+        min_match: Tokens that must agree for it.
     """
     if len(trace.text) < 2:
         return None
@@ -112,7 +114,7 @@ def heat_map(
     memory = Memory(CostModel(curve.profile()))
 
     def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(memory, drafter, LookupIndex() if lookup else None, clock)
+        return AutomaticDrafting(memory, drafter, LookupIndex(min_match) if lookup else None, clock)
 
     return HeatMap(
         len(trace.text),
@@ -120,5 +122,5 @@ def heat_map(
         tuple(p_min),
         speedups,
         automatic=plain / replay(trace, curve, automatic).cost,
-        oracle=plain / oracle_cost(trace, curve, lookup=lookup),
+        oracle=plain / oracle_cost(trace, curve, lookup=lookup, min_match=min_match),
     )

@@ -16,7 +16,7 @@ from app.engine.replays.trace import Trace
 from app.engine.strategies.fixed import FixedDrafting
 from app.engine.tuning.curve import MAX_ROWS, CostProfile
 from app.engine.tuning.interpolation import envelope, expand
-from app.engine.types import Draft, DraftParams, Round
+from app.engine.types import MIN_MATCH, Draft, DraftParams, Round
 
 _WRONG = -1
 GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
@@ -189,7 +189,7 @@ def plain_cost(trace: Trace, curve: Curve) -> float:
     return n * single + curve.cell_costs()[1] * sum(range(len(trace.prompt), len(trace.prompt) + n))
 
 
-def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
+def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, min_match: int = MIN_MATCH) -> float:
     """The least cost of the answer with these draft sources, acceptance known in advance.
 
     F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + F(t + n + 1),
@@ -201,10 +201,11 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
         trace: The answer.
         curve: The machine.
         lookup: Let a look-up, which costs nothing, take part.
+        min_match: Tokens that must agree for it.
     """
     costs, cells = curve.costs(), curve.cell_costs()
     n_text = len(trace.text)
-    looked = _lookup_matches(trace) if lookup else [0] * (n_text + 1)
+    looked = _lookup_matches(trace, min_match) if lookup else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
     for t in range(n_text - 1, 0, -1):
         room = min(n_text - t - 1, curve.widest - 1)
@@ -219,9 +220,9 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
     return best[1]
 
 
-def _lookup_matches(trace: Trace) -> list[int]:
+def _lookup_matches(trace: Trace, min_match: int) -> list[int]:
     """How far a look-up is right at every place of the answer."""
-    index = LookupIndex()
+    index = LookupIndex(min_match)
     index.grow(trace.prompt)
     out = [0] * (len(trace.text) + 1)
     for place, token in enumerate(trace.text):
