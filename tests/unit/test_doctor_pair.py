@@ -15,6 +15,8 @@ from app.cli.doctor import pair as doctor_pair
 from app.cli.doctor.own_files import own_files
 from app.cli.doctor.pair import look_at_pair
 from app.cli.parser import build_parser
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
@@ -28,8 +30,9 @@ from app.paths import config_dir, conversations_file, pairs_file
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.settings.model_file import Recommended
 from app.source import LocalModel
+from tests.machines import FakeDevice
 from tests.native.tiny_model import write_model
-from tests.unit.doctor_facts import FACTS, line
+from tests.unit.doctor_facts import ADVICE, FACTS, line, with_gpu
 
 GB = 1_000_000_000
 BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
@@ -140,6 +143,60 @@ def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
     assert situation is not None
     assert situation.measured is None
     assert {cause.label for cause in diagnose(situation)} <= {"load", "tandem", "clock", "heat", "file", "quota"}
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("urgent", "command"), [(True, ADVICE.command), (False, "")])
+def test_a_card_that_is_not_used_and_the_build_that_would_use_it(demo_target: Path, urgent: bool, command: str) -> None:
+    _, situation = look(with_gpu(advice=replace(ADVICE, urgent=urgent)), target=str(demo_target))
+
+    assert situation is not None
+    assert (situation.card, situation.unused_card, situation.command) == ("", "RTX 4090", command)
+    assert (situation.software, situation.draft_n_ctx_train) == ((), 0)
+
+
+@pytest.mark.native
+def test_a_device_that_the_processor_plays_is_no_card(demo_target: Path) -> None:
+    played = FakeDevice("Vulkan0", "llvmpipe", "software", "Vulkan")
+    _, situation = look(replace(FACTS, devices=(played, *FACTS.devices)), target=str(demo_target))
+
+    assert situation is not None
+    assert (situation.software, situation.card, situation.unused_card) == (("Vulkan0",), "", "")
+
+
+@pytest.mark.native
+def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def load(file: Path) -> Memory:
+        asked.append(file)
+        return Memory(CostModel(CostProfile({1: 1e6, 4: 2e6})))
+
+    monkeypatch.setattr("app.memory_store.load", load)
+    _, situation = look(target=str(demo_target))
+
+    assert situation is not None
+    assert situation.measured is not None
+    assert [file.suffix for file in asked] == [".json"]
+
+
+@pytest.mark.native
+def test_only_of_what_does_not_fit_ways_out_are_offered(folders: Path) -> None:
+    target = write_model(folders / "t.gguf")
+
+    assert look(target=str(target))[0].offers == ()
+
+
+def test_what_was_named_and_cannot_be_is_a_problem(folders: Path) -> None:
+    found, _ = look(target=str(folders / "none.gguf"))
+
+    assert line(pair_section(found), "trouble").state == "problem"
+
+
+def test_pairs_that_cannot_be_read_are_one_too() -> None:
+    written(pairs_file(), "not toml")
+
+    assert line(pair_section(look()[0]), "trouble").state == "problem"
 
 
 def test_pairs_without_a_default_are_not_called_none(folders: Path) -> None:

@@ -94,7 +94,7 @@ def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts)
     fast = fast_devices(found.rooms)
     has_card = any(room.kind == "gpu" for room in fast)
     unused = missed(facts.machine.gpus, facts.devices)
-    urgent = facts.advice is not None and facts.advice.urgent
+    advice = facts.advice
     return Situation(
         pair=view,
         threads=loaded.n_threads,
@@ -103,7 +103,7 @@ def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts)
         card=fast[0].name if fast else "",
         software=tuple(room.name for room in found.rooms if room.kind == "software"),
         unused_card=unused[0].name if unused and not has_card else "",
-        command=facts.advice.command if facts.advice is not None and urgent else "",
+        command=advice.command if advice is not None and advice.urgent else "",
         draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
         resident=resident_share(loaded.target),
         measured=_measured(loaded),
