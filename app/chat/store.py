@@ -98,9 +98,9 @@ class Store:
     @classmethod
     def in_memory(cls, file: Path | None = None, now: Callable[[], float] = time.time) -> Store:
         """A store that forgets, with whatever can be read from a file that cannot be written."""
-        database, is_copy = open_copy(file)
+        database, _ = open_copy(file)
         store = cls(database, _FORGETS, now)
-        if is_copy and file is not None:
+        if file is not None:
             store._writers.stand_beside(file)
             store.recover()
         return store

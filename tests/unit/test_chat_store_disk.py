@@ -372,6 +372,20 @@ def kill_in_an_answer(store: Store) -> int:
     return conversation
 
 
+def test_what_a_crash_has_cut_is_so_in_a_copy(store: Store, file: Path) -> None:
+    conversation = kill_in_an_answer(store)
+    copy = Store.in_memory(file)
+    assert [node.state for node in copy.load(conversation).tree.path] == [State.COMPLETE, State.CUT]
+    copy.close()
+
+
+def test_of_a_file_that_is_not_there_a_copy_is_empty_and_leaves_nothing(tmp_path: Path) -> None:
+    copy = Store.in_memory(tmp_path / "nowhere" / "conversations.db")
+    assert copy.summaries() == ()
+    copy.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("said", [False, True])
 def test_what_a_crash_has_cut_is_nothing_that_was_said_since(
     store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bool
