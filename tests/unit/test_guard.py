@@ -45,8 +45,9 @@ class TestCeiling:
     def test_no_gain_is_called_so(self) -> None:
         model = CostModel(CostProfile({1: 1e6, 65: 65e6}, draft_ns=0.0))
 
-        assert impossibility(model, 0, 64).endswith(
-            " tokens takes as long here as writing them one by one, so the draft model cannot win"
+        assert impossibility(model, 0, 64) == (
+            "drafting and checking 2 tokens takes as long here as writing them one by one, so the draft model "
+            "cannot win"
         )
 
     def test_a_dear_second_row_does_not_hide_a_cheap_fourth(self) -> None:
@@ -131,6 +132,54 @@ class TestTrial:
 
         assert trial.wants_round()
 
+    @pytest.mark.parametrize(
+        ("advantages", "on"),
+        [
+            ((0.0, -1.0, 0.6), True),
+            ((-1.0, 0.2, 1.0, -0.5), True),
+            ((-1.0, -1.0, 0.5), False),
+        ],
+    )
+    def test_it_goes_off_where_so_few_rounds_say_that_drafts_lose_and_not_by_chance(
+        self, advantages: tuple[float, ...], on: bool
+    ) -> None:
+        trial = Trial()
+        for advantage in advantages:
+            trial.observe_round(advantage)
+
+        assert trial.on is on
+
+    def test_the_first_round_says_all_and_later_ones_their_part(self) -> None:
+        trial = Trial()
+        trial.observe_round(1.0)
+        assert (trial.mean, trial.variance) == (1.0, 0.0)
+        trial.observe_round(0.0)
+        assert (trial.mean, trial.variance) == pytest.approx((0.8, 0.8 * 0.2))
+
+    def test_what_was_just_won_is_no_stake_either(self) -> None:
+        trial = Trial()
+        trial.observe_round(0.4)
+
+        assert trial.balance == 0.0
+
+    @pytest.mark.parametrize(
+        ("advantage", "on", "waits"), [(0.1, True, False), (0.0, False, False), (-0.3, False, True)]
+    )
+    def test_a_probe_ends_with_any_gain_and_with_the_whole_stake(self, advantage: float, on: bool, waits: bool) -> None:
+        trial = self.off()
+        trial.observe_plain(Trial.FIRST_GAP)
+        trial.observe_round(advantage)
+
+        assert (trial.on, not trial.wants_round()) == (on, waits)
+
+    def test_a_new_answer_knows_nothing_of_another_text(self) -> None:
+        trial = Trial()
+        trial.observe_round(-0.2)
+        trial.observe_round(0.1)
+        trial.begin()
+
+        assert trial == Trial(waited=Trial.FIRST_GAP)
+
     @staticmethod
     def off() -> Trial:
         trial = Trial()
@@ -193,6 +242,15 @@ class TestLedger:
                     spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + Ledger.RESERVE + worst + 1e-9
                 )
 
+    def test_the_draft_model_is_let_in_again_by_what_a_probe_takes(self) -> None:
+        ledger = Ledger(balance=1.0)
+        told = []
+        for change in (-1.0, 0.5, 0.5):
+            ledger.observe(1, 1.0 - change, 1.0, drafted=True)
+            told.append(ledger.allows_model)
+
+        assert told == [False, False, True]
+
     def test_an_answer_may_lose_little_where_the_one_before_lost_all(self) -> None:
         ledger = Ledger()
         ledger.observe(1, 50.0, 1.0, drafted=True)
@@ -228,6 +286,13 @@ class TestCuriosity:
             curiosity.observe(2, 3.0, 1.0, drafted=True)
 
         assert gaps == [64, 128, 256, 512, 1024, 1024]
+
+    def test_what_another_answer_ended_with_is_no_try(self) -> None:
+        curiosity = Curiosity(trying=True)
+        curiosity.begin()
+        curiosity.observe(1, 3.0, 1.0, drafted=True)
+
+        assert self.wait(curiosity) == 64
 
     def test_one_that_pays_starts_anew(self) -> None:
         curiosity = Curiosity(gap=512)

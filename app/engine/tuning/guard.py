@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 from app.engine.tuning.curve import CostModel
 
@@ -45,7 +46,7 @@ def best_round(
     Args:
         costs: Of batches.
         n_past: Tokens that the cache holds.
-        n_max: The longest draft.
+        n_max: The longest draft, at least one token.
         draft_ns: Nanoseconds of a drafted token.
         acceptance: a.
 
@@ -53,14 +54,13 @@ def best_round(
         The speed-up, which is below 1 where drafting loses, the draft's tokens, and its time in plain tokens.
     """
     plain = costs.target_ns(1, n_past)
-    best, tokens, product = (0.0, 0, 0.0), 1.0, 1.0
+    rounds, tokens, product = [], 1.0, 1.0
     for n in range(1, n_max + 1):
         product *= acceptance
         tokens += product
         takes = (costs.padded_ns(n + 1, n_past) + n * draft_ns) / plain
-        if tokens / takes > best[0]:
-            best = tokens / takes, n, takes
-    return best
+        rounds.append((tokens / takes, n, takes))
+    return max(rounds, key=itemgetter(0))
 
 
 def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
@@ -136,7 +136,7 @@ class Trial:
         self.rounds += 1
         forgetting = self.FORGETTING if self.rounds > 1 else 0.0
         delta = advantage - self.mean
-        self.mean += (1 - forgetting) * delta if self.rounds > 1 else delta
+        self.mean += (1 - forgetting) * delta
         self.variance = forgetting * (self.variance + (1 - forgetting) * delta * delta)
         if self.rounds >= self.PATIENCE and self.balance <= -self.STAKE:
             effective = (1 - self.FORGETTING**self.rounds) / (1 - self.FORGETTING)
