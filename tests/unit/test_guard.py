@@ -303,7 +303,8 @@ class TestCuriosity:
         assert self.wait(curiosity) == 64
 
     def test_other_drafts_that_lose_make_it_no_rarer(self) -> None:
-        curiosity = Curiosity()
-        curiosity.observe(1, 3.0, 1.0, drafted=True)
+        curiosity = Curiosity(trying=True)
+        for _ in range(3):
+            curiosity.observe(1, 3.0, 1.0, drafted=True)
 
-        assert self.wait(curiosity) == 64
+        assert self.wait(curiosity) == 128

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import pytest
@@ -90,6 +91,7 @@ class TestAMeasurementThatWasHeldUp:
 
         assert known.costs.profile.rows == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
         assert known.model.counts is learned
+        assert known.measured_ns == 40e6
         assert not known.wants_second_look
 
     def test_is_not_repeated_for_ever(self) -> None:
@@ -100,6 +102,12 @@ class TestAMeasurementThatWasHeldUp:
             known.costs.scale = 0.01
 
         assert not known.wants_second_look
+
+    def test_it_is_told_by_a_plain_step_and_no_other(self) -> None:
+        known = memory({1: 3e9, 2: 30e9})
+        known.costs.scale = 0.4
+
+        assert known.wants_second_look
 
     def test_a_machine_that_only_changes_its_clock_is_not_measured_anew(self) -> None:
         known = memory(HOPELESS)
@@ -175,6 +183,25 @@ def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
     known.costs.scale = 0.1
     known.keep_least()
     assert known.least_ns > 2.0
+
+
+@pytest.mark.parametrize(("n_past", "corrected"), [(10, True), (10_000, False)])
+def test_a_check_behind_a_long_context_says_nothing_of_the_row(n_past: int, corrected: bool) -> None:
+    known = Memory(CostModel(CostProfile({1: 10.0, 4: 15.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})))
+    for _ in range(known.plain_check.EVERY):
+        known.plain_check.pass_by()
+
+    known.observe_batch(1, n_past, 1.08 * known.costs.target_ns(1, n_past), switched=False)
+
+    assert known.costs.profile.rows[1] == pytest.approx(10.0 * math.sqrt(1.08) if corrected else 10.0)
+    assert (known.costs.scale == 1.0) is corrected, "what a check finds is no news of the machine's speed"
+
+
+def test_a_row_that_nobody_asked_for_tells_of_the_machines_speed() -> None:
+    known = memory(GOOD)
+    known.observe_batch(1, 10, 1.08 * known.costs.target_ns(1, 10), switched=False)
+
+    assert known.costs.scale > 1.0
 
 
 @pytest.mark.parametrize(("idle", "looks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])

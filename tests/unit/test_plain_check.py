@@ -46,6 +46,15 @@ def test_plain_steps_that_are_taken_anyway_are_enough() -> None:
         watched(check, 1, rows=1)
 
 
+def test_behind_one_that_nobody_asked_for_the_wait_begins_anew() -> None:
+    check = PlainCheck(waited=PlainCheck.FEW)
+    watched(check, 1, rows=1)
+    watched(check, PlainCheck.EVERY - 1)
+    assert not check.is_due(100)
+    watched(check, 1)
+    assert check.is_due(100)
+
+
 def test_one_that_is_far_off_is_seen_again_but_not_for_ever() -> None:
     check = PlainCheck(waited=PlainCheck.EVERY)
     taken = 0
