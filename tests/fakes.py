@@ -80,6 +80,7 @@ class FakeModel:
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         assert 0 < len(tokens) <= self.n_batch
+        assert 0 <= n_outputs <= len(tokens)
         assert len(self.cells) + len(tokens) <= self.n_ctx, "the engine must not decode past the context"
         self.batches.append(tuple(tokens))
         self.native_ns += self.decode_ns

@@ -33,6 +33,20 @@ def test_it_learns_what_is_seen_for_first_and_later_tokens_apart() -> None:
     assert table.probability(0.9, 0) == pytest.approx(0.93)
 
 
+@pytest.mark.parametrize("taught", [0, 1, 2])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_some_tokens_at_once_are_what_they_are_one_by_one(taught: int, depth: int) -> None:
+    table, confidences = model_table(), (0.1, 0.9, 0.65)
+    for _ in range(50):
+        table.observe([(0.9, taught, False)])
+
+    one_by_one = [table.probability(confidence, depth + n) for n, confidence in enumerate(confidences)]
+    assert table.probabilities(confidences, depth) == one_by_one
+    assert table.probabilities((), depth) == []
+    assert (table.probability(0.9, 1) < 0.5) is (taught > 0)
+    assert len(table.counts) == 2, "first tokens and later ones"
+
+
 def test_it_forgets() -> None:
     table = model_table()
     for accepted in (False, True):

@@ -57,6 +57,12 @@ def test_what_others_take_is_left_to_them_and_taken_back(others: float, left: in
     assert machine.told[-1] == 8
 
 
+def test_half_the_way_is_gone_at_a_time() -> None:
+    machine = Machine(8)
+    looks(machine, machine.giving_way(8), 4, others=8.0)
+    assert machine.told == [4, 2, 1]
+
+
 def test_hardware_threads_that_nobody_computes_on_serve_the_others_first() -> None:
     machine = Machine(16)
     assert looks(machine, machine.giving_way(8), 5, others=6.0) == 8

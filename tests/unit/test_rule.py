@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.rule import Rule
+from app.engine.tuning.rule import LOOK_AHEAD, Rule
 
 PLAIN = 10e6
 RULE = Rule(CostModel(CostProfile({1: PLAIN, 65: 42e6})), n_past=0, rate=1 / PLAIN, last_rows=1)
@@ -53,3 +53,21 @@ def test_dear_rows_are_tried_in_the_hope_that_they_are_not() -> None:
 
     assert dear.best_submission([0.9])[1] == 0
     assert dear.best_submission([0.9], hope=0.6)[1] == 1
+
+
+@pytest.mark.parametrize("drafted", [(), (0.9,), (0.9, 0.45)])
+@pytest.mark.parametrize(("survival", "limit"), [(0.5, 64), (0.95, 64), (0.99, 5), (0.05, 64)])
+def test_drafting_on_is_worth_the_best_of_what_it_may_come_to(
+    drafted: tuple[float, ...], survival: float, limit: int
+) -> None:
+    # Three rows cost more than four, which can be filled up; what is drafted already is paid.
+    rows = {1: PLAIN, 2: 1.3 * PLAIN, 3: 2.0 * PLAIN, 4: 1.5 * PLAIN, 9: 1.6 * PLAIN, 65: 4 * PLAIN}
+    rule = Rule(CostModel(CostProfile(rows, draft_ns=0.1 * PLAIN)), n_past=0, rate=1.1 / PLAIN, last_rows=1)
+    k, last = len(drafted), drafted[-1] if drafted else 1.0
+    worth = []
+    for more in range(1, min(LOOK_AHEAD, limit - k) + 1):
+        tokens = 1.0 + sum(drafted) + sum(last * survival**n for n in range(1, more + 1))
+        cheapest = min(rule.costs.target_ns(n, 0) for n in range(k + more + 1, 66))
+        worth.append(tokens - rule.rate * (cheapest + more * 0.1 * PLAIN))
+
+    assert rule.best_ahead(drafted, survival, limit) == pytest.approx(max(worth))

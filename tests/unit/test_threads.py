@@ -31,6 +31,7 @@ class Machine(FakeModel):
         super().__init__(always(3), n_ctx=4096, n_batch=512)
         self.now, self.threads = 0, 0
         self.used: list[int] = []
+        self.longest = 0
         self._answer, self._prompt, self._slow = answer, prompt, slow
 
     def use(self, n: int) -> None:
@@ -39,6 +40,7 @@ class Machine(FakeModel):
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         super().decode(tokens, n_outputs)
+        self.longest = max(self.longest, self.n_past)
         costs = self._answer if len(tokens) == 1 else self._prompt
         self.now += len(tokens) * costs[self.threads] * (10 if len(self.batches) in self._slow else 1)
 
@@ -66,6 +68,17 @@ def test_answers_and_prompts_have_their_own_best_number() -> None:
     assert (times.generation[4], times.prompt[16]) == (120, 12)
     assert shares[-1] == 1
     assert shares == sorted(shares)
+
+
+def test_single_tokens_follow_each_other_and_prompts_begin_anew() -> None:
+    machine, text = Machine({2: 100}, {2: 10}), list(range(40))
+
+    for _ in measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now):
+        pass
+
+    singles = [(token,) for token in range(5)]
+    assert machine.batches == [*singles, *singles, *singles, *[tuple(text)] * 3]
+    assert machine.longest == len(text)
 
 
 def test_one_slow_moment_does_not_decide() -> None:

@@ -6,6 +6,7 @@ many as there are. Which number that is depends on the processor, the model and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -95,7 +96,7 @@ def measure_threads(
             # The first one pays for starting the threads.
             timed(text[:1])
             times = [timed(text[i : i + 1]) for i in range(1, _STEPS + 1)]
-            generation[n] = min(generation.get(n, times[0]), *times)
+            generation[n] = min(generation.get(n, math.inf), *times)
             done += 1
             yield done / total
     length = int(_LONGEST_PROMPT_NS / min(generation.values()))
@@ -105,7 +106,7 @@ def measure_threads(
             use(n)
             cache.rollback(0)
             took = timed(sample)
-            prompt[n] = min(prompt.get(n, took), took)
+            prompt[n] = min(prompt.get(n, math.inf), took)
             done += 1
             yield done / total
     cache.rollback(0)
