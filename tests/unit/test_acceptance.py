@@ -10,6 +10,7 @@ from app.engine.tuning.acceptance import (
     CONFIDENCE_EDGES,
     CONFIDENCE_PRIOR,
     SUPPORT_PRIOR,
+    AcceptanceTable,
     lookup_table,
     model_table,
 )
@@ -45,6 +46,17 @@ def test_some_tokens_at_once_are_what_they_are_one_by_one(taught: int, depth: in
     assert table.probabilities((), depth) == []
     assert (table.probability(0.9, 1) < 0.5) is (taught > 0)
     assert len(table.counts) == 2, "first tokens and later ones"
+
+
+def test_bins_that_contradict_each_other_are_one_that_has_seen_what_both_have() -> None:
+    table = AcceptanceTable((0.3, 0.6), (0.2, 0.5, 0.6))
+    for _ in range(10):
+        table.observe([(0.7, 0, False)])
+
+    _, (_, low), (_, high) = table.counts[0]
+    pooled = 12.0 * (0.5 + 0.6) / (12.0 + low + 12.0 + high)
+    assert [table.probability(confidence, 0) for confidence in (0.1, 0.4, 0.7)] == pytest.approx([0.2, pooled, pooled])
+    assert AcceptanceTable(table.edges, table.prior, table.counts).probability(0.7, 0) == table.probability(0.7, 0)
 
 
 def test_it_forgets() -> None:

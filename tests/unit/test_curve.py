@@ -12,7 +12,7 @@ import pytest
 
 from app.engine.tuning.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.tuning.guard import ceiling
-from app.engine.tuning.interpolation import expand
+from app.engine.tuning.interpolation import envelope, expand
 
 STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
 
@@ -38,6 +38,7 @@ def test_a_narrow_batch_never_costs_more_than_a_wider_one_filled_up() -> None:
 
     assert costs.padded_ns(2, 0) == costs.padded_ns(3, 0) == costs.target_ns(4, 0)
     assert costs.target_ns(3, 0) > costs.target_ns(4, 0)
+    assert envelope([0.0, 5.0, 9.0, 6.0, 4.0, 7.0])[1:] == [4.0, 4.0, 4.0, 4.0, 7.0]
 
 
 def test_the_cache_adds_to_every_batch() -> None:
