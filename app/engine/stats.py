@@ -82,7 +82,7 @@ class GenerationStats:
 
         What its cache held already the draft model may have yet to read: the two do not read the same tokens.
         """
-        return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ and self.prompt_ns > 0 else None
+        return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ else None
 
     @property
     def answer_ns(self) -> int:

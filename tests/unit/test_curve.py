@@ -109,6 +109,9 @@ class TestContext:
         costs.observe_target(64, 4000, hoped, switched=False)
 
         assert hoped < costs.target_ns(64, 4000) <= measured.target_ns(64, 4000)
+        narrow = model(cells={1: 6e3, 8: 48e3})
+        narrow.observe_target(32, 4000, narrow.target_ns(32, 4000), switched=False)
+        assert 64 not in narrow.snapshot().cells
         assert 64 in costs.snapshot().cells
 
 
@@ -116,6 +119,16 @@ def test_a_change_of_width_costs_extra() -> None:
     costs = model(switch_ns=5e5)
 
     assert costs.target_ns(4, 0, switched=True) - costs.target_ns(4, 0) == pytest.approx(5e5)
+
+
+@pytest.mark.parametrize("last_rows", [1, 4, 9])
+def test_all_widths_at_once_cost_what_they_cost_one_by_one(last_rows: int) -> None:
+    costs = model(switch_ns=5e5, cells={1: 6e3, 8: 48e3, 64: 384e3})
+    fresh = deepcopy(costs)
+    one_by_one = [fresh.target_ns(rows, 100, switched=rows != last_rows) for rows in range(1, 5)]
+
+    assert costs.batches_ns(4, 100, last_rows)[1:] == one_by_one
+    assert costs.target_ns(5, 100) == fresh.target_ns(5, 100)
 
 
 def test_load_moves_every_width_alike() -> None:

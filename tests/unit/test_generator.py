@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.generator import Request
+from app.engine.cache import TokenCache
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import AnswerStart, Cancelled
+from app.engine.strategies import PlainDecoding
 from app.engine.types import (
     DraftParams,
     FinishReason,
     Step,
 )
 from app.errors import ContextOverflowError
-from tests.fakes import END, FakeModel, always, mixing, script
+from tests.fakes import END, FakeModel, FakeSampler, always, mixing, script
 from tests.unit.generating import PROMPT, Bench, plain
 
 
@@ -190,7 +193,30 @@ class TestEnds:
         bench = Bench(FakeModel(mixing(1), n_batch=4), FakeModel(mixing(1)), DraftParams(9, 0, 0.0))
 
         assert bench.run() == plain(mixing(1))
-        assert max(len(batch) for batch in bench.target.batches) == 4
+        (_, *rounds) = bench.target.batches
+        assert max(map(len, rounds)) == 4
+
+    @pytest.mark.parametrize(("max_tokens", "expected"), [(None, 12 - len(PROMPT)), (100, 12 - len(PROMPT)), (3, 2)])
+    def test_a_strategy_is_told_how_much_may_follow_the_first_token(
+        self, max_tokens: int | None, expected: int
+    ) -> None:
+        told: list[int] = []
+
+        class Told(PlainDecoding):
+            def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+                told.append(start.most_tokens)
+                return super().begin(start, cancelled)
+
+        model = FakeModel(mixing(1), n_ctx=12)
+        generator = Generator(TokenCache(model), Told(), FakeSampler(model))
+        steps = [
+            event
+            for event in generator.run(Request(PROMPT, lambda _: False, max_tokens, lambda *_: None))
+            if isinstance(event, Step)
+        ]
+
+        assert told == [expected]
+        assert len(steps) == 1 + expected
 
     @pytest.mark.parametrize("with_draft", [True, False])
     def test_a_full_context_ends_the_answer_with_a_reason(self, with_draft: bool) -> None:

@@ -16,7 +16,7 @@ from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Logits, always
 from app.engine.probability import most_probable, probability_of
 from app.engine.strategies import FixedDrafting
-from app.engine.types import DraftParams, Step
+from app.engine.types import DraftParams, FinishReason, Origin, Step
 from app.events import Event, StepCompleted
 from app.request import AnswerRequest
 from app.responder import answer
@@ -49,12 +49,18 @@ class Ticks:
         return self.ns
 
 
-def run(inspected: Callable[[], bool], target: Rule = counting, draft: Rule = mistaken) -> list[Step]:
+def run(
+    inspected: Callable[[], bool], target: Rule = counting, draft: Rule = mistaken, stop_at: int | None = None
+) -> list[Step]:
     model, small = FakeModel(target), FakeModel(draft)
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
     strategy = FixedDrafting(drafter, DraftParams(4, 0, 0.0))
     generator = Generator(TokenCache(model), strategy, FakeSampler(model), Ticks())
-    request = Request(PROMPT, lambda token: token == END, 20, lambda *_: None, Controls(inspected=inspected))
+
+    def observe(token: int, _: Origin) -> FinishReason | None:
+        return FinishReason.STOP if token == stop_at else None
+
+    request = Request(PROMPT, lambda token: token == END, 20, observe, Controls(inspected=inspected))
     return [event for event in generator.run(request) if isinstance(event, Step)]
 
 
@@ -102,6 +108,13 @@ def test_a_round_tells_what_both_models_thought() -> None:
         if mismatch:
             assert seen.declined == pytest.approx(0.25, rel=1e-4)
     assert any(step.inspection is not None and step.inspection.declined is not None for step in rounds)
+
+
+def test_an_answer_that_ends_in_its_draft_declines_nothing() -> None:
+    *_, last = run(lambda: True, draft=counting, stop_at=10)
+    assert last.inspection is not None
+    assert (last.n_accepted, len(last.tokens), len(last.draft)) == (2, 2, 4)
+    assert last.inspection.declined is None
 
 
 def test_it_can_be_turned_on_and_off_in_the_middle_of_an_answer() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.vocab import VocabInfo, incompatibility
+from app.engine.vocab import VocabInfo, incompatibility, known_to
 
 TOKENS = tuple(f"t{i}".encode() for i in range(1000))
 BASE = VocabInfo(kind="gpt2", tokens=TOKENS, bos=1, eos=2)
@@ -71,3 +71,11 @@ def test_unprintable_texts_are_quoted_safely() -> None:
 
     assert "\x1b" not in sentence
     assert len(sentence) < 150
+
+
+@pytest.mark.parametrize(
+    ("tokens", "read"),
+    [([9, 3, 0], [9, 3, 0]), ([9, 10], [9, 7]), ([10, 9, 12, 1], [7, 9, 7, 1]), ([], [])],
+)
+def test_another_token_stands_in_for_those_that_a_model_does_not_know(tokens: list[int], read: list[int]) -> None:
+    assert known_to(10, 7)(tokens) == read

@@ -1,0 +1,43 @@
+"""Counters and what is derived from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine.stats import FEWEST_READ, GenerationStats
+
+
+def test_rates_are_tokens_a_second_and_the_first_token_is_the_prompts() -> None:
+    stats = GenerationStats(prompt_n=32, prompt_ns=500_000_000, draft_prompt_ns=1_500_000_000)
+    stats.predicted_n, stats.predicted_ns, stats.verify_steps, stats.native_ns = 11, 500_000_000, 5, 499_999_999
+
+    assert stats.reading_per_second == 64.0
+    assert stats.prompt_per_second == 16.0
+    assert stats.predicted_per_second == 20.0
+    assert stats.tokens_per_second == 5.0
+    assert stats.mean_accepted_length == 2.0
+    assert stats.overhead_ns == 1
+
+
+@pytest.mark.parametrize(("n", "ns", "told"), [(1, 1, 1e9), (0, 1, None), (1, 0, None)])
+def test_where_there_is_nothing_to_measure_there_is_no_rate(n: int, ns: int, told: float | None) -> None:
+    stats = GenerationStats(prompt_n=n, prompt_ns=ns, predicted_n=n + 1, predicted_ns=ns)
+
+    assert (stats.prompt_per_second, stats.predicted_per_second, stats.tokens_per_second) == (told, told, told)
+
+
+@pytest.mark.parametrize(("n", "told"), [(FEWEST_READ - 1, None), (FEWEST_READ, FEWEST_READ * 1e9)])
+def test_of_a_few_tokens_nobody_says_how_fast_they_were_read(n: int, told: float | None) -> None:
+    assert GenerationStats(prompt_n=n, prompt_ns=1).reading_per_second == told
+
+
+def test_rounds_are_counted_and_their_drafted_tokens_by_place() -> None:
+    stats = GenerationStats()
+    for n_drafted, n_accepted, n_model in ((0, 0, 0), (3, 1, 2), (4, 3, 0)):
+        stats.observe_step(n_drafted, n_accepted, n_model)
+    before = stats.snapshot()
+    stats.observe_step(1, 1, 1)
+
+    assert (before.verify_steps, before.drafted_steps) == (3, 2)
+    assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)
+    assert before.accepted_by_position == [2, 1, 1]
