@@ -59,6 +59,7 @@ def test_a_repetition_goes_on_repeating_itself() -> None:
 
     assert again.continuation((), 8).tokens == (1, 2, 3, 1, 2, 3, 1, 2)
     assert again.continuation((1, 2), 5).tokens == (3, 1, 2, 3, 1)
+    assert index(1, 2, 3, 1, 2, 3).continuation((), 5).tokens == (1, 2, 3, 1, 2)
 
 
 def test_what_was_said_twice_is_no_repetition_yet() -> None:
@@ -184,3 +185,9 @@ def test_where_there_is_no_room_nothing_is_proposed() -> None:
 
 def test_a_text_that_ends_agreeing_says_nothing_of_what_would_have_come() -> None:
     assert beside((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).support == (2 + 2, 3)
+
+
+def test_a_text_of_two_tokens_is_looked_up_whole() -> None:
+    found = beside((1, 2), (1, 2, 3)).continuation((), 4)
+
+    assert (found.tokens, found.match_length) == ((3,), 2)

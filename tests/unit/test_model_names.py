@@ -9,7 +9,7 @@ import pytest
 from app.catalog import Catalog, shipped_file
 from app.cli.pair_choice import choose_pair
 from app.gguf import GgufHeader
-from app.model_names import apart, known_as
+from app.model_names import apart, file_type, known_as, quantisation
 from app.pairing.facts import model_facts
 from app.pairing.texts import pair_texts, source_texts, title_of
 from app.source import HubModel, LocalModel
@@ -36,6 +36,28 @@ def test_the_name_inside_counts_where_the_files_says_nothing() -> None:
 )
 def test_a_draft_is_called_what_tells_it_from_its_target(target: str, draft: str, rest: str) -> None:
     assert apart(target, draft) == rest
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("Q4_K - Medium", "Q4_K_M"),
+        ("Q3_K - Large", "Q3_K_L"),
+        ("Q2_K - Medium", "Q2_K"),
+        ("Q2_K - Small", "Q2_K_S"),
+        ("Q8_0", "Q8_0"),
+    ],
+)
+def test_a_file_type_is_spelled_as_in_file_names(name: str, spelled: str) -> None:
+    assert file_type(name) == spelled
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("Q4_K_M/big-q8_0.gguf", "Q8_0"), ("Q4_K_M/big.gguf", "Q4_K_M"), ("big-F16-Q4_0.gguf", "Q4_0"), ("big.gguf", "")],
+)
+def test_a_quantisation_is_told_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
+    assert quantisation(name) == told
 
 
 def test_the_list_calls_a_pair_what_the_chat_and_the_checks_will_call_it() -> None:
