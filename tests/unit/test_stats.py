@@ -17,6 +17,9 @@ def test_rates_are_tokens_a_second_and_the_first_token_is_the_prompts() -> None:
     assert stats.tokens_per_second == 5.0
     assert stats.mean_accepted_length == 2.0
     assert stats.overhead_ns == 1
+    assert stats.acceptance_rate is None
+    stats.native_ns = 500_000_002
+    assert stats.overhead_ns == 0, "two clocks may differ"
 
 
 @pytest.mark.parametrize(("n", "ns", "told"), [(1, 1, 1e9), (0, 1, None), (1, 0, None)])
@@ -40,4 +43,5 @@ def test_rounds_are_counted_and_their_drafted_tokens_by_place() -> None:
 
     assert (before.verify_steps, before.drafted_steps) == (3, 2)
     assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)
+    assert before.acceptance_rate == 4 / 7
     assert before.accepted_by_position == [2, 1, 1]
