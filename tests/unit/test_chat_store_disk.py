@@ -379,6 +379,17 @@ def test_what_a_crash_has_cut_is_so_in_a_copy(store: Store, file: Path) -> None:
     copy.close()
 
 
+def test_what_another_tandem_is_writing_is_not_cut_in_a_copy(store: Store, file: Path) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add("half")
+    journal.flush()
+    copy = Store.in_memory(file)
+    (*_, answer) = copy.load(conversation).tree.path
+    assert (answer.text, answer.state) == ("half", State.WRITING)
+    copy.close()
+
+
 def test_of_a_file_that_is_not_there_a_copy_is_empty_and_leaves_nothing(tmp_path: Path) -> None:
     copy = Store.in_memory(tmp_path / "nowhere" / "conversations.db")
     assert copy.summaries() == ()

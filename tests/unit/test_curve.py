@@ -129,6 +129,8 @@ def test_all_widths_at_once_cost_what_they_cost_one_by_one(last_rows: int) -> No
 
     assert costs.batches_ns(4, 100, last_rows)[1:] == one_by_one
     assert costs.target_ns(5, 100) == fresh.target_ns(5, 100)
+    assert len(costs.batches_ns(9, 100, last_rows)) == 10
+    assert costs.batches_ns(4, 100, last_rows)[1:] == one_by_one
 
 
 def test_load_moves_every_width_alike() -> None:
