@@ -55,6 +55,7 @@ class Backlog:
         self._gain = 0.0
         self._was_used = False
         self._earned_here = _CATCH_UP_START
+        """Plain steps of this answer alone; `Memory.may_catch_up` is that of all."""
 
     def begin(self, start: AnswerStart, *, patient: bool) -> None:
         """Look at a prompt, which waits if it is long and `patient`, because something else can draft meanwhile."""
