@@ -19,7 +19,7 @@ from tests.replays import curves, traces
 def watched(check: PlainCheck, n: int, *, rows: int = 4, n_past: int = 100, ns: float = 1.0) -> None:
     for _ in range(n):
         if rows > 1:
-            check.pass_by()
+            check.pass_by(1.0)
         else:
             check.observe(n_past, ns, 1.0)
 
@@ -133,3 +133,27 @@ def test_where_costs_were_just_measured_a_short_answer_takes_none() -> None:
     played = replay(traces()[0], curve, automatic(memory_for(curve)))
     assert len(played.rounds) < PlainCheck.SOON
     assert all(len(round_.draft) for round_ in played.rounds[:-1])
+
+
+def test_one_is_taken_soon_where_wide_batches_tell_of_another_machine_than_was_measured() -> None:
+    check = PlainCheck()
+    check.pass_by(0.3)
+    assert not check.is_due(100)
+    check.pass_by(0.2)
+    assert check.is_due(100)
+
+    seen = PlainCheck()
+    watched(seen, 1, rows=1)
+    seen.pass_by(0.2)
+    assert not seen.is_due(100)
+
+
+@pytest.mark.parametrize(("curve", "least"), [("m1_ultra", 0.7), ("cpu_bf16", 0.85)])
+def test_costs_measured_while_all_waited_for_a_disk_do_not_decide_a_whole_answer(curve: str, least: float) -> None:
+    machine = curves()[curve]
+    profile = machine.profile()
+    held_up = replace(profile, rows=dict.fromkeys(profile.rows, 25 * profile.rows[1]))
+    for trace in traces():
+        memory = Memory(CostModel(replace(held_up, rows=dict(held_up.rows))))
+        assert plain_cost(trace, machine) / replay(trace, machine, automatic(memory)).cost > least
+        assert memory.was_held_up

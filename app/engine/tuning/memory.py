@@ -116,11 +116,11 @@ class Memory:
 
     def observe_batch(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
         """Learn from a batch of the target what batches cost, everything around it included."""
-        if rows > 1:
-            self.plain_check.pass_by()
-        elif self._was_check(n_past, ns, switched=switched):
+        if rows == 1 and self._was_check(n_past, ns, switched=switched):
             return
         self.costs.observe_target(rows, n_past, ns, switched=switched)
+        if rows > 1:
+            self.plain_check.pass_by(self.costs.scale)
 
     def _was_check(self, n_past: int, ns: float, *, switched: bool) -> bool:
         """Learn from a single row what one costs by itself, and whether it was taken to tell that and nothing else."""
@@ -167,6 +167,7 @@ class Memory:
         if self.was_held_up:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.rows[1]
+            self.plain_check = PlainCheck()
             self.n_measured_anew += 1
             return
         while self.idle_answers >= self.LOOK_GROWTH**self.n_looks:

@@ -32,6 +32,9 @@ class PlainCheck:
     """A context so many times longer than any that a single row was seen behind is another place."""
     KNOWN_BEHIND: ClassVar[int] = 1024
     """What a first measurement tells of contexts reaches about so far."""
+    HELD_UP: ClassVar[float] = 0.25
+    """Where wide batches take such a share of what was measured, and no single row was seen yet, that one need not have
+    been slowed like them: while the weights came from a disk, all widths took as long."""
     NOISE: ClassVar[float] = 0.1
     """A row that is off by more is followed by two, and the middle one counts."""
     LOOKS: ClassVar[int] = 3
@@ -54,9 +57,11 @@ class PlainCheck:
         """Whether the next single row tells what single rows cost, and nothing else."""
         return bool(self.seen) or self.waited >= self.EVERY
 
-    def pass_by(self) -> None:
-        """Count a wide batch."""
+    def pass_by(self, share: float) -> None:
+        """Count a wide batch, behind which everything is taken to need such a share of what was measured."""
         self.waited += 1
+        if not self.behind and share < self.HELD_UP:
+            self.waited = max(self.waited, self.EVERY)
 
     def observe(self, n_past: int, ns: float, expected_ns: float) -> float:
         """Learn from a single row.

@@ -27,6 +27,8 @@ _HELD_UP = 1.5
 """A single row that takes so many times what the others took is timed again."""
 _ODD, _SURE = 0.75, 3
 """A width that seems to cost less than this share of a narrower one is looked at again, unless so many looks say so."""
+_FLAT = 1.5
+"""Where no width takes so many times what a single row does, all may have waited for something else."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -40,6 +42,7 @@ class Stopwatch:
     """Times batches on an empty cache.
 
     Attributes:
+        budget_ns: What all may take from when the weights are in memory.
         ones: Nanoseconds of single rows.
         shares: Per width, the cost in single rows timed right before, each time it was looked at.
         switches: What changes of width added, in nanoseconds.
@@ -53,12 +56,18 @@ class Stopwatch:
         self._target = target
         self._text = text
         self._clock = clock
-        self._budget_ns = budget_ns
+        self.budget_ns = budget_ns
         self._cancelled = cancelled
         self.ones: list[float] = []
         self.shares: dict[int, list[float]] = {}
         self.switches: list[float] = []
         self._is_slow = False
+        self._started = clock()
+
+    @property
+    def spent_ns(self) -> int:
+        """What was spent since `begin`."""
+        return self._clock() - self._started
 
     def time(self, cache: TokenCache, width: int, n_outputs: int | None = None) -> float:
         """Nanoseconds of one batch, its logits for every row unless told otherwise."""
@@ -93,6 +102,7 @@ class Stopwatch:
 
     def begin(self, row_ns: float, widest: int) -> None:
         """Time a single row, which took so long before; if that was long, two tell whether it was only held up."""
+        self._started = self._clock()
         if self._is_dear(row_ns) and widest > 1:
             two_ns = self.time(self._target, 2)
             row_ns = self.time(self._target, 1) if two_ns < _WARM * row_ns else row_ns
@@ -105,7 +115,17 @@ class Stopwatch:
             self.one()
 
     def _is_dear(self, row_ns: float) -> bool:
-        return row_ns > _DEAR * self._budget_ns
+        return row_ns > _DEAR * self.budget_ns
+
+    @property
+    def was_held_up(self) -> bool:
+        """Whether several rows took less than the one row in which all is told, which was timed but once."""
+        return self._is_slow and any(min(shares) < _WARM for shares in self.shares.values())
+
+    def doubt(self) -> None:
+        """Time that row once more if many take hardly longer: so they do where each batch waits for a disk."""
+        if self._is_slow and max(self.settled().values(), default=_FLAT) < _FLAT:
+            self.shares[1] = [self.time(self._target, 1) / self.ones[-1]]
 
     def one(self) -> float:
         """Nanoseconds of a single row: now, unless that takes long."""
@@ -162,11 +182,11 @@ class Stopwatch:
         self._add(shares, draft, 1, 2)
         width = len(self._text)
         prompt = self.time(draft, width, 1)
-        if prompt < COMFORT * self._budget_ns:
+        if prompt < COMFORT * self.budget_ns:
             # The first one may also have made what its kernels need.
             prompt = min(prompt, self.time(draft, width, 1))
         each = prompt / width
-        while 2 * prompt < _SOON * self._budget_ns and 2 * width <= min(draft.n_batch, draft.n_ctx):
+        while 2 * prompt < _SOON * self.budget_ns and 2 * width <= min(draft.n_batch, draft.n_ctx):
             width *= 2
             prompt = min(self.time(draft, width, 1) for _ in range(2))
             each = min(each, prompt / width)
