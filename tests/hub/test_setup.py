@@ -55,10 +55,11 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
     asked = len(pair.asked(origin="cdn"))
 
-    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial"]) == 0
 
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in capsys.readouterr().err
+    assert len(registry().read().pairs) == 1, "a quantisation is the same however it is written"
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
 
 

@@ -92,6 +92,13 @@ def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None
         choose(HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), parts)
 
 
+def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantisation() -> None:
+    packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
+
+    assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
+    assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
+
+
 def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:
     with pytest.raises(HubError, match="could be several"):
         choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
