@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from time import monotonic
 
 from huggingface_hub import hf_hub_url
@@ -24,9 +23,6 @@ _PIECE = 1 << 20
 _RARE = 10
 _HOLE = bytes(4096)
 """What a power cut may leave in the place of what was never written; headers have no such row of zeros."""
-_ATTEMPTS = 3
-_PATIENCE_S = 60.0
-"""Somebody sits in front of it, and several models may be looked at."""
 
 
 def read_remote_header(
@@ -138,7 +134,7 @@ class _Reading:
 
     def run(self, retry: RetryPolicy) -> GgufHeader:
         """Read on until the header is whole; see `read_remote_header`."""
-        retries = Retries(replace(retry, attempts=_ATTEMPTS, patience_s=_PATIENCE_S), self._watcher)
+        retries = Retries(retry.brief, self._watcher)
         while True:
             had = len(self._beginning)
             try:

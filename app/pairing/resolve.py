@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app import regular_file
@@ -13,7 +14,7 @@ from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
-from app.hub.retry import RetryPolicy
+from app.hub.retry import RetryPolicy, patiently
 from app.hub.watcher import UNWATCHED, Watcher
 from app.model_names import quantisation
 from app.pairing.facts import ModelFacts, model_facts
@@ -73,36 +74,48 @@ class Resolved:
             store.refer(self.repo, self.source.revision, self.commit)
 
 
-def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) -> Resolved:
+def resolve(
+    source: ModelSource,
+    demo_file: DemoFile,
+    *,
+    draft: bool = False,
+    retry: RetryPolicy | None = None,
+    watcher: Watcher = UNWATCHED,
+) -> Resolved:
     """Find the files of a source.
 
     Args:
         source: What is asked for.
         demo_file: Where the demo's files are.
         draft: Whether it is to be a draft, which decides the quantisation where none is named.
+        retry: How to wait where the hub has trouble; None asks it once.
+        watcher: Told of that.
 
     Raises:
         HubError: The hub does not have it or cannot be asked.
         ModelFileError: A local file is missing, or a folder.
+        Interrupted: Cancelled in a wait.
     """
     match source:
         case HubModel():
-            return _on_hub(source, draft=draft)
+            return _on_hub(source, retry, watcher, draft=draft)
         case LocalModel(path):
             return _local(source, path)
         case DemoModel(part):
             return _local(source, demo_file(part))
 
 
-def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
+def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, draft: bool) -> Resolved:
+    # What another time or program has brought can be used without the hub, and where its authors have put another file
+    # in its place.
+    cached = _cached(source)
+    ask = partial(repository, source.repo, source.revision)
     try:
-        listed = repository(source.repo, source.revision)
+        listed = ask() if cached is not None or retry is None else patiently(ask, retry, watcher)
         chosen = choose.choose(source, listed.files, draft=draft)
     except HubError:
-        # What another time or program has brought can be used without the hub, and where its authors have put another
-        # file in its place.
-        if found := _cached(source):
-            return found
+        if cached is not None:
+            return cached
         raise
     here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(

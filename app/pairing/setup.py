@@ -29,6 +29,7 @@ from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.pairing.texts import way_out_text, without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
+from app.source import ModelSource
 
 _LOOK_S = 0.2
 _POLITE_S = 0.5
@@ -115,11 +116,11 @@ class Setup:
             AppError: One cannot be had or is no model.
             Interrupted: Cancelled.
         """
-        target = resolve(pair.target, self._demo_file)
+        target = self._resolved(pair.target, tell)
         draft: Resolved | None = None
         notes: tuple[str, ...] = ()
         try:
-            draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
+            draft = self._resolved(pair.draft, tell, draft=True) if pair.draft is not None else None
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
@@ -139,11 +140,20 @@ class Setup:
             free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
-    def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
+    def _resolved(self, source: ModelSource, tell: Callable[[Looking], None], *, draft: bool = False) -> Resolved:
+        look = Look(str(source), tell)
+        return resolve(source, self._demo_file, draft=draft, retry=self.retry, watcher=look)
+
+    def bring(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
         """Download what is missing, remember the pair and try it.
 
         It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
         meant by the settings, does not fit. Only a pair that works becomes the default.
+
+        Args:
+            prepared: The pair, from `prepare`.
+            default: Whether it is taken when none is named, in place of another one.
+            first: Whether it is where there is no other one.
 
         Yields:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
@@ -173,9 +183,9 @@ class Setup:
             yield Trying(pair, self._remembered(pair, default=False, first=False))
             line = self._trial(pair, self._stop.is_set)
             self._stop_if_cancelled()
-        yield Ready(pair, line, self._remembered(pair, default=default))
+        yield Ready(pair, line, self._remembered(pair, default=default, first=first))
 
-    def _remembered(self, pair: SetUp, *, default: bool, first: bool = True) -> CatalogError | None:
+    def _remembered(self, pair: SetUp, *, default: bool, first: bool) -> CatalogError | None:
         """Remember a pair; returns why that cannot be done."""
         try:
             self._registry.add(pair, default=default, first=first)
