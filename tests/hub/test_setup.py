@@ -202,6 +202,18 @@ def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.Cap
     assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
 
 
+def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    assert "No pair is the default; to make it this one: tandem pairs default mine" in capsys.readouterr().err
+    assert registry().read().default is None
+
+    files = [str(model.path) for model in registry().read().pairs["mine"].models]
+    assert main(["pairs", "add", "own", *files]) == 0
+    assert registry().read().default == "own", "that is what one adds the first pair for"
+
+
 def test_a_disk_that_is_too_small_is_told_before_the_download(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

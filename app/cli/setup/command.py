@@ -193,8 +193,9 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
 
 def _bring(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
     tried: Trying | None = None
+    default = not hasattr(args, "no_default")
     try:
-        for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
+        for event in steps.bring(prepared, default=default, first=default or hasattr(args, "first")):
             match event:
                 case Progress():
                     status.show(progress_line(event))
@@ -272,6 +273,8 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: Re
     name, default, last = quoted(pair.pair.name), now.default, before.default
     if default == pair.pair.name and last is not None and last != default:
         status.say(f"Tandem opens with it from now on; {last} comes back with: tandem pairs default {quoted(last)}")
+    elif default is None:
+        status.say(f"No pair is the default; to make it this one: tandem pairs default {name}")
     elif default != pair.pair.name:
         status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
     status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")
