@@ -31,6 +31,7 @@ _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
 _TYPE_AND_OFFSET_BYTES = 12
 _MAX_ELEMENTS = 1 << 22
+_AGAIN = "Download it again; tandem setup does that for a pair from the hub."
 _MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
@@ -274,7 +275,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     try:
         # Before it is opened: opening a pipe waits for whoever writes into it.
         if regular_file.status(path).st_size == 0:
-            raise DamagedFileError(f"{path} is empty.", "Download it again.")
+            raise DamagedFileError(f"{path} is empty.", _AGAIN)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return parse_header(data, tensors=tensors, vocabulary=vocabulary)
     except FileNotFoundError:
@@ -284,11 +285,11 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     except regular_file.PipeOrDeviceError:
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
-        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
+        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", _AGAIN) from None
     except ForeignHeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
     except HeaderError as error:
-        raise DamagedFileError(f"{path} is damaged: {error}.", "Download it again.") from None
+        raise DamagedFileError(f"{path} is damaged: {error}.", _AGAIN) from None
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."

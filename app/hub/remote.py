@@ -8,7 +8,7 @@ from time import monotonic
 
 from huggingface_hub import hf_hub_url
 
-from app.errors import HubError, Interrupted, WaitError
+from app.errors import HubError, Interrupted, ModelFileError, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.answer import RestUnknownError, bytes_behind
@@ -36,11 +36,13 @@ def read_remote_header(
     """Read a header: from the disk as far as the file is here, and the rest through the network, a few megabytes.
 
     Raises:
-        HubError: It cannot be had, or the file is no GGUF model; a `ModelFileError` if it is here and is none.
+        HubError: It cannot be had, or the file is no GGUF model.
         Interrupted: Cancelled.
     """
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
-        return read_header(here, tensors=True)
+        # What lies here may be damaged, and is what the download would find.
+        with suppress(ModelFileError):
+            return read_header(here, tensors=True)
     beginning, has_begun = _Beginning(file, _LARGEST_KEPT), False
     # Nobody has checked yet what lies there; the hub has the true bytes.
     with suppress(HeaderError):

@@ -204,7 +204,7 @@ def facts_of(
         Interrupted: Cancelled.
     """
     header: GgufHeader
-    if model.path is not None:
+    if model.path is not None and not model.listed:
         header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
     else:
         header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry, watcher)

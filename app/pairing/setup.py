@@ -211,9 +211,10 @@ class Setup:
             )
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
-        """Bring both models side by side; returns the path to load for each role."""
+        """Bring both models side by side, or look at those that are here; returns the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None]
+        # What the hub has named can be held against that, and brought anew.
+        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None or model.listed]
         if not wanted:
             return paths
         meter = Meter(self._clock)
@@ -254,9 +255,9 @@ class Setup:
         retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
-            was_here = store.cached(model.repo, model.commit, file.path, file.size) is not None
+            was_here, came = store.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
-            if not was_here:
+            if not was_here or one.came > came:
                 self._claim(found[-1])
         return found[0]
 
