@@ -19,7 +19,7 @@ from app.hub.watcher import UNWATCHED, Watcher
 from app.model_names import quantisation
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
-from app.split_model import part_names, part_of
+from app.split_model import missing_part, part_names, part_of
 
 DemoFile = Callable[[str], Path]
 """Gives the path of the demo's target or draft, making what is missing."""
@@ -184,11 +184,8 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.", "Check the path.") from error
     parts = part_names(path.name)
-    missing = [part for part in parts if not regular_file.is_file(path.parent / part)]
-    if missing:
-        raise ModelFileError(
-            f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."
-        )
+    if missing := missing_part(path):
+        raise ModelFileError(f"{path} is one of {len(parts)} parts, and {missing} is not beside it.", "Get all parts.")
     size = sum((path.parent / part).stat().st_size for part in parts)
     return Resolved(source, "", "", (), path.parent / parts[0], size, quantisation(path.name))
 
