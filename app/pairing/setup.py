@@ -59,11 +59,18 @@ class Ready:
         pair: As it is remembered.
         line: What the trial showed; "" if there was none.
         unkept: Why it will not be known any more when the program is started again; None where it is remembered.
+        mended: Files that were here and damaged, and have been downloaded anew.
     """
 
     pair: SetUp
     line: str
     unkept: CatalogError | None = None
+    mended: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not as it seemed, in sentences."""
+        return tuple(f"{name} was damaged here, and has been downloaded anew." for name in self.mended)
 
 
 SetupEvent = Progress | Trying | Ready
@@ -95,6 +102,7 @@ class Setup:
         self._underway = underway or Underway()
         self._stop = threading.Event()
         self._brought: set[Path] = set()
+        self._mended: list[str] = []
         self.retry = RetryPolicy(self._stop.wait)
 
     def cancel(self) -> None:
@@ -183,7 +191,7 @@ class Setup:
             yield Trying(pair, self._remembered(pair, default=False, first=False))
             line = self._trial(pair, self._stop.is_set)
             self._stop_if_cancelled()
-        yield Ready(pair, line, self._remembered(pair, default=default, first=first))
+        yield Ready(pair, line, self._remembered(pair, default=default, first=first), tuple(self._mended))
 
     def _remembered(self, pair: SetUp, *, default: bool, first: bool) -> CatalogError | None:
         """Remember a pair; returns why that cannot be done."""
@@ -257,6 +265,8 @@ class Setup:
         for file in model.files:
             was_here, came = store.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
+            if was_here and one.came > came:
+                self._mended.append(found[-1].name)
             if not was_here or one.came > came:
                 self._claim(found[-1])
         return found[0]

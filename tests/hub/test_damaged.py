@@ -66,6 +66,11 @@ def test_a_pair_whose_file_was_damaged_since_is_mended_by_setting_it_up_again(
 
     assert main(["setup", "mine", "--yes"]) == 0
     assert path.read_bytes() == true
+    assert f"{FILE} was damaged here, and has been downloaded anew." in capsys.readouterr().err
+
+    pair.close()
+    assert main(["setup", "mine", "--yes"]) == 1
+    assert "mine is here as it was set up before: tandem --pair mine" in capsys.readouterr().err
 
 
 def test_no_good_file_is_lost_to_a_hub_that_tells_another_checksum(pair: LoopbackHub) -> None:

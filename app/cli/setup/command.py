@@ -53,9 +53,8 @@ def setup(args: argparse.Namespace) -> int:
     except CacheError:
         raise
     except HubError as error:
-        raise HubError(
-            error.message, "\n".join(filter(None, (error.hint, _without_download(before.default))))
-        ) from error
+        more = _as_it_is(before, pair) or _without_download(before.default)
+        raise HubError(error.message, "\n".join(filter(None, (error.hint, more)))) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED
@@ -64,6 +63,13 @@ def setup(args: argparse.Namespace) -> int:
         return 0
     _tell(ready, args, status, before)
     return 0
+
+
+def _as_it_is(before: Registered, pair: Pair) -> str:
+    """How to chat with a pair that was set up before and is here; "" for another one."""
+    if before.usable(pair) is None:
+        return ""
+    return f"{pair.name} is here as it was set up before: {command(['tandem', '--pair', pair.name])}"
 
 
 def _without_download(default: str | None) -> str:
@@ -267,6 +273,8 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: Re
         print(json_for(sys.stdout, as_json(pair)))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
+    for note in ready.notes:
+        status.say(note)
     status.say(f"{pair.pair.name} is set up.{tried}")
     for path in sorted(now.unused.keys() - before.unused.keys()):
         status.say(f"No pair has {path} any more; to delete it: tandem pairs remove --unused")
