@@ -104,7 +104,8 @@ def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
     pair.set_draft_aside()
     pair.set_draft_aside()
 
-    assert (pair.drafter, pair.info.draft, pair.memory) == (None, None, None), "that was of both"
+    assert [getattr(pair, name) for name in ("drafter", "memory")] == [None, None], "what was measured was of both"
+    assert pair.info.draft is None
     assert len(pair.notices) == n_notices + 1
     assert "keeps failing, so it is left out until the pair is opened anew." in pair.notices[-1]
     assert counted == {"models": 1, "contexts": 1}
