@@ -17,6 +17,7 @@ from pathlib import Path
 
 from app import foreign_file, regular_file
 from app.errors import DamagedFileError, ModelFileError
+from app.split_model import missing_part
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -31,6 +32,7 @@ _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
 _TYPE_AND_OFFSET_BYTES = 12
 _MAX_ELEMENTS = 1 << 22
+_AGAIN = "Download it again; tandem setup does that for a pair from the hub."
 _MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
@@ -202,7 +204,9 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         HeaderError: It is damaged.
     """
     reader = _Reader(data)
-    if reader.take(4) != MAGIC:
+    if (magic := reader.take(4)) != MAGIC:
+        if not any(magic):
+            raise HeaderError("it begins with zeros, as a power cut may leave it")
         raise ForeignHeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
     version = reader.u32()
     if version not in (2, 3):
@@ -264,19 +268,30 @@ def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
     return None
 
 
+def _check_parts(path: Path, header: GgufHeader) -> None:
+    n_parts = header.metadata.get("split.count")
+    if isinstance(n_parts, int) and n_parts > 1 and (missing := missing_part(path)):
+        raise DamagedFileError(
+            f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
+            "Get all parts; tandem setup does that for a pair from the hub.",
+        )
+
+
 def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
     """Read the header of a file on disk; see `parse_header`.
 
     Raises:
         ModelFileError: It is missing, not a regular file, or not GGUF.
-        DamagedFileError: It is empty, cut short or damaged.
+        DamagedFileError: It is empty, cut short or damaged, or lacks a part.
     """
     try:
         # Before it is opened: opening a pipe waits for whoever writes into it.
         if regular_file.status(path).st_size == 0:
-            raise DamagedFileError(f"{path} is empty.", "Download it again.")
+            raise DamagedFileError(f"{path} is empty.", _AGAIN)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return parse_header(data, tensors=tensors, vocabulary=vocabulary)
+            header = parse_header(data, tensors=tensors, vocabulary=vocabulary)
+        _check_parts(path, header)
+        return header
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
     except IsADirectoryError:
@@ -284,11 +299,11 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     except regular_file.PipeOrDeviceError:
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
-        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", "Download it again.") from None
+        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", _AGAIN) from None
     except ForeignHeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
     except HeaderError as error:
-        raise DamagedFileError(f"{path} is damaged: {error}.", "Download it again.") from None
+        raise DamagedFileError(f"{path} is damaged: {error}.", _AGAIN) from None
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."

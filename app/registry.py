@@ -82,22 +82,27 @@ class SetUp:
     @property
     def is_here(self) -> bool:
         """Whether the files still exist."""
-        return all(regular_file.is_file(model.path) for model in self.models)
+        return self._missing is None
+
+    @property
+    def _missing(self) -> Path | None:
+        parts = (part for model in self.models for part in model.parts)
+        return next((part for part in parts if not regular_file.is_file(part)), None)
 
     @property
     def gone(self) -> PairError:
         """What to say where a file does not exist any more, or may not be looked at."""
-        missing = next((model for model in self.models if not regular_file.is_file(model.path)), self.target)
-        if regular_file.is_closed(missing.path):
+        missing = self._missing or self.target.path
+        if regular_file.is_closed(missing):
             return PairError(
-                f"{missing.path.name} of the pair {self.pair.name} cannot be looked at in {missing.path.parent}.",
+                f"{missing.name} of the pair {self.pair.name} cannot be looked at in {missing.parent}.",
                 "Check who may open that folder, and what lies there.",
             )
         again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
-            f"{missing.path.name} of the pair {self.pair.name} is gone from {missing.path.parent}.",
-            again if missing.repo else other,
+            f"{missing.name} of the pair {self.pair.name} is gone from {missing.parent}.",
+            again if any(model.repo and missing in model.parts for model in self.models) else other,
         )
 
 

@@ -107,6 +107,9 @@ class LoadedPair(Protocol):
     def remember(self) -> None:
         """Keep `memory` for the next run."""
 
+    def set_draft_aside(self) -> None:
+        """Free the draft model, which has failed, and answer without it from now on; a notice says so."""
+
     def give_way(self) -> None:
         """Leave processors to other programs, or take them back; called before an answer and in every round."""
 

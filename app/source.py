@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.errors import UsageError
+from app.model_names import plain
 from app.regular_file import is_file, is_folder
 
 DEMO_PREFIX = "demo:"
@@ -20,11 +21,12 @@ _HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
 _GGUF = ".gguf"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HubModel:
     """A model in a repository on the hub.
 
-    What is known of its file does not say which one is meant: two that only differ in that are the same model.
+    What is known of its file does not say which one is meant, nor does the spelling of its quantisation: two that only
+    differ in these are the same model.
 
     Attributes:
         repo: `owner/name`.
@@ -39,8 +41,18 @@ class HubModel:
     quant: str | None = None
     file: str | None = None
     revision: str = DEFAULT_REVISION
-    size: int | None = field(default=None, compare=False)
-    sha256: str | None = field(default=None, compare=False)
+    size: int | None = None
+    sha256: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self._meant == other._meant if isinstance(other, HubModel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._meant)
+
+    @property
+    def _meant(self) -> tuple[str, str | None, str | None, str]:
+        return self.repo, plain(self.quant) if self.quant is not None else None, self.file, self.revision
 
     def __str__(self) -> str:
         wanted = self.file or self.quant

@@ -40,6 +40,11 @@ def part_names(name: str) -> list[str]:
     return [f"{found.stem}-{number:05}-of-{found.n_parts:05}{ending}" for number in range(1, found.n_parts + 1)]
 
 
+def missing_part(path: Path) -> str:
+    """The name of the first part that is not beside the others, by the name of any part; "" where none is missing."""
+    return next((name for name in part_names(path.name) if not is_file(path.with_name(name))), "")
+
+
 def parts_here(path: Path) -> list[Path]:
     """The files of a model that are there, by the name of any part; of a whole one the file, there or not."""
     if part_of(path.name) is None:

@@ -18,6 +18,10 @@ from app.errors import AppError, Interrupted, StoppedError, UsageError
 from app.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice
 from app.request import AnswerRequest, LoadedPair
 
+_BEARABLE = 1
+"""Times that a draft model may fail: what happens once may have been an accident, and costs the next answer no more
+than that the pair is loaded anew."""
+
 log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
 
@@ -102,6 +106,8 @@ class EngineWorker:
         """Of the pair that was loaded last."""
         self._told: tuple[Notice | Loaded, ...] = ()
         """What there was to say of it."""
+        self._n_drafts_failed = 0
+        """How often its draft model did."""
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
@@ -190,6 +196,7 @@ class EngineWorker:
         self._loader = None
         self._pair = loader(self._flag, self._load_progress)
         self._loader = loader
+        self._n_drafts_failed = 0
         self._told = ()
         self._tell_of(self._pair)
 
@@ -215,11 +222,11 @@ class EngineWorker:
     @property
     def _loaded(self) -> LoadedPair:
         if self._pair is None and self._loader is not None:
-            # Nobody asked for that, so it is worth a word only where it is not what it was: without its draft, perhaps.
             self._pair = self._loader(self._flag, self._load_progress)
-            self._tell_of(self._pair)
         if self._pair is None:
             raise UsageError("No model is loaded.")
+        # Nobody asked for another one, so it is worth a word only where it is not what it was: without its draft.
+        self._tell_of(self._pair)
         return self._pair
 
     def _emit_all(self, events: Iterator[Event]) -> None:
@@ -231,13 +238,21 @@ class EngineWorker:
             self._free_spent()
 
     def _free_spent(self) -> None:
-        """Let go of what may compute nothing any more; what is asked for next loads it anew."""
+        """Let go of what may compute nothing any more; what is asked for next loads it anew.
+
+        A draft model that goes on failing is left out: a pair takes long to load, and may be loaded for every answer.
+        """
         pair = self._pair
         if pair is None:
             return
-        drafter = pair.drafter
-        if pair.target.is_spent or (drafter is not None and drafter.cache.is_spent):
+        if pair.target.is_spent:
             self._free()
+        elif pair.drafter is not None and pair.drafter.cache.is_spent:
+            self._n_drafts_failed += 1
+            if self._n_drafts_failed > _BEARABLE:
+                pair.set_draft_aside()
+            else:
+                self._free()
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
@@ -61,6 +61,10 @@ class FakePair:
 
     def remember(self) -> None:
         self.remembered += 1
+
+    def set_draft_aside(self) -> None:
+        self.drafter, self.info = None, replace(self.info, draft=None)
+        self.notices.append("It is left out.")
 
     def give_way(self) -> None:
         self.gave_way += 1

@@ -20,13 +20,17 @@ _NETWORK = frozenset(
 )
 """Types of file systems over a network, of clusters, and between a virtual machine and its host, by the names that
 Linux and macOS have for them."""
+_SHARE, _LITERAL, _LITERAL_SHARE = "\\\\", ("\\\\?\\", "\\\\.\\"), "\\\\?\\UNC\\"
+"""How Windows begins the name of a share, one that is taken as it stands, and one of a share that is."""
 
 
 def is_on_network(file: Path) -> bool:
-    """Whether it is, as far as the system tells. Windows keeps what is one user's own on the disk of the machine."""
-    if sys.platform == "win32":
-        return False
+    """Whether it is, as far as the system tells."""
     folder = regular_file.resolved(file).parent
+    if sys.platform == "win32":
+        # A letter that stands for a share is resolved to that.
+        drive = folder.drive.upper()
+        return drive.startswith(_LITERAL_SHARE) or (drive.startswith(_SHARE) and not drive.startswith(_LITERAL))
     with suppress(OSError, RuntimeError, psutil.Error):
         mounted = [part for part in psutil.disk_partitions(all=True) if folder.is_relative_to(part.mountpoint)]
         # Of two in one place the later one covers the other.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.output import StatusLine
-from app.cli.placing import asked_here, placed_here, servers_of
+from app.cli.placing import Rooms, asked_here, placed_here, servers_of
 from app.errors import NoMemoryError
 from app.fitting.device_rooms import memory_rooms
 from app.fitting.fit_pair import fitted
@@ -32,8 +35,10 @@ def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPa
     """
     assert isinstance(cancel, CancelFlag)
     servers = servers_of(options)
-    asked = asked_here(options, memory_rooms, servers)
-    params = _placed(options, asked, servers)
+    # A child lists the devices, which takes a second or more with the drivers of cards.
+    rooms = cache(memory_rooms)
+    asked = asked_here(options, rooms, servers)
+    params = _placed(options, asked, servers, rooms)
     try:
         return load_pair(params, cancel, progress)
     except NoMemoryError as error:
@@ -65,12 +70,17 @@ def pair_params(options: Options) -> PairParams:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.
         RemoteError: A server of remote devices cannot be used.
     """
-    servers = servers_of(options)
-    return _placed(options, asked_here(options, memory_rooms, servers), servers)
+    servers, rooms = servers_of(options), cache(memory_rooms)
+    return _placed(options, asked_here(options, rooms, servers), servers, rooms)
 
 
-def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
-    return placed_here(options, asked, lambda params: fitted(params, _sources(options), known_pairs(), servers))
+def _placed(
+    options: Options, asked: PairParams, servers: tuple[RpcServer, ...], rooms: Callable[[], Rooms]
+) -> PairParams:
+    def plan(params: PairParams) -> PairParams:
+        return fitted(params, _sources(options), known_pairs(), servers, rooms)
+
+    return placed_here(options, asked, plan)
 
 
 def _sources(options: Options) -> tuple[ModelSource, ModelSource | None]:

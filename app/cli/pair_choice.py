@@ -35,10 +35,11 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     if target is None:
         raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both files.")
     sources = parse_source(target), parse_source(draft) if draft is not None else None
+    pair = Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1])
     for known in registry().read().pairs.values():
-        if (known.pair.target, known.pair.draft) == sources and known.is_here:
+        if known.is_of(pair) and known.is_here:
             return known.pair, known
-    return Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1]), None
+    return pair, None
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:

@@ -18,7 +18,7 @@ from app.compare.tap import Tap
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
-from app.errors import AppError, Interrupted
+from app.errors import AppError, ComputeError, Interrupted
 from app.events import Event, Finished, Notice, StepCompleted
 from app.processors import others_seconds
 from app.request import AnswerRequest, LoadedPair
@@ -201,6 +201,9 @@ def in_process(
                     finished = event
             yield event
         assert finished is not None
+        if finished.lost and pair.drafter is not None and pair.drafter.cache.is_spent:
+            # It would draft nothing in the rounds that follow either, and they would measure nothing.
+            raise ComputeError(f"The draft model failed: {finished.lost}", "Compare again: the pair is loaded anew.")
         return Run(
             contender=name,
             prompt=tap.prompt,

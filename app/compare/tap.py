@@ -93,6 +93,9 @@ class Tap:
     def remember(self) -> None:
         self._pair.remember()
 
+    def set_draft_aside(self) -> None:
+        self._pair.set_draft_aside()
+
     def give_way(self) -> None:
         """Nothing: what is compared has the same number of threads throughout."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from app.fitting.context_room import context_room
 from app.fitting.device_rooms import memory_rooms, with_remote
 from app.fitting.does_not_fit import DoesNotFitError
 from app.fitting.weighing import Fitting, weighed
-from app.hardware.device_room import MAIN
+from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.offers import Offer
 from app.sizes import gigabytes
 from app.source import ModelSource
@@ -30,6 +30,7 @@ def fitted(
     sources: Sequence[ModelSource | None],
     pairs: Sequence[Pair],
     servers: Sequence[RpcServer] = (),
+    rooms: Callable[[], tuple[DeviceRoom, ...]] | None = None,
 ) -> PairParams:
     """The same pair with every layer placed, counted against the memory that is free now.
 
@@ -38,6 +39,7 @@ def fitted(
         sources: Where target and draft come from.
         pairs: Known pairs, from which a smaller one is offered.
         servers: Whose devices take part.
+        rooms: The rooms of this machine, where somebody has asked for them already; None asks.
 
     Raises:
         DoesNotFitError: It does not fit; the offers are its hint.
@@ -45,7 +47,7 @@ def fitted(
         ModelFileError: A file is missing or no model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    local = memory_rooms()
+    local = rooms() if rooms is not None else memory_rooms()
     # A file that llama.cpp has not survived yet is shown to it by a child anyway, which may as well count.
     certain = _CERTAIN if _all_known(params) else 0.0
     found = weighed(params, sources, with_remote(local, servers), certain=certain)

@@ -126,7 +126,7 @@ def _meant(source: HubModel, files: Sequence[RemoteFile], *, draft: bool) -> Mod
     if source.file is not None:
         return _by_file(source, models, files)
     if source.quant is not None:
-        return _by_quant(source, models)
+        return _by_quant(source, models, files)
     order = DRAFT_PREFERENCE if draft else PREFERENCE
     for quant in (*order, *PREFERENCE):
         if same := [model for model in models if model.quant == quant]:
@@ -144,7 +144,7 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
             return model
     if named := [file for file in files if file.path == wanted]:
         if split := part_of(wanted):
-            raise HubError(f"{source.repo} lacks parts of {wanted}: not all {split.n_parts} are there.")
+            raise _incomplete(source, wanted, split.n_parts, models)
         return ModelFiles(quantisation(wanted), (named[0],))
     names = [model.name for model in models[:_COMPARED]]
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
@@ -153,7 +153,13 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
     )
 
 
-def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
+def _incomplete(source: HubModel, name: str, n_parts: int, models: Sequence[ModelFiles]) -> HubError:
+    return HubError(
+        f"{source.repo} lacks parts of {name}: not all {n_parts} are there.", f"What is whole: {_list(models)}."
+    )
+
+
+def _by_quant(source: HubModel, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
     wanted = plain(source.quant or "")
     same = [model for model in models if plain(model.quant) == wanted]
     # "Q4" means the usual one of that width, "Q4_K" the medium one.
@@ -163,6 +169,9 @@ def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
     if not same:
         same = [model for model in models if wanted in plain(model.name.rsplit("/", 1)[-1])]
     if not same:
+        for file in files:
+            if (split := part_of(file.path)) and plain(quantisation(split.stem)) == wanted:
+                raise _incomplete(source, file.path, split.n_parts, models)
         raise HubError(f"{source.repo} has no quantisation {source.quant}.", f"It has {_list(models)}.")
     return _only(source, same)
 

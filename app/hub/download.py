@@ -29,15 +29,15 @@ _BUSY_S = 1.0
 def fetch(request: DownloadRequest) -> Path:
     """Bring one file of a repository into the cache, or find it there; returns the path to load.
 
-    What has come stays on disk, whatever happens, and the next call goes on behind it.
+    What has come stays on disk, whatever happens, and the next call goes on behind it. What is there already is read:
+    another program may have brought it, none of which looks at what it brings, or the disk may have failed since.
 
     Raises:
         HubError: It cannot be had; `CacheError` if it is the disk.
         Interrupted: Cancelled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if (here := store.cached(repo, commit, file.path, file.size)) is not None:
-        request.watcher.found(file.size)
+    if (here := store.cached(repo, commit, file.path, file.size)) is not None and _is_right(request, here):
         return here
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
@@ -45,11 +45,26 @@ def fetch(request: DownloadRequest) -> Path:
         with _turn(request):
             # Now: what is deleted meanwhile takes the empty folder with it.
             store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
-            if not store.has_content(repo, file):
+            if not (store.has_content(repo, file) and _is_right(request, store.blob(repo, file))):
                 Transfer(request).run()
-            else:
-                request.watcher.found(file.size)
             return store.place(repo, commit, file)
+
+
+def _is_right(request: DownloadRequest, here: Path) -> bool:
+    """Whether what lies here is the file, by its checksum; if not, nothing of it stays.
+
+    Its name in the cache tells that, so that no good file is lost to a hub that tells another one.
+    """
+    file, watcher = request.file, request.watcher
+    watcher.found(file.size)
+    with translated(request.repo):
+        with Checksum(here) as checksum:
+            if request.check(checksum, store.sha256_of(here) or file.sha256):
+                return True
+        here.resolve().unlink()
+    watcher.found(-file.size)
+    watcher.waiting("what was here is damaged; it is downloaded again", 0)
+    return False
 
 
 def _by_client(request: DownloadRequest) -> Path:
@@ -78,7 +93,7 @@ def _by_client(request: DownloadRequest) -> Path:
             came = 0
             retries.wait(error)
     with Checksum(path) as checksum:
-        right = request.check(checksum)
+        right = request.check(checksum, request.file.sha256)
     if not right:
         path.resolve().unlink()
         raise request.damaged

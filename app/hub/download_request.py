@@ -37,13 +37,17 @@ class DownloadRequest:
         if self.cancelled():
             raise Interrupted
 
-    def check(self, checksum: Checksum) -> bool:
-        """Whether the file on disk is the one that the hub names; a hub that names no checksum is believed.
+    def check(self, checksum: Checksum, sha256: str | None) -> bool:
+        """Whether the file on disk is the one that is meant.
+
+        Args:
+            checksum: Of the file on disk.
+            sha256: What it should be; a hub that names none is believed.
 
         Raises:
             Interrupted: Cancelled.
         """
-        if self.file.sha256 is None:
+        if sha256 is None:
             return True
 
         def say(share: float) -> None:
@@ -52,7 +56,7 @@ class DownloadRequest:
 
         found = checksum.hexdigest(self.file.size, say)
         self.watcher.waiting("", 0)
-        return found == self.file.sha256
+        return found == sha256
 
     @property
     def damaged(self) -> HubError:

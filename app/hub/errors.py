@@ -137,10 +137,15 @@ def _status(response: httpx2.Response, repo: str) -> HubError:
         return _no_repository(repo, response)
     if status == 401:
         return HubError("The hub does not accept your token.", f"It may have expired. {LOG_IN}")
+    if status == 403 and "authorization" not in response.request.headers:
+        return HubError(
+            f"{host()} refuses access to {repo}.",
+            f"Something on the way may block it, such as a proxy.{check_named()} If it is private: {LOG_IN}",
+        )
     if status == 403:
         return HubError(f"The hub refuses access to {repo}.", f"The token may lack the right to read it. {LOG_IN}")
     if status == 404:
-        return HubError(f"{repo} does not hold what was asked for.", "Check the spelling.")
+        return HubError(f"{repo} does not hold what was asked for.", f"Check the spelling.{check_named()}")
     if status == 407:
         return _no_password()
     if status == 429:

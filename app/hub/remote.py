@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from time import monotonic
 
 from huggingface_hub import hf_hub_url
 
-from app.errors import HubError, Interrupted, WaitError
+from app.errors import HubError, Interrupted, ModelFileError, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.answer import RestUnknownError, bytes_behind
@@ -24,9 +23,6 @@ _PIECE = 1 << 20
 _RARE = 10
 _HOLE = bytes(4096)
 """What a power cut may leave in the place of what was never written; headers have no such row of zeros."""
-_ATTEMPTS = 3
-_PATIENCE_S = 60.0
-"""Somebody sits in front of it, and several models may be looked at."""
 
 
 def read_remote_header(
@@ -40,11 +36,13 @@ def read_remote_header(
     """Read a header: from the disk as far as the file is here, and the rest through the network, a few megabytes.
 
     Raises:
-        HubError: It cannot be had, or the file is no GGUF model; a `ModelFileError` if it is here and is none.
+        HubError: It cannot be had, or the file is no GGUF model.
         Interrupted: Cancelled.
     """
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
-        return read_header(here, tensors=True)
+        # What lies here may be damaged, and is what the download would find.
+        with suppress(ModelFileError):
+            return read_header(here, tensors=True)
     beginning, has_begun = _Beginning(file, _LARGEST_KEPT), False
     # Nobody has checked yet what lies there; the hub has the true bytes.
     with suppress(HeaderError):
@@ -138,7 +136,7 @@ class _Reading:
 
     def run(self, retry: RetryPolicy) -> GgufHeader:
         """Read on until the header is whole; see `read_remote_header`."""
-        retries = Retries(replace(retry, attempts=_ATTEMPTS, patience_s=_PATIENCE_S), self._watcher)
+        retries = Retries(retry.brief, self._watcher)
         while True:
             had = len(self._beginning)
             try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from app.errors import HubError, Interrupted, UnreachableError, WaitError
 from app.hub.watcher import Watcher
+
+T = TypeVar("T")
 
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
@@ -16,6 +19,8 @@ _ATTEMPTS = 8
 """Two minutes of waiting."""
 _PATIENCE_S = 12 * 3600.0
 """A night: who is asleep can neither mend the network nor ask again."""
+_ATTEMPTS_SEEN, _PATIENCE_SEEN_S = 3, 60.0
+"""Somebody sits in front of it, and several models may be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,11 @@ class RetryPolicy:
     pause: Callable[[float], bool]
     attempts: int = _ATTEMPTS
     patience_s: float = _PATIENCE_S
+
+    @property
+    def brief(self) -> RetryPolicy:
+        """The same for what somebody waits for in front of the screen."""
+        return replace(self, attempts=_ATTEMPTS_SEEN, patience_s=_PATIENCE_SEEN_S)
 
 
 class Retries:
@@ -72,3 +82,27 @@ class Retries:
                 raise Interrupted
             seconds -= _TICK_S
         self._watcher.waiting("", 0)
+
+
+def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher) -> T:
+    """What the hub answers; asked again where it has trouble that may pass, while somebody waits for it.
+
+    A hub that nothing leads to is told of at once: nobody who is offline wants to wait for hearing that.
+
+    Args:
+        ask: One request.
+        retry: How to wait.
+        watcher: Told every second of a wait.
+
+    Raises:
+        HubError: It cannot be had.
+        Interrupted: Cancelled.
+    """
+    retries = Retries(retry.brief, watcher)
+    while True:
+        try:
+            return ask()
+        except UnreachableError:
+            raise
+        except WaitError as error:
+            retries.wait(error)

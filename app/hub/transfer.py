@@ -52,7 +52,7 @@ class Transfer:
         with self._path.open("ab", buffering=0) as out, Checksum(self._path) as checksum:
             self._go_on_behind(out.tell(), out, checksum)
             self._bring_the_rest(out, checksum)
-            right = self._download.check(checksum)
+            right = self._download.check(checksum, self._file.sha256)
             if right:
                 # A name that outlives a power cut must not lead to bytes that do not.
                 os.fsync(out.fileno())

@@ -71,6 +71,7 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
+        self._draft: Model | None = None
         self.index = LookupIndex()
         self.unkept: OSError | None = None
         """Why the disk refused what was measured, the last time that it did."""
@@ -95,6 +96,7 @@ class NativePair:
                     "know: it may be a base model, which does not chat."
                 )
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
+            self._draft = draft
             if draft is None and 0 < self._context.n_rollback < self._context.n_ctx:
                 self._context.close()
                 self._open_target(replace(context_params, n_snapshots=0), cancel)
@@ -111,8 +113,7 @@ class NativePair:
                 hears=self._prompts.hears(),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
-            file = memory_file(self._params, self._files)
-            self.memory: Memory | None = memory_store.load(file) if file is not None else None
+            self.memory = self._remembered()
             self._stack = stack.pop_all()
 
     def _draft_file(self, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile | None:
@@ -182,6 +183,26 @@ class NativePair:
         known = known_to(n_vocab, _line_break(draft)) if n_vocab < self._model.n_vocab else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
+
+    def set_draft_aside(self) -> None:
+        if self._draft is None:
+            return
+        self.notices.append(
+            f"Running without a draft. {self._draft.name} keeps failing, so it is left out until the pair is "
+            "opened anew."
+        )
+        self._contexts, self.drafter = [self._context], None
+        self._draft.close()
+        self._draft = None
+        # Nobody counted how much less it is.
+        self.info = replace(self.info, draft=None, device=_device(self._params, with_draft=False), memory=())
+        self._params = replace(self._params, draft=None)
+        self.memory = self._remembered()
+
+    def _remembered(self) -> Memory | None:
+        """What earlier runs have measured of what is loaded."""
+        file = memory_file(self._params, self._files)
+        return memory_store.load(file) if file is not None else None
 
     @property
     def can_draft(self) -> bool:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from app.catalog import Pair
 from app.errors import AppError, HubError
-from app.hub.client import search
-from app.hub.retry import RetryPolicy
+from app.hub.client import Found, search
+from app.hub.retry import RetryPolicy, patiently
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Look, Looking
 from app.pairing.resolve import Resolved, facts_of, resolve
+from app.pairing.running_state import keeps_running_state
 from app.source import HubModel, ModelSource
 
 _SMALLEST_SHARE = 3
@@ -69,12 +70,12 @@ def find_drafts(
     seen: set[str] = set()
     troubles: list[HubError] = []
     n_found = 0
-    for source, origin in _likely(target, pairs, troubles):
+    for source, origin in _likely(target, pairs, troubles, retry, tell):
         if str(source) in seen or len(seen) >= _LOOKED_AT:
             continue
         seen.add(str(source))
         try:
-            resolved = _small_enough(source, target)
+            resolved = _small_enough(source, target, retry, tell)
             if resolved is None:
                 continue
             facts = facts_of(resolved, cancelled, retry, Look(resolved.name, tell))
@@ -90,10 +91,18 @@ def find_drafts(
         raise troubles[0]
 
 
-def _likely(target: ModelFacts, pairs: Sequence[Pair], troubles: list[HubError]) -> Iterator[tuple[ModelSource, str]]:
+def _likely(
+    target: ModelFacts,
+    pairs: Sequence[Pair],
+    troubles: list[HubError],
+    retry: RetryPolicy,
+    tell: Callable[[Looking], None],
+) -> Iterator[tuple[ModelSource, str]]:
     """Drafts of the catalogue by likeness of name to the target, then small models that a search finds.
 
-    A search that fails adds to the troubles, and takes nothing from what the catalogue gave.
+    A search that fails adds to the troubles, and takes nothing from what the catalogue gave. Relatives of another
+    architecture come last, for theirs is the vocabulary that counts: a dense model drafts for a mixture of experts or
+    for a hybrid.
     """
     family = _family(target.name)
     drafts = {str(pair.draft): pair for pair in pairs if isinstance(pair.draft, HubModel)}
@@ -102,19 +111,26 @@ def _likely(target: ModelFacts, pairs: Sequence[Pair], troubles: list[HubError])
             assert pair.draft is not None
             yield pair.draft, "catalogue"
     try:
-        searched = sorted(search(family, limit=_SEARCHED), key=lambda found: -found.downloads)
+        searching = Look(f"the models that are called {family}", tell)
+        searched = patiently(lambda: list(search(family, limit=_SEARCHED)), retry, searching)
     except HubError as error:
         troubles.append(error)
         return
-    for found in searched:
+    for found in sorted(searched, key=lambda found: (_is_foreign(found, target), -found.downloads)):
         n = found.n_params or _parameters_in(found.name)
         limit = (target.n_parameters or target.weight_bytes) / _SMALLEST_SHARE
-        if 0 < n <= limit and (not found.architecture or found.architecture == target.architecture):
+        if 0 < n <= limit and not keeps_running_state(found.architecture):
             yield HubModel(found.name), "hub"
 
 
-def _small_enough(source: ModelSource, target: ModelFacts) -> Resolved | None:
-    resolved = resolve(source, _no_demo, draft=True)
+def _is_foreign(found: Found, target: ModelFacts) -> bool:
+    return found.architecture not in ("", target.architecture)
+
+
+def _small_enough(
+    source: ModelSource, target: ModelFacts, retry: RetryPolicy, tell: Callable[[Looking], None]
+) -> Resolved | None:
+    resolved = resolve(source, _no_demo, draft=True, retry=retry, watcher=Look(str(source), tell))
     return resolved if resolved.size * 2 <= target.weight_bytes else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app import regular_file
@@ -13,12 +14,12 @@ from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository, safe_name
 from app.hub.remote import read_remote_header
-from app.hub.retry import RetryPolicy
+from app.hub.retry import RetryPolicy, patiently
 from app.hub.watcher import UNWATCHED, Watcher
 from app.model_names import quantisation
 from app.pairing.facts import ModelFacts, model_facts
 from app.source import DemoModel, HubModel, LocalModel, ModelSource
-from app.split_model import part_names, part_of
+from app.split_model import missing_part, part_names, part_of
 
 DemoFile = Callable[[str], Path]
 """Gives the path of the demo's target or draft, making what is missing."""
@@ -73,36 +74,48 @@ class Resolved:
             store.refer(self.repo, self.source.revision, self.commit)
 
 
-def resolve(source: ModelSource, demo_file: DemoFile, *, draft: bool = False) -> Resolved:
+def resolve(
+    source: ModelSource,
+    demo_file: DemoFile,
+    *,
+    draft: bool = False,
+    retry: RetryPolicy | None = None,
+    watcher: Watcher = UNWATCHED,
+) -> Resolved:
     """Find the files of a source.
 
     Args:
         source: What is asked for.
         demo_file: Where the demo's files are.
         draft: Whether it is to be a draft, which decides the quantisation where none is named.
+        retry: How to wait where the hub has trouble; None asks it once.
+        watcher: Told of that.
 
     Raises:
         HubError: The hub does not have it or cannot be asked.
         ModelFileError: A local file is missing, or a folder.
+        Interrupted: Cancelled in a wait.
     """
     match source:
         case HubModel():
-            return _on_hub(source, draft=draft)
+            return _on_hub(source, retry, watcher, draft=draft)
         case LocalModel(path):
             return _local(source, path)
         case DemoModel(part):
             return _local(source, demo_file(part))
 
 
-def _on_hub(source: HubModel, *, draft: bool) -> Resolved:
+def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, draft: bool) -> Resolved:
+    # What another time or program has brought can be used without the hub, and where its authors have put another file
+    # in its place.
+    cached = _cached(source)
+    ask = partial(repository, source.repo, source.revision)
     try:
-        listed = repository(source.repo, source.revision)
+        listed = ask() if cached is not None or retry is None else patiently(ask, retry, watcher)
         chosen = choose.choose(source, listed.files, draft=draft)
     except HubError:
-        # What another time or program has brought can be used without the hub, and where its authors have put another
-        # file in its place.
-        if found := _cached(source):
-            return found
+        if cached is not None:
+            return cached
         raise
     here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(
@@ -171,11 +184,8 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.", "Check the path.") from error
     parts = part_names(path.name)
-    missing = [part for part in parts if not regular_file.is_file(path.parent / part)]
-    if missing:
-        raise ModelFileError(
-            f"{path} is one of {len(parts)} parts, and {missing[0]} is not beside it.", "Get all parts."
-        )
+    if missing := missing_part(path):
+        raise ModelFileError(f"{path} is one of {len(parts)} parts, and {missing} is not beside it.", "Get all parts.")
     size = sum((path.parent / part).stat().st_size for part in parts)
     return Resolved(source, "", "", (), path.parent / parts[0], size, quantisation(path.name))
 
@@ -191,7 +201,7 @@ def facts_of(
         Interrupted: Cancelled.
     """
     header: GgufHeader
-    if model.path is not None:
+    if model.path is not None and not model.listed:
         header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
     else:
         header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry, watcher)

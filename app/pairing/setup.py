@@ -29,6 +29,7 @@ from app.pairing.resolve import DemoFile, Resolved, facts_of, resolve
 from app.pairing.texts import way_out_text, without_draft
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.sizes import gigabytes
+from app.source import ModelSource
 
 _LOOK_S = 0.2
 _POLITE_S = 0.5
@@ -58,11 +59,18 @@ class Ready:
         pair: As it is remembered.
         line: What the trial showed; "" if there was none.
         unkept: Why it will not be known any more when the program is started again; None where it is remembered.
+        mended: Files that were here and damaged, and have been downloaded anew.
     """
 
     pair: SetUp
     line: str
     unkept: CatalogError | None = None
+    mended: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not as it seemed, in sentences."""
+        return tuple(f"{name} was damaged here, and has been downloaded anew." for name in self.mended)
 
 
 SetupEvent = Progress | Trying | Ready
@@ -94,6 +102,7 @@ class Setup:
         self._underway = underway or Underway()
         self._stop = threading.Event()
         self._brought: set[Path] = set()
+        self._mended: list[str] = []
         self.retry = RetryPolicy(self._stop.wait)
 
     def cancel(self) -> None:
@@ -115,11 +124,11 @@ class Setup:
             AppError: One cannot be had or is no model.
             Interrupted: Cancelled.
         """
-        target = resolve(pair.target, self._demo_file)
+        target = self._resolved(pair.target, tell)
         draft: Resolved | None = None
         notes: tuple[str, ...] = ()
         try:
-            draft = resolve(pair.draft, self._demo_file, draft=True) if pair.draft is not None else None
+            draft = self._resolved(pair.draft, tell, draft=True) if pair.draft is not None else None
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
@@ -139,11 +148,20 @@ class Setup:
             free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
         )
 
-    def bring(self, prepared: Prepared, *, default: bool = True) -> Iterator[SetupEvent]:
+    def _resolved(self, source: ModelSource, tell: Callable[[Looking], None], *, draft: bool = False) -> Resolved:
+        look = Look(str(source), tell)
+        return resolve(source, self._demo_file, draft=draft, retry=self.retry, watcher=look)
+
+    def bring(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
         """Download what is missing, remember the pair and try it.
 
         It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
         meant by the settings, does not fit. Only a pair that works becomes the default.
+
+        Args:
+            prepared: The pair, from `prepare`.
+            default: Whether it is taken when none is named, in place of another one.
+            first: Whether it is where there is no other one.
 
         Yields:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
@@ -173,9 +191,9 @@ class Setup:
             yield Trying(pair, self._remembered(pair, default=False, first=False))
             line = self._trial(pair, self._stop.is_set)
             self._stop_if_cancelled()
-        yield Ready(pair, line, self._remembered(pair, default=default))
+        yield Ready(pair, line, self._remembered(pair, default=default, first=first), tuple(self._mended))
 
-    def _remembered(self, pair: SetUp, *, default: bool, first: bool = True) -> CatalogError | None:
+    def _remembered(self, pair: SetUp, *, default: bool, first: bool) -> CatalogError | None:
         """Remember a pair; returns why that cannot be done."""
         try:
             self._registry.add(pair, default=default, first=first)
@@ -201,9 +219,10 @@ class Setup:
             )
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
-        """Bring both models side by side; returns the path to load for each role."""
+        """Bring both models side by side, or look at those that are here; returns the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None]
+        # What the hub has named can be held against that, and brought anew.
+        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None or model.listed]
         if not wanted:
             return paths
         meter = Meter(self._clock)
@@ -244,9 +263,11 @@ class Setup:
         retry = replace(self.retry, pause=pause)
         found = []
         for file in model.files:
-            was_here = store.cached(model.repo, model.commit, file.path, file.size) is not None
+            was_here, came = store.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
-            if not was_here:
+            if was_here and one.came > came:
+                self._mended.append(found[-1].name)
+            if not was_here or one.came > came:
                 self._claim(found[-1])
         return found[0]
 

@@ -402,8 +402,8 @@ def test_a_file_that_changed_in_between_is_told(hub: LoopbackHub) -> None:
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (Status(403), "refuses access"),
-        (Status(404), "does not hold"),
+        (Status(403), "Something on the way may block it, such as a proxy. Check HF_ENDPOINT too"),
+        (Status(404), "does not hold what was asked for. Check the spelling. Check HF_ENDPOINT too"),
         (CaptivePortal(), "It changed in between, or a network login page"),
         (RedirectLoop(), "sends in circles"),
     ],

@@ -226,7 +226,7 @@ def test_how_headers_come_is_told(hub: LoopbackHub, tmp_path: Path) -> None:
     steps.prepare(Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT)), told.append)
 
     lines = [one.line for one in told]
-    assert lines[0] == f"Looking at {NAME}"
+    assert lines[0] == f"Looking at {TARGET}"
     assert f"Looking at {NAME}: 0.5 MB of its header" in lines
     assert any(line.startswith(f"Looking at {NAME}: The connection to ") and "again in 1 s" in line for line in lines)
     assert f"Looking at {NAME}: 2.9 MB of its header" in lines
@@ -241,4 +241,5 @@ def test_the_drafts_that_are_looked_at_are_told(hub: LoopbackHub, tmp_path: Path
     told: list[Looking] = []
 
     assert list(find_drafts(target, (known,), never, RETRY, told.append))
-    assert told[0].line == "Looking at tiny-Q8_0.gguf"
+    lines = [one.line for one in told]
+    assert lines[:2] == [f"Looking at {DRAFT}", "Looking at tiny-Q8_0.gguf"]

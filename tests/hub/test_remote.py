@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import constants, hf_api
 
 from app.catalog import Pair
-from app.errors import HubError, Interrupted, ModelFileError, UsageError, WaitError
+from app.errors import HubError, Interrupted, ModelFileError, UnreachableError, UsageError, WaitError
 from app.hub.client import repository, safe_name, search
+from app.hub.download import fetch
+from app.hub.download_request import DownloadRequest
 from app.hub.remote import read_remote_header
 from app.hub.retry import RetryPolicy
+from app.hub.watcher import UNWATCHED
 from app.pairing.find import find_drafts
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
@@ -146,8 +150,6 @@ def test_a_busy_hub_is_a_failure_that_may_pass(hub: LoopbackHub, status: int) ->
 
 
 def test_a_hub_that_cannot_be_found_or_reached_is_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants, hf_api
-
     for endpoint, message in (("http://127.0.0.1:9", "cannot be reached"), ("http://no.invalid", "cannot be found")):
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
         monkeypatch.setattr(hf_api.api, "endpoint", endpoint)
@@ -185,6 +187,51 @@ def test_drafts_of_the_catalogue_stay_where_the_search_fails(hub: LoopbackHub, t
     assert [one.name for one in find_drafts(target, (pair,), lambda: False, RETRY)] == [DRAFT]
     with pytest.raises(HubError):
         list(find_drafts(target, (), lambda: False, RETRY))
+
+
+def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
+    hub: LoopbackHub, tmp_path: Path
+) -> None:
+    hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
+    for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
+        told = {"architecture": architecture, "total": 1}
+        hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
+    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+
+    offered = [one.name for one in find_drafts(target, (), lambda: False, RETRY)]
+    assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
+
+
+@pytest.mark.parametrize("path", ["/api/models", "/api/models/*"], ids=["search", "listing"])
+def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
+    hub: LoopbackHub, tmp_path: Path, path: str
+) -> None:
+    hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
+    hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
+    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    told: list[str] = []
+    for fault in (Status(503), Drop()):
+        hub.faults.add(fault, path)
+
+    assert len(list(find_drafts(target, (), lambda: False, RETRY, lambda looking: told.append(looking.line)))) == 1
+    assert any("(status 503), again in 1 s" in line for line in told)
+
+
+def test_what_is_here_is_not_waited_for_and_no_hub_that_nothing_leads_to(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
+    here = resolve(HubModel(TARGET), no_demo)
+    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], UNWATCHED, lambda: False, RETRY))
+    here.keep_revision()
+    hub.faults.add(Status(503), "/api/*", times=None)
+    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+
+    assert resolve(HubModel(TARGET, file="m.gguf"), no_demo, retry=never).path == path
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
+    with pytest.raises(UnreachableError):
+        resolve(HubModel(TARGET), no_demo, retry=never)
 
 
 def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -> None:

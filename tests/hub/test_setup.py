@@ -55,10 +55,11 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
     asked = len(pair.asked(origin="cdn"))
 
-    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial"]) == 0
 
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in capsys.readouterr().err
+    assert len(registry().read().pairs) == 1, "a quantisation is the same however it is written"
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
 
 
@@ -199,6 +200,18 @@ def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.Cap
     assert f"opens with it from now on; the first comes back with: {back}" in capsys.readouterr().err
     assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
     assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
+
+
+def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    assert "No pair is the default; to make it this one: tandem pairs default mine" in capsys.readouterr().err
+    assert registry().read().default is None
+
+    files = [str(model.path) for model in registry().read().pairs["mine"].models]
+    assert main(["pairs", "add", "own", *files]) == 0
+    assert registry().read().default == "own", "that is what one adds the first pair for"
 
 
 def test_a_disk_that_is_too_small_is_told_before_the_download(

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.cli import main
+from app.cli import loading, main
 from app.cli.known_pairs import registry
 from app.errors import CacheError
-from app.fitting import fit_pair
 from app.fitting.place import Place
 from app.hardware.device_room import main_memory_room
 from app.hub import store
@@ -40,7 +39,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
     def give(n_bytes: int) -> None:
         here = Place(Room(n_bytes, "a card"), "a machine")
         monkeypatch.setattr("app.cli.setup.command.place", lambda **_: here)
-        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(n_bytes),))
+        monkeypatch.setattr(loading, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give
 

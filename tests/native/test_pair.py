@@ -11,7 +11,7 @@ import pytest
 from app.chat.message import Message, Role
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.types import DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.errors import Interrupted, ModelFileError, UsageError
 from app.events import Finished
 from app.llama.cancel import CancelFlag
@@ -93,6 +93,28 @@ def test_what_was_learned_is_kept_of_files_that_are_gone_meanwhile(tiny: Callabl
     again = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
     assert again.memory is not None
     again.close()
+
+
+def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
+    tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int]
+) -> None:
+    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, gives_way=True)
+    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
+    n_notices = len(pair.notices)
+    pair.set_draft_aside()
+    pair.set_draft_aside()
+
+    assert [getattr(pair, name) for name in ("drafter", "memory")] == [None, None], "what was measured was of both"
+    assert pair.info.draft is None
+    assert len(pair.notices) == n_notices + 1
+    assert "keeps failing, so it is left out until the pair is opened anew." in pair.notices[-1]
+    assert counted == {"models": 1, "contexts": 1}
+    asked = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), AutoDraft(), max_tokens=4)
+    *_, finished = answer(pair, 1, asked)
+    assert isinstance(finished, Finished)
+    assert "model" not in finished.plan.drafter
+    pair.close()
+    assert counted == NOTHING
 
 
 def test_without_a_draft(tiny: Callable[..., Path]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import loading
 from app.cli.loading import pair_params
 from app.cli.opener import Opener
 from app.cli.options import Options, read_options
@@ -38,7 +39,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
     def give(main: float, card: float = 0.0) -> None:
         devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
         found = (*devices, DeviceRoom("cpu", "cpu", "CPU", int(main * GB)))
-        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: found)
+        for module in (fit_pair, loading):
+            monkeypatch.setattr(module, "memory_rooms", lambda: found)
 
     return give
 

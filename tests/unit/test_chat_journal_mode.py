@@ -6,9 +6,9 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,6 +59,21 @@ def test_a_disk_of_another_machine_is_told_by_what_is_mounted(
 ) -> None:
     mounted(monkeypatch, *places)
     assert is_on_network(Path("/no-such/home/me/conversations.db")) is is_so
+
+
+@pytest.mark.parametrize(
+    ("file", "is_so"),
+    [
+        (r"C:\Users\me\AppData\Local\tandem\conversations.db", False),
+        (r"\\?\C:\Users\me\conversations.db", False),
+        (r"\\server\homes\me\conversations.db", True),
+        (r"\\?\UNC\server\homes\me\conversations.db", True),
+    ],
+)
+def test_a_share_of_windows_is_on_a_network(monkeypatch: pytest.MonkeyPatch, file: str, *, is_so: bool) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr("app.regular_file.resolved", lambda path: path)
+    assert is_on_network(cast(Path, PureWindowsPath(file))) is is_so
 
 
 def test_a_system_that_does_not_tell_what_is_mounted_stops_nothing(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

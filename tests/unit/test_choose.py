@@ -88,8 +88,17 @@ def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None
     assert [file.path for file in chosen.files] == ["m-Q4_K_M-00001-of-00002.gguf", "m-Q4_K_M-00002-of-00002.gguf"]
     assert len(models_in(parts)) == 1
     assert choose(HubModel(REPO, file="m-Q4_K_M-00002-of-00002.gguf"), parts) == chosen
-    with pytest.raises(HubError, match="lacks parts"):
-        choose(HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), parts)
+    for wanted in (HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), HubModel(REPO, quant="q8_0")):
+        with pytest.raises(HubError, match="lacks parts of m-Q8_0-00001-of-00002") as failed:
+            choose(wanted, parts)
+        assert failed.value.hint == "What is whole: Q4_K_M."
+
+
+def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantisation() -> None:
+    packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
+
+    assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
+    assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
 
 
 def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:

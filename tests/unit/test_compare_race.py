@@ -14,6 +14,7 @@ from app.compare.measure import Spread, in_figures, measure, outcome, spread, ve
 from app.compare.race import (
     WARM_UP,
     Contender,
+    RaceBroken,
     RaceEvent,
     RaceProgress,
     Round,
@@ -26,6 +27,7 @@ from app.compare.report import crowded, run_json
 from app.compare.steps import Steps
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
+from app.errors import ComputeError
 from app.events import StepCompleted
 from app.request import AnswerRequest
 from tests.fakes import END, FakeModel, mixing, script
@@ -190,6 +192,23 @@ def test_a_side_whose_draft_model_fails_at_once_says_that() -> None:
     ended = [e for e in race(contenders, GREEDY, 1, lambda: False, warm_up_tokens=0) if isinstance(e, RunEnded)]
 
     assert [one.run.why for one in ended] == ["the draft model failed"]
+
+
+def test_a_draft_that_can_draft_no_more_ends_the_race_with_the_rounds_before() -> None:
+    rule = script(TEXT, len(PROMPT))
+    draft = FakeModel(rule)
+    pair = FakePair(FakeModel(rule), draft)
+    sides = [in_process(pair, "plain", None), in_process(pair, "fixed", DraftParams(3, 0, 0.0))]
+    steps = Steps(race(sides, GREEDY, 3, lambda: False))
+    events: list[RaceProgress] = []
+    for event in steps:
+        events.append(event)
+        if isinstance(event, RunEnded) and event.round == 1 and event.run.contender == "fixed":
+            draft.fail_at, draft.fail_with = len(draft.batches) + 2, ComputeError("It failed.")
+
+    assert isinstance(events[-1], RaceBroken)
+    assert events[-1].error.message == "The draft model failed: It failed."
+    assert len(steps.result) == 1
 
 
 def test_a_cancelled_run_does_not_count() -> None:

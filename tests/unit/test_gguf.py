@@ -23,6 +23,7 @@ from tests.native.gguf_files import (
     I32,
     STRING,
     U8,
+    U16,
     U64,
     Array,
     Typed,
@@ -236,7 +237,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "is a folder")
 
 
-@pytest.mark.parametrize("data", [b"GG", b"hello, world\n" * 100, b"\0" * 1000, bytes(range(256))])
+@pytest.mark.parametrize("data", [b"GG", b"hello, world\n" * 100, bytes(range(1, 256))])
 def test_a_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
     refused(write(tmp_path / "m.gguf", data), "m.gguf is (not a GGUF model|cut short)")
 
@@ -254,6 +255,20 @@ def test_damage_behind_the_magic_is_told_from_what_is_no_model(tmp_path: Path) -
     assert isinstance(refused(write(tmp_path / "c.gguf", VALID[:60]), "is cut short"), DamagedFileError)
     for name, data in (("t.gguf", b"hello, world\n" * 100), ("v.gguf", VALID[:4] + struct.pack("<I", 9) + VALID[8:])):
         assert not isinstance(refused(write(tmp_path / name, data), "not a GGUF model"), DamagedFileError)
+
+
+def test_a_file_of_zeros_is_what_a_power_cut_leaves_of_a_model(tmp_path: Path) -> None:
+    zeros = refused(write(tmp_path / "m.gguf", b"\0" * 1000), "is damaged: it begins with zeros, as a power cut may")
+    assert isinstance(zeros, DamagedFileError)
+
+
+def test_a_split_model_that_lacks_a_part_names_it(tmp_path: Path) -> None:
+    first, last = (tmp_path / f"m-0000{number}-of-00002.gguf" for number in (1, 2))
+    write(first, header(tiny(split__count=Typed(U16, 2))))
+    lacking = refused(first, r"m-00001-of-00002\.gguf is one of 2 parts, and m-00002-of-00002\.gguf is not beside it")
+    assert isinstance(lacking, DamagedFileError), "of a draft that costs only the drafts"
+    last.touch()
+    assert read_header(first).architecture == "llama"
 
 
 def test_a_sparse_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:

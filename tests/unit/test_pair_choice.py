@@ -47,6 +47,25 @@ def test_the_file_that_is_gone_is_named_and_where_it_was(registry: Registry, tmp
     assert caught.value.hint == "Put it back, or choose another pair: tandem pairs list"
 
 
+@pytest.mark.parametrize(
+    ("target", "draft"), [("a/big:q8_0", "b/small:q4-k-m"), ("a/big:big-Q8_0.gguf", "b/small:small-Q4_K_M.gguf")]
+)
+def test_models_that_were_set_up_are_found_by_their_names_however_these_are_written(
+    registry: Registry, tmp_path: Path, target: str, draft: str
+) -> None:
+    names = ("big-Q8_0.gguf", "small-Q4_K_M.gguf")
+    for name in names:
+        (tmp_path / name).touch()
+    big, small = (ModelOnDisk(tmp_path / name, 1, files=(name,)) for name in names)
+    pair = Pair("mine", "Mine", HubModel("a/big", quant="Q8_0"), HubModel("b/small", quant="Q4_K_M"))
+    registry.add(SetUp(pair, big, small), default=False)
+
+    chosen, files = choose_pair({"target": target, "draft": draft})
+    assert chosen.name == "mine"
+    assert files is not None
+    assert choose_pair({"target": "a/big:Q4_0", "draft": draft})[1] is None
+
+
 def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_was_named(
     registry: Registry, tmp_path: Path
 ) -> None:

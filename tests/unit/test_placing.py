@@ -20,6 +20,7 @@ from app.engine.tuning.threads import ThreadTimes
 from app.fitting import fit_pair, out_of_memory
 from app.fitting.device_rooms import memory_rooms
 from app.hardware.cpu import thread_candidates
+from app.hardware.device_room import DeviceRoom
 from app.hardware.pair_view import pair_section
 from app.hardware.slow.situation import Situation
 from app.llama.identity import memory_file, thread_file
@@ -115,6 +116,24 @@ def test_a_stored_device_that_is_gone_is_no_trouble_for_doctor(cards: Give, args
     view, _ = look_at_pair(args, replace(FACTS, devices=(CARDS[0], CPU)))
     note = line(pair_section(view), "note")
     assert note.text == "CUDA1 is not there any more; the models go to the best device that is."
+
+
+def test_the_devices_are_listed_once_for_a_load(args: argparse.Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    written('[model]\ndevice = ["CUDA1"]\n')
+    listed: list[str] = []
+
+    def listing(name: str) -> Callable[[], tuple[DeviceRoom, ...]]:
+        def rooms() -> tuple[DeviceRoom, ...]:
+            listed.append(name)
+            return memory_rooms(CARDS)
+
+        return rooms
+
+    for name in ("app.cli.loading", "app.fitting.fit_pair"):
+        monkeypatch.setattr(f"{name}.memory_rooms", listing(name))
+
+    assert loading.pair_params(read_options(args)).model.devices == ("CUDA1",)
+    assert listed == ["app.cli.loading"]
 
 
 def test_a_pair_whose_draft_is_damaged_tells_nothing_of_it(

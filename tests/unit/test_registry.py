@@ -87,6 +87,20 @@ def test_what_a_release_learns_of_a_file_means_no_other_file(tmp_path: Path) -> 
     assert registry.read().usable(other) is None
 
 
+def test_a_split_model_is_gone_with_any_of_its_parts(tmp_path: Path) -> None:
+    names = tuple(f"big-0000{number}-of-00002.gguf" for number in (1, 2))
+    for name in names:
+        (tmp_path / name).touch()
+    pair = Pair("split", "Split", HubModel("owner/big", quant="Q4_K_M"), None)
+    one = SetUp(pair, ModelOnDisk(tmp_path / names[0], 7, "owner/big", "abc", names))
+    assert one.is_here
+
+    (tmp_path / names[1]).unlink()
+    assert not one.is_here
+    assert one.gone.message == f"{names[1]} of the pair split is gone from {tmp_path}."
+    assert one.gone.hint == "Bring it back: tandem setup split"
+
+
 SHA, OTHER_SHA = "a" * 64, "b" * 64
 
 

@@ -35,8 +35,8 @@ from app.source import HubModel, LocalModel, parse_source
     ],
 )
 def test_every_way_to_write_a_model(text: str, expected: object) -> None:
-    assert parse_source(text) == expected
-    assert parse_source(str(expected)) == expected, "what is shown can be typed"
+    assert repr(parse_source(text)) == repr(expected)
+    assert repr(parse_source(str(expected))) == repr(expected), "what is shown can be typed"
 
 
 @pytest.mark.parametrize("text", ["http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"])
@@ -75,3 +75,9 @@ def test_a_file_of_a_folder_that_is_here_is_no_repository(tmp_path: Path, monkey
     (tmp_path / "models").mkdir()
     assert parse_source("models/big.gguf") == LocalModel(tmp_path / "models" / "big.gguf")
     assert isinstance(parse_source("owner/repo:models/big.gguf"), HubModel)
+
+
+def test_a_quantisation_is_the_same_however_it_is_written() -> None:
+    assert len({HubModel("a/b", quant=quant) for quant in ("Q4_K_M", "q4_k_m", "q4-k-m")}) == 1
+    assert len({HubModel("a/b", quant=quant) for quant in ("Q4_K_M", "Q4_K_S", None)}) == 3
+    assert HubModel("a/b", size=1) == HubModel("a/b", size=2) != LocalModel(Path("a/b"))

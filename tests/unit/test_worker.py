@@ -340,6 +340,30 @@ class TestFailedComputation:
         assert len({answer.text for answer in answers}) == 1
         assert (first.closed, len(pairs)) == (True, 0)
 
+    def test_of_the_draft_again_leaves_it_out_and_says_so(self, harness: Harness) -> None:
+        pairs = [FakePair(FakeModel(mixing(1)), failing_at(3)) for _ in range(3)]
+        left = self.one_after_another(harness, *pairs)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        lost: list[str] = []
+        told: list[list[Event]] = []
+        for _ in range(4):
+            harness.worker.answer(drafted)
+            *before, finished = harness.until(Finished, Failed)
+            assert isinstance(finished, Finished)
+            lost.append(finished.lost)
+            told.append([e for e in before if isinstance(e, Loaded) or e == Notice("It is left out.")])
+
+        assert lost == ["It failed.", "It failed.", "", ""]
+        assert told == [[], [], [Notice("It is left out."), Loaded(pairs[1].info)], []]
+        assert (pairs[1].closed, pairs[1].info.draft, len(left)) == (False, None, 1)
+        harness.worker.load(lambda cancel, progress: left.pop(0))
+        harness.until(Loaded)
+        harness.worker.answer(drafted)
+        harness.until(Finished, Failed)
+        assert harness.worker.close(30)
+        assert pairs[2].closed
+        assert pairs[2].drafter is not None, "the pair that was opened anew begins anew"
+
     def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
         first = FakePair(failing_at(40))
         pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))

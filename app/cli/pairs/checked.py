@@ -110,10 +110,12 @@ def _look(target: ModelSource, draft: ModelSource | None, stop: threading.Event,
 
 
 def _facts(source: ModelSource, stop: threading.Event, status: StatusLine, *, draft: bool = False) -> ModelFacts:
-    status.show(f"Looking at {source}")
-    resolved = resolve(source, demo_file, draft=draft)
-    look = Look(resolved.name, lambda looking: status.show(looking.line))
-    return facts_of(resolved, stop.is_set, RetryPolicy(stop.wait), look)
+    def look_at(name: str) -> Look:
+        return Look(name, lambda looking: status.show(looking.line))
+
+    retry = RetryPolicy(stop.wait)
+    resolved = resolve(source, demo_file, draft=draft, retry=retry, watcher=look_at(str(source)))
+    return facts_of(resolved, stop.is_set, retry, look_at(resolved.name))
 
 
 def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:

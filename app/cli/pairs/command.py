@@ -52,7 +52,7 @@ def add_pair(args: argparse.Namespace) -> int:
     """Remember two models as a pair; what of them is on the hub comes first."""
     from app.cli.setup.command import setup
 
-    given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True)
+    given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True, first=True)
     if getattr(args, "draft", None) is not None:
         given.draft = args.draft
     if hasattr(args, "json"):

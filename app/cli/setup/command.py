@@ -53,9 +53,8 @@ def setup(args: argparse.Namespace) -> int:
     except CacheError:
         raise
     except HubError as error:
-        raise HubError(
-            error.message, "\n".join(filter(None, (error.hint, _without_download(before.default))))
-        ) from error
+        more = _as_it_is(before, pair) or _without_download(before.default)
+        raise HubError(error.message, "\n".join(filter(None, (error.hint, more)))) from error
     except Interrupted:
         status.say(f"Stopped. What was downloaded is kept; go on with: {_again(args, pair)}")
         return INTERRUPTED
@@ -64,6 +63,13 @@ def setup(args: argparse.Namespace) -> int:
         return 0
     _tell(ready, args, status, before)
     return 0
+
+
+def _as_it_is(before: Registered, pair: Pair) -> str:
+    """How to chat with a pair that was set up before and is here; "" for another one."""
+    if before.usable(pair) is None:
+        return ""
+    return f"{pair.name} is here as it was set up before: {command(['tandem', '--pair', pair.name])}"
 
 
 def _without_download(default: str | None) -> str:
@@ -193,8 +199,9 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
 
 def _bring(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
     tried: Trying | None = None
+    default = not hasattr(args, "no_default")
     try:
-        for event in steps.bring(prepared, default=not hasattr(args, "no_default")):
+        for event in steps.bring(prepared, default=default, first=default or hasattr(args, "first")):
             match event:
                 case Progress():
                     status.show(progress_line(event))
@@ -266,12 +273,16 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: Re
         print(json_for(sys.stdout, as_json(pair)))
         return
     tried = f" Tried: {ready.line}." if ready.line else ""
+    for note in ready.notes:
+        status.say(note)
     status.say(f"{pair.pair.name} is set up.{tried}")
     for path in sorted(now.unused.keys() - before.unused.keys()):
         status.say(f"No pair has {path} any more; to delete it: tandem pairs remove --unused")
     name, default, last = quoted(pair.pair.name), now.default, before.default
     if default == pair.pair.name and last is not None and last != default:
         status.say(f"Tandem opens with it from now on; {last} comes back with: tandem pairs default {quoted(last)}")
+    elif default is None:
+        status.say(f"No pair is the default; to make it this one: tandem pairs default {name}")
     elif default != pair.pair.name:
         status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
     status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")

@@ -135,8 +135,9 @@ class SetupJob(_Task):
                 case Ready(files, unkept=unkept):
                     self.files = files
                     self._changed()
-                    note = f"{unkept.message} Until that is mended it is set up anew at every start." if unkept else ""
-                    self.job = replace(self.job, stage=Stage.READY, note=note)
+                    until = "Until that is mended it is set up anew at every start."
+                    lost = (f"{unkept.message} {until}",) if unkept else ()
+                    self.job = replace(self.job, stage=Stage.READY, note=" ".join((*event.notes, *lost)))
 
     def _looks(self, now: Looking) -> None:
         self._tell(replace(self.job, looking=now.line))

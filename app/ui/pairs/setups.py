@@ -62,7 +62,7 @@ class Job:
 
     Attributes:
         stage: How far it is.
-        downloads: The models on their way; those that were here already are not among them.
+        downloads: The models on their way, and those of the hub that were here already, which are looked at.
         bytes_per_s: Of both together.
         left_s: Seconds left at that speed; None before there is one.
         warnings: What the user should know about the pair.
