@@ -189,7 +189,7 @@ def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
 def test_a_check_behind_a_long_context_says_nothing_of_the_row(n_past: int, corrected: bool) -> None:
     known = Memory(CostModel(CostProfile({1: 10.0, 4: 15.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})))
     for _ in range(known.plain_check.EVERY):
-        known.plain_check.pass_by()
+        known.plain_check.pass_by(1.0)
 
     known.observe_batch(1, n_past, 1.08 * known.costs.target_ns(1, n_past), switched=False)
 

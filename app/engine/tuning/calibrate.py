@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.curve import MAX_ROWS, CostProfile
-from app.engine.tuning.stopwatch import COMFORT, Stopwatch
+from app.engine.tuning.stopwatch import COMFORT, HeldUpError, Stopwatch
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
 """The widths that are worth measuring, every small one and both sides of the steps that kernels are known to have, in
@@ -48,12 +49,13 @@ def calibrate(
         draft: The draft model's, if there is one.
         text: Real text, at least as long as the widest batch; experts of a mixture are chosen by it.
         clock: Monotonic nanoseconds.
-        budget_ns: What all may take from when the weights are in memory; `ESSENTIAL` widths are always measured.
+        budget_ns: What all may take from when the weights are in memory; `ESSENTIAL` widths are always measured. Where
+            a single row was held up it is wasted up to there, at most twice.
         cancelled: Stops between two batches.
         passes: How often to go through the widths.
 
     Yields:
-        The share of the work or of the budget that is done, whichever is further.
+        The share of the work or of the budget that is done, whichever is further; it begins again with the measurement.
 
     Returns:
         What was measured.
@@ -61,19 +63,19 @@ def calibrate(
     Raises:
         Interrupted: Cancelled; half a curve would be worse than none.
     """
-    for _ in range(_ATTEMPTS):
-        watch = Stopwatch(target, text, clock, budget_ns, cancelled)
-        # Nothing wider is ever checked than what can be taken back, and the token before it.
-        profile = yield from _measured(watch, target, draft, min(len(text), target.n_rollback + 1), passes)
-        if not watch.was_held_up:
-            break
-    return profile
+    # Nothing wider is ever checked than what can be taken back, and the token before it.
+    widest = min(len(text), target.n_rollback + 1)
+    for left in reversed(range(_ATTEMPTS)):
+        watch = Stopwatch(target, text, clock, budget_ns, cancelled, doubts=left > 0)
+        with suppress(HeldUpError):
+            return (yield from _measured(watch, target, draft, widest, passes))
+    raise AssertionError("the last attempt doubts nothing")
 
 
 def _measured(
     watch: Stopwatch, target: TokenCache, draft: TokenCache | None, widest: int, passes: int
 ) -> Generator[float, None, CostProfile]:
-    """One go at what `calibrate` does; it ends early where the single row turns out to have been held up."""
+    """One attempt at what `calibrate` does; `HeldUpError` if it is worth another."""
     row_ns = yield from watch.warm_up(target)
     if draft is not None:
         yield from watch.warm_up(draft)
@@ -85,8 +87,6 @@ def _measured(
     essential = ESSENTIAL & set(widths)
     cells: dict[int, float] = {}
     for done, width in enumerate((*widths, *again)):
-        if watch.was_held_up:
-            break
         spent = watch.spent_ns
         times = _times(watch.expected(width), spent, budget_ns)
         is_needed = width in essential and width not in watch.shares

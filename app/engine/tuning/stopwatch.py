@@ -24,7 +24,7 @@ _SOON = 0.02
 """Share of the budget. While the draft model would take less to read a piece of a prompt twice as long, that is timed
 too: that a card reads sixty-four tokens as soon as one says nothing of how it reads thousands."""
 _HELD_UP = 1.5
-"""A single row that takes so many times what the others took is timed again."""
+"""A single row that takes so many times what the others took, or batches that need all weights as well, was held up."""
 _ODD, _SURE = 0.75, 3
 """A width that seems to cost less than this share of a narrower one is looked at again, unless so many looks say so."""
 _FLAT = 1.5
@@ -38,8 +38,20 @@ of what the context adds to it, together. What is measured is extrapolated to co
 that the machine got busy meanwhile."""
 
 
+class HeldUpError(Exception):
+    """The single row in which everything is told took long only because something else held it up."""
+
+
 class Stopwatch:
     """Times batches on an empty cache.
+
+    Args:
+        target: The big model's cache.
+        text: Real text.
+        clock: Monotonic nanoseconds.
+        budget_ns: See below.
+        cancelled: Looked at before every batch.
+        doubts: Whether a dear single row is given up as soon as others refute it.
 
     Attributes:
         budget_ns: What all may take from when the weights are in memory.
@@ -47,11 +59,19 @@ class Stopwatch:
         shares: Per width, the cost in single rows timed right before, each time it was looked at.
         switches: What changes of width added, in nanoseconds.
 
-    Everything that runs a batch raises `Interrupted` once it is cancelled.
+    Everything that runs a batch raises `Interrupted` once it is cancelled, and `begin`, `look` and `doubt` raise
+    `HeldUpError`.
     """
 
     def __init__(
-        self, target: TokenCache, text: Sequence[int], clock: Clock, budget_ns: int, cancelled: Cancelled
+        self,
+        target: TokenCache,
+        text: Sequence[int],
+        clock: Clock,
+        budget_ns: int,
+        cancelled: Cancelled,
+        *,
+        doubts: bool,
     ) -> None:
         self._target = target
         self._text = text
@@ -62,6 +82,7 @@ class Stopwatch:
         self.shares: dict[int, list[float]] = {}
         self.switches: list[float] = []
         self._is_slow = False
+        self._doubts = doubts
         self._started = clock()
 
     @property
@@ -111,21 +132,22 @@ class Stopwatch:
         if self._is_dear(row_ns):
             self.ones.append(row_ns)
             self._is_slow = True
+            self._hold_against(min(self.shares.get(2, [1.0])))
         else:
             self.one()
 
     def _is_dear(self, row_ns: float) -> bool:
         return row_ns > _DEAR * self.budget_ns
 
-    @property
-    def was_held_up(self) -> bool:
-        """Whether several rows took less than the one row in which all is told, which was timed but once."""
-        return self._is_slow and any(min(shares) < _WARM for shares in self.shares.values())
+    def _hold_against(self, share: float) -> None:
+        """Hold what a batch took, in single rows, against the only one that was timed, where that is dear."""
+        if self._is_slow and self._doubts and _HELD_UP * share < 1.0:
+            raise HeldUpError
 
     def doubt(self) -> None:
-        """Time that row once more if many take hardly longer: so they do where each batch waits for a disk."""
-        if self._is_slow and max(self.settled().values(), default=_FLAT) < _FLAT:
-            self.shares[1] = [self.time(self._target, 1) / self.ones[-1]]
+        """Time a single row once more if many take hardly longer: so they do where each batch waits for a disk."""
+        if self._is_slow and self._doubts and max(self.settled().values(), default=_FLAT) < _FLAT:
+            self._hold_against(self.time(self._target, 1) / self.ones[-1])
 
     def one(self) -> float:
         """Nanoseconds of a single row: now, unless that takes long."""
@@ -175,6 +197,7 @@ class Stopwatch:
             spent, one = self.time(self._target, width), self.ones[-1]
             shares.append(spent / (one if self._is_slow else self.time(self._target, 1)))
         self._add(shares, self._target, width, times)
+        self._hold_against(min(shares))
 
     def draft_shares(self, draft: TokenCache) -> tuple[float, float]:
         """What a drafted token and a prompt token cost in the draft model, in single rows of the target."""
