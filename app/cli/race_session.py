@@ -24,10 +24,12 @@ from app.engine.text import printable
 from app.engine.types import DraftParams
 from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
+from app.hardware.busy import busy, taking
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.paths import memory_dir
+from app.processors import usable_processors
 from app.request import AnswerRequest, LoadedPair
 from app.settings.tree import NUMBERS
 
@@ -64,6 +66,9 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
     try:
         with cancel_on_interrupt(cancel.set):
             status.show(LOADING)
+            if company := _company():
+                status.say(company)
+                status.show(LOADING)
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:
@@ -77,6 +82,18 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
     except Interrupted:
         status.say("Stopped.")
         return INTERRUPTED
+
+
+def _company() -> str:
+    """Who else computes, said before minutes are spent on figures that are not the machine's own; "" if nobody does."""
+    n = len(usable_processors())
+    found = busy(n)
+    if found is None or not (told := taking("Other programs take", found.others + found.tandems, n)):
+        return ""
+    return (
+        f"{told}: it takes longer, and what is measured holds for this moment. Better stop it (ctrl+c), end them and "
+        "begin again."
+    )
 
 
 def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:

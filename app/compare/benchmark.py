@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from app.compare.measure import Measured, Spread, measure, speeds, spread
+from app.compare.measure import Measured, Spread, measure, outcome, speeds, spread
 from app.compare.race import (
+    WARM_UP,
     WARM_UP_TOKENS,
     Contender,
     RaceBroken,
     RaceProgress,
     Round,
-    Run,
     RunEnded,
+    in_order,
     race,
 )
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
+from app.compare.time_left import TimeLeft
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.replays.replay import Curve, oracle_cost, plain_cost
 from app.engine.replays.trace import Trace, teacher_forced
@@ -44,11 +46,7 @@ class Raced:
 
     prompt: Prompt
     rounds: tuple[Round, ...]
-    oracle: float | None
-
-    def runs(self) -> list[tuple[int, Run]]:
-        """Every run with the number of its round."""
-        return [(number, run) for number, r in enumerate(self.rounds, start=1) for run in r.values()]
+    oracle: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,8 @@ class Progress:
     Attributes:
         prompt: The prompt at hand.
         done: Runs that are done, warm-up included.
-        total: Runs in all.
-        left_s: Seconds left, by the runs so far; None before the first.
+        total: Runs in all, if no round is left out.
+        left_s: Seconds left, if no round is left out; None as long as nothing tells.
         what: What is going on, in a few words.
         event: What the race said; None between races.
     """
@@ -109,22 +107,45 @@ class Plan:
         contenders: Who takes part, plain decoding first.
         prompts: The suite.
         request: How to answer; a system message stays in front of every prompt.
-        repeat: Counted runs of each contender on each prompt.
+        repeat: Counted runs of each contender on each prompt, at most.
         oracle: Whether to reckon it.
         sources: Who drafts on any side, as `app.events.PairInfo.sources` tells it: whose drafts the oracle has.
+        lengths: Tokens of each prompt, for the time left.
+        enough: Whether another round over the whole suite would tell nothing more.
     """
 
     contenders: Sequence[Contender]
     prompts: Sequence[Prompt]
     request: AnswerRequest
     repeat: int
-    oracle: bool = True
+    oracle: bool = False
     sources: Collection[str] = ("model", "look-up")
+    lengths: Mapping[Prompt, int] = field(default_factory=dict)
+    enough: Callable[[Sequence[Raced]], bool] = lambda raced: False
 
     @property
     def n_runs(self) -> int:
-        """Runs in all, warm-up included."""
+        """Runs in all if no round is left out, warm-up included."""
         return len(self.contenders) * (len(self.prompts) * self.repeat + 1)
+
+    def time_left(self, pair: LoadedPair) -> TimeLeft:
+        """Reckons how long it takes with this pair."""
+        costs = pair.memory.costs if pair.memory is not None else None
+        return TimeLeft(self.lengths, self.request.max_tokens, costs)
+
+    def to_come(self, done: int) -> list[tuple[Prompt, str]]:
+        """Prompt and contender of every counted run after so many that are done, warm-up included, in order."""
+        runs = [
+            (prompt, contender.name)
+            for number in range(1, self.repeat + 1)
+            for prompt in self.prompts
+            for contender in in_order(self.contenders, number)
+        ]
+        return runs[max(0, done - len(self.contenders)) :]
+
+
+Keep = Callable[[Prompt, int, Round], None]
+"""Takes a prompt, the number of a round from 1, and what everybody answered in it."""
 
 
 def benchmark(
@@ -132,56 +153,64 @@ def benchmark(
     plan: Plan,
     cancelled: Cancelled,
     clock: Clock,
-    keep: Callable[[Raced], None] = lambda raced: None,
+    keep: Keep = lambda prompt, number, round_: None,
 ) -> Generator[Progress, None, list[Raced]]:
-    """Race over every prompt; the first one also warms everybody up.
+    """Race round by round over every prompt; the first one also warms everybody up.
+
+    Rounds go over the whole suite, so that whoever stops has all kinds of text, and further ones can be left out.
 
     Args:
         pair: Whose costs and draft the oracle is reckoned from.
         plan: What is raced.
         cancelled: Ends it; what is done stays.
         clock: Monotonic nanoseconds, for the time left.
-        keep: Given every prompt as soon as it is done, so that nothing waits for the end.
+        keep: Given every round of a prompt as soon as it is done, so that nothing waits for the end.
 
     Yields:
         How far it is; a `RaceBroken` as the last event where a contender failed.
 
     Returns:
-        The prompts that were done: one that was stopped, or broke off, counts with the rounds that everybody finished,
-        if there are any.
+        The prompts that were done, with the rounds that everybody finished.
     """
-    done: list[Raced] = []
-    total = plan.n_runs
-    n_runs, started = 0, clock()
-    for number, prompt in enumerate(plan.prompts):
-        if cancelled():
+    rounds: dict[Prompt, list[Round]] = {}
+    oracles: dict[Prompt, float | None] = {}
+    n_runs, left = 0, plan.time_left(pair)
+
+    def raced() -> list[Raced]:
+        return [Raced(prompt, tuple(found), oracles.get(prompt)) for prompt, found in rounds.items()]
+
+    for number in range(1, plan.repeat + 1):
+        for prompt in plan.prompts:
+            if cancelled():
+                return raced()
+            request, warm_up = prompt.put_to(plan.request), 0 if n_runs else WARM_UP_TOKENS
+            steps = Steps(race(plan.contenders, request, 1, cancelled, warm_up_tokens=warm_up, first=number))
+            began = clock()
+            seconds = left.seconds(plan.to_come(n_runs))
+            for event in steps:
+                if isinstance(event, RaceBroken):
+                    yield Progress(prompt, n_runs, plan.n_runs, None, "a failure", event)
+                    return raced()
+                if isinstance(event, RunEnded):
+                    now = clock()
+                    n_runs += 1
+                    if event.round == WARM_UP:
+                        left.warmed_up(event.run.stats)
+                    else:
+                        left.took(prompt, event.run, (now - began) / 1e9)
+                    began, seconds = now, left.seconds(plan.to_come(n_runs))
+                name = event.run.contender if isinstance(event, RunEnded) else event.contender
+                yield Progress(prompt, n_runs, plan.n_runs, seconds, name, event)
+            found = steps.result
+            if plan.oracle and number == 1 and found and not cancelled():
+                yield Progress(prompt, n_runs, plan.n_runs, seconds, "the bound of these drafts")
+                oracles[prompt] = reckon_oracle(pair, prompt, found[0], cancelled, plan.sources)
+            if found:
+                rounds.setdefault(prompt, []).extend(found)
+                keep(prompt, number, found[0])
+        if cancelled() or plan.enough(raced()):
             break
-        warm_up = 0 if number else WARM_UP_TOKENS
-        steps = Steps(
-            race(plan.contenders, prompt.put_to(plan.request), plan.repeat, cancelled, warm_up_tokens=warm_up)
-        )
-        broken: RaceBroken | None = None
-        for event in steps:
-            if isinstance(event, RaceBroken):
-                broken = event
-                continue
-            n_runs += isinstance(event, RunEnded)
-            left = (clock() - started) / n_runs * (total - n_runs) / 1e9 if n_runs else None
-            name = event.run.contender if isinstance(event, RunEnded) else event.contender
-            yield Progress(prompt, n_runs, total, left, name, event)
-        rounds = steps.result
-        bound = None
-        if plan.oracle and rounds and broken is None and not cancelled():
-            left = (clock() - started) / n_runs * (total - n_runs) / 1e9
-            yield Progress(prompt, n_runs, total, left, "the bound of these drafts")
-            bound = reckon_oracle(pair, prompt, rounds[0], cancelled, plan.sources)
-        if rounds:
-            keep(raced := Raced(prompt, tuple(rounds), bound))
-            done.append(raced)
-        if broken is not None:
-            yield Progress(prompt, n_runs, total, None, "a failure", broken)
-            break
-    return done
+    return raced()
 
 
 def reckon_oracle(
@@ -229,17 +258,20 @@ def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
     return [*table, _row("all", raced, names)] if len(table) > 1 else table
 
 
-def with_most_rounds(raced: Sequence[Raced]) -> list[Raced]:
-    """The prompts that belong into one sum: without the one that was stopped, as long as others have more rounds."""
-    most = max((len(one.rounds) for one in raced), default=0)
-    return [one for one in raced if len(one.rounds) == most]
+def n_whole(raced: Sequence[Raced], n_prompts: int) -> int:
+    """Rounds that went over the whole suite of so many prompts."""
+    return min(len(one.rounds) for one in raced) if raced and len(raced) == n_prompts else 0
+
+
+def settled(table: Sequence[Row]) -> bool:
+    """Whether it is known of everybody in these rows whether it is faster: more rounds would only say so again."""
+    return all(outcome(m.ratio, work=m.work) not in ("unclear", "unknown") for row in table for m in row.measured[1:])
 
 
 def _row(kind: str, raced: Sequence[Raced], names: Sequence[str]) -> Row:
-    counted = with_most_rounds(raced)
-    races = [one.rounds for one in counted]
+    races = [one.rounds for one in raced]
     measured = tuple(measure(races, name, names[0]) for name in names)
-    return Row(kind, len(counted), measured, spread(one.oracle for one in counted))
+    return Row(kind, len(raced), measured, spread(one.oracle for one in raced))
 
 
 def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:

@@ -10,7 +10,7 @@ from html import escape
 
 from app.compare.benchmark import Row
 from app.compare.figures import figures_of
-from app.compare.measure import NOISE, UNCLEAR, Measured, Spread, factor, in_figures, outcome
+from app.compare.measure import NOISE, UNCLEAR, UNDRAFTED, Measured, Spread, factor, in_figures, outcome
 from app.engine.text import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.
@@ -19,12 +19,9 @@ _TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
 _WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
 _ROW, _BAR = 22, 12
 _FONTS = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
-_WORDS = f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}; same work: nothing was drafted"
-_LEGEND = (
-    "bars: speed against plain decoding; across them the spread; upright mark: the bound of these drafts",
-    _WORDS,
-)
-_MARKS = {"tie": " a tie", "same": " same work", "unclear": UNCLEAR}
+_WORDS = f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}; {UNDRAFTED}: the work was plain decoding's"
+_BARS, _MARK = "bars: speed against plain decoding; across them the spread", "upright mark: the bound of these drafts"
+_MARKS = {"tie": " a tie", "unclear": UNCLEAR}
 _TITLE = 66
 _LONGEST = 110
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
@@ -56,7 +53,7 @@ def markdown(card: Card) -> str:
         *(f"{escaped(name)} t/s" for name in names),
         *(f"{escaped(name)} ratio" for name in names[1:]),
     ]
-    head += ["accepted", "per check", "bound"]
+    head += ["accepted", "per check", *["bound"] * _bounded(card)]
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
         cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
@@ -65,14 +62,20 @@ def markdown(card: Card) -> str:
         cells += [
             told.accepted if told is not None else "",
             told.per_check if told is not None else "",
-            f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
         ]
+        if _bounded(card):
+            cells.append(f"{factor(row.oracle.median)}x" if row.oracle is not None else "")
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds;"]
     lines += [f"{_WORDS}. Accepted and per check are automatic drafting's.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
     lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"
+
+
+def _bounded(card: Card) -> bool:
+    """Whether the bound of these drafts was reckoned."""
+    return any(row.oracle is not None for row in card.rows)
 
 
 def drafted(row: Row) -> Measured | None:
@@ -96,7 +99,8 @@ def svg(card: Card) -> str:
     one = _MARGIN + _LABEL + scale
     body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET}"/>')
     body.append(_text(one, top - 14, "plain decoding", fill=_TARGET, size=11, anchor="middle"))
-    facts = [*_LEGEND, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes]
+    legend = f"{_BARS}; {_MARK}" if _bounded(card) else _BARS
+    facts = [legend, _WORDS, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes]
     y += 12
     for fact in facts:
         body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
@@ -123,7 +127,9 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
             out.append(_text(left, at + 10, "not measured", fill=_DIM, size=11))
             continue
         width = m.ratio.median * scale
-        colour = _DRAFT if m.drafter != "none" or m.name == "automatic" else _DIM
+        what = outcome(m.ratio, work=m.work)
+        drafts = what != "same" and (m.drafter != "none" or m.name == "automatic")
+        colour = _DRAFT if drafts else _DIM
         low, high = left + m.ratio.low * scale, left + m.ratio.high * scale
         out.append(f'<rect x="{left}" y="{at}" width="{width:.1f}" height="{_BAR}" rx="2" fill="{colour}"/>')
         if m.ratio.n > 1:
@@ -133,7 +139,7 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
         if row.oracle is not None and m.name == "automatic":
             bound = left + row.oracle.median * scale
             out.append(f'<rect x="{bound:.1f}" y="{at - 1}" width="2" height="{_BAR + 2}" fill="{_DIM}"/>')
-        figures = f"{factor(m.ratio.median)}x" + _MARKS.get(outcome(m.ratio, work=m.work), "")
+        figures = UNDRAFTED if what == "same" else f"{factor(m.ratio.median)}x{_MARKS.get(what, '')}"
         if m.tokens_per_second is not None:
             figures += f", {m.tokens_per_second.median:.1f} t/s"
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))

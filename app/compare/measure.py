@@ -27,6 +27,8 @@ _ENOUGH = (3, 10, 30, 100)
 """Numbers of runs to try next where fewer did not tell."""
 UNCLEAR = "?"
 """Stands in a table behind a ratio of too few runs to tell."""
+UNDRAFTED = "no drafts"
+"""Stands in a table for the ratio of a side that did the work of plain decoding."""
 
 Outcome = Literal["faster", "slower", "tie", "same", "unclear", "unknown"]
 """What can be said of a ratio: a difference, none, none because both sides did the same work; "unclear" where the runs
@@ -248,7 +250,8 @@ def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "ow
         return f"a tie, within {NOISE:.0%} ({runs})"
     if what == "same" or (work == "read" and ratio.median >= 1 + NOISE):
         machine = ", so the difference is the machine's" if abs(ratio.median - 1) >= NOISE else ""
-        return f"{'the same work' if what == 'same' else 'not faster'} ({times}, {runs}): nothing was drafted{machine}"
+        speed = "as fast as plain decoding" if what == "same" else "not faster"
+        return f"{speed}: nothing was drafted{machine} ({times}, {runs})"
     enough = next((n for n in _ENOUGH if n > ratio.n), None)
     hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
     return f"{times} the speed, too few runs to tell ({runs}{hint})"
@@ -257,16 +260,20 @@ def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "ow
 def in_figures(ratio: Spread, *, work: Work = "own", spreads: bool = True) -> str:
     """A ratio for a table, such as "2.1x (2.0 to 2.2)", with a word where it is no difference.
 
+    Where nothing was drafted there is only that to tell: what a clock made of the same work twice is no result.
+
     Args:
         ratio: What was measured.
         work: What the side did.
         spreads: Whether the smallest and the largest are told as well.
     """
     what = outcome(ratio, work=work)
+    if what == "same":
+        return UNDRAFTED
     text = f"{factor(ratio.median)}x" + (UNCLEAR if what == "unclear" else "")
     if ratio.n > 1 and spreads:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
-    return text + {"tie": ", a tie", "same": ", same work"}.get(what, "")
+    return text + (", a tie" if what == "tie" else "")
 
 
 def factor(ratio: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.compare.benchmark import Raced, Row
+from app.compare.benchmark import Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
 from app.compare.difference_lines import difference_lines, parting_lines
@@ -14,6 +14,7 @@ from app.compare.figures import figures_of
 from app.compare.lossless import Checks, statement
 from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
+from app.compare.suite import Prompt
 from app.engine.text import printable
 from app.engine.types import MODEL_OFF
 from app.events import PairInfo
@@ -173,59 +174,56 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
     return out
 
 
-def raced_json(raced: Raced, *, steps: bool) -> list[dict[str, Any]]:
-    """One object a run of a prompt."""
+def round_json(prompt: Prompt, number: int, round_: Round, *, steps: bool) -> list[dict[str, Any]]:
+    """One object a run of one round on a prompt."""
     return [
         {
             "type": "run",
-            "kind": raced.prompt.kind,
-            "prompt": raced.prompt.name,
+            "kind": prompt.kind,
+            "prompt": prompt.name,
             "contender": run.contender,
             **run_json(run, number, steps=steps),
         }
-        for number, run in raced.runs()
+        for run in round_.values()
     ]
 
 
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
-    """A benchmark as a table.
+    """A benchmark as a table: what everybody's speed is against plain decoding, and behind it what belongs to that.
 
     Args:
         rows: One a kind of text.
-        columns: Of the terminal: ratios go without their spread where it is too narrow for that; None is wide enough.
+        columns: Of the terminal: where it is too narrow, ratios go without their spread, then what stands behind them
+            goes, last first; None is wide enough.
     """
     if not rows:
         return []
-    lines = _table(rows, spreads=True)
-    if columns is not None and max(map(len, lines)) > columns:
-        lines = _table(rows, spreads=False)
+    behind = [head for head in _BEHIND if head != _ORACLE or any(row.oracle is not None for row in rows)]
+    lines = _table(rows, behind, spreads=True)
+    if columns is None or max(map(len, lines)) <= columns:
+        return lines
+    while max(map(len, lines := _table(rows, behind, spreads=False))) > columns and behind:
+        behind.pop()
     return lines
 
 
-def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
-    names = [m.name for m in rows[0].measured]
-    header = ["", f"{names[0]} t/s", *names[1:], "accepted", "per check", "oracle"]
-    cells = [header]
+_ORACLE = "oracle"
+_BEHIND = ("plain t/s", _ORACLE, "accepted", "per check")
+"""What stands behind the ratios, dearest first."""
+
+
+def _table(rows: Sequence[Row], behind: Sequence[str], *, spreads: bool) -> list[str]:
+    names = [m.name for m in rows[0].measured[1:]]
+    cells = [["", *names, *behind]]
     for row in rows:
-        own = drafted(row)
-        told = figures_of(own) if own is not None else None
-        plain = row.measured[0].tokens_per_second
-        cells.append(
-            [
-                row.kind,
-                f"{plain.median:.1f}" if plain is not None else "",
-                *(
-                    in_figures(m.ratio, work=m.work, spreads=spreads) if m.ratio is not None else "-"
-                    for m in row.measured[1:]
-                ),
-                told.accepted if told is not None else "",
-                told.per_check if told is not None else "",
-                f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
-            ]
+        told = _told_behind(row)
+        ratios = (
+            in_figures(m.ratio, work=m.work, spreads=spreads) if m.ratio is not None else "-" for m in row.measured[1:]
         )
-    widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
+        cells.append([row.kind, *ratios, *(told[head] for head in behind)])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     # Words behind a ratio would push its figures out of their column.
-    sides = ["<", ">", *"<" * (len(names) - 1), *">>>"]
+    sides = ["<"] * (1 + len(names)) + [">"] * len(behind)
     lines = []
     for line in cells:
         padded = (f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True))
@@ -233,6 +231,18 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     if any(UNCLEAR in cell for line in cells[1:] for cell in line):
         lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines
+
+
+def _told_behind(row: Row) -> Mapping[str, str]:
+    plain, own = row.measured[0].tokens_per_second, drafted(row)
+    told = figures_of(own) if own is not None else None
+    cells = (
+        f"{plain.median:.1f}" if plain is not None else "",
+        f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
+        told.accepted if told is not None else "",
+        told.per_check if told is not None else "",
+    )
+    return dict(zip(_BEHIND, cells, strict=True))
 
 
 def lossless_lines(checks: Checks) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
@@ -102,7 +103,7 @@ def _unreadable(name: str, error: OSError) -> UsageError:
 
 
 def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
-    """Some kinds only, and of each the first few.
+    """Some kinds only, and of each the first few: first one of every kind, so that whoever stops has something of all.
 
     Raises:
         UsageError: There is no prompt of such a kind.
@@ -111,14 +112,14 @@ def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int
     for kind in kinds or ():
         if kind not in known:
             raise UsageError(f'There are no prompts of kind "{printable(kind)}".', f"Kinds are: {', '.join(known)}.")
-    chosen: list[Prompt] = []
-    for kind in known:
-        if kinds is None or kind in kinds:
-            chosen += [prompt for prompt in prompts if prompt.kind == kind][:per_kind]
-    return tuple(chosen)
+    chosen = [kind for kind in known if kinds is None or kind in kinds]
+    by_kind = [[prompt for prompt in prompts if prompt.kind == kind][:per_kind] for kind in chosen]
+    return tuple(prompt for turn in zip_longest(*by_kind) for prompt in turn if prompt is not None)
 
 
-def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled) -> None:
+def refuse_overlong(
+    pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled
+) -> Mapping[Prompt, int]:
     """Refuse a suite with a prompt that does not fit into the context: found on the way, it would end hours of work.
 
     Args:
@@ -127,22 +128,26 @@ def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: Answer
         request: How to answer; a system message stays in front of every prompt.
         cancelled: Read between prompts.
 
+    Returns:
+        Tokens of each prompt, as it is put to the model.
+
     Raises:
         ContextOverflowError: The longest does not fit; it is named, and what would hold it holds all.
         Interrupted: Cancelled.
     """
-    lengths: list[tuple[int, Prompt]] = []
+    lengths: dict[Prompt, int] = {}
     for prompt in prompts:
         if cancelled():
             raise Interrupted
         asked = prompt.put_to(request)
-        lengths.append((len(pair.build_prompt(asked.messages, None, asked.thinking).tokens), prompt))
-    n_tokens, longest = max(lengths, key=lambda one: one[0])
+        lengths[prompt] = len(pair.build_prompt(asked.messages, None, asked.thinking).tokens)
+    longest = max(lengths, key=lengths.__getitem__)
     try:
-        refuse_overflow(pair, longest.put_to(request), n_tokens)
+        refuse_overflow(pair, longest.put_to(request), lengths[longest])
     except ContextOverflowError as error:
         told = f"{printable(str(longest))}: {error.message}"
         raise ContextOverflowError(told, error.hint, whose=error.whose, n_tokens=error.n_tokens) from error
+    return lengths
 
 
 def _lines(text: str) -> tuple[Prompt, ...]:

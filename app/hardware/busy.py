@@ -24,6 +24,10 @@ _QUIET = 0.15
 """Load for each processor below which nobody can take much."""
 
 
+MUCH = 0.3
+"""Of all processors, taken by somebody else; less is what every system does beside."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Processor time so far, in seconds.
@@ -50,6 +54,13 @@ class Busy:
 
     tandems: float = 0.0
     others: float = 0.0
+
+
+def taking(who: str, taken: float, processors: int) -> str:
+    """Who takes how much, as a clause; "" where that is no more than what every system does beside."""
+    if taken < MUCH * processors:
+        return ""
+    return f"{who} {taken:.1f} of {processors} processor{'s' * (processors != 1)} at the moment"
 
 
 def busy(processors: int) -> Busy | None:

@@ -6,28 +6,43 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from app.compare.benchmark import Plan, Progress, Raced, Row, benchmark, figures, reckon_oracle, rows
+from app.compare.benchmark import (
+    Keep,
+    Plan,
+    Progress,
+    Raced,
+    Row,
+    benchmark,
+    figures,
+    n_whole,
+    reckon_oracle,
+    rows,
+    settled,
+)
 from app.compare.card import Card, markdown, svg
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.history import Facts, History, Result, changes, remark, slower
 from app.compare.kinds import KINDS
-from app.compare.measure import Spread
-from app.compare.race import Contender, in_process
-from app.compare.report import raced_json, table_lines
+from app.compare.measure import Spread, measure, spread
+from app.compare.race import Contender, Round, Run, in_process
+from app.compare.report import round_json, table_lines
+from app.compare.steps import Steps
 from app.compare.suite import Prompt, choose, load_suite
+from app.compare.time_left import TimeLeft
+from app.engine.stats import GenerationStats
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import UsageError
 from app.request import AnswerRequest
-from tests.fakes import FakeModel, mixing
+from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
 
 REQUEST = AnswerRequest((), SamplingParams(temperature=0), max_tokens=8)
@@ -49,11 +64,11 @@ def run_bench(
     cancelled: Callable[[], bool] = lambda: False,
     repeat: int = 2,
     *,
-    oracle: bool = True,
-    keep: Callable[[Raced], None] = lambda raced: None,
+    keep: Keep = lambda prompt, number, round_: None,
+    enough: Callable[[Sequence[Raced]], bool] = lambda raced: False,
 ) -> tuple[list[Progress], list[Raced]]:
     ticks = iter(range(0, 10**12, 10**9))
-    plan = Plan(contenders(pair), PROMPTS, REQUEST, repeat, oracle)
+    plan = Plan(contenders(pair), PROMPTS, REQUEST, repeat, enough=enough)
     work = benchmark(pair, plan, cancelled, lambda: next(ticks), keep)
     seen: list[Progress] = []
     while True:
@@ -133,6 +148,15 @@ def test_a_missing_empty_or_binary_file(tmp_path: Path) -> None:
             load_suite(tmp_path / name)
 
 
+def test_whoever_stops_has_something_of_every_kind() -> None:
+    assert [(p.kind, p.name) for p in choose(PROMPTS, None, None)] == [
+        ("code", "one"),
+        ("chat", "one"),
+        ("code", "two"),
+    ]
+    assert [p.kind for p in choose(load_suite(), None, None)][: len(KINDS)] == list(KINDS)
+
+
 def test_kinds_are_chosen_and_wrong_ones_named() -> None:
     assert [p.name for p in choose(PROMPTS, None, 1)] == ["one", "one"]
     assert [p.kind for p in choose(PROMPTS, ["chat"], None)] == ["chat"]
@@ -144,10 +168,11 @@ def test_kinds_are_chosen_and_wrong_ones_named() -> None:
 
 
 def test_a_benchmark_counts_its_steps_keeps_its_runs_and_makes_a_table() -> None:
-    kept: list[Raced] = []
-    seen, done = run_bench(make_pair(), keep=kept.append)
+    kept: list[tuple[Prompt, int, Round]] = []
+    seen, done = run_bench(make_pair(), keep=lambda *one: kept.append(one))
 
-    assert kept == done
+    assert [(prompt, number) for prompt, number, _ in kept] == [(p, n) for n in (1, 2) for p in PROMPTS]
+    assert [one.rounds for one in done] == [tuple(r for p, _, r in kept if p == prompt) for prompt in PROMPTS]
     assert [one.prompt for one in done] == list(PROMPTS)
     table = rows(done, NAMES)
     assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
@@ -156,7 +181,13 @@ def test_a_benchmark_counts_its_steps_keeps_its_runs_and_makes_a_table() -> None
     assert any(p.done == p.total for p in seen)
     lefts = [p.left_s for p in seen if p.left_s is not None]
     assert lefts[-1] == 0.0
+
+
+def test_a_table_begins_with_the_ratios_and_drops_what_is_behind_them_where_it_is_narrow() -> None:
+    _, done = run_bench(make_pair())
+    table = rows(done, NAMES)
     text = table_lines(table)
+    assert text[0].split() == ["fixed", "automatic", "plain", "t/s", "accepted", "per", "check"]
     assert "all" in text[3]
     assert text[4:] in ([], ["", "? too few runs to tell"])
     for at in (text[0].index("fixed"), text[0].index("automatic")):
@@ -164,27 +195,117 @@ def test_a_benchmark_counts_its_steps_keeps_its_runs_and_makes_a_table() -> None
     narrow = table_lines(table, 79)
     assert max(map(len, narrow)) <= 79
     assert " to " not in narrow[1]
+    narrower = table_lines(table, 38)
+    assert max(map(len, narrower[:4])) <= 38
+    assert narrower[0].split() == ["fixed", "automatic", "plain", "t/s"]
+
+
+def test_the_bound_has_a_column_where_it_was_reckoned() -> None:
+    _, done = run_bench(make_pair(), repeat=1)
+    reckoned = rows([replace(one, oracle=2.0) for one in done], NAMES)
+    assert "oracle" in table_lines(reckoned)[0]
+    assert "| bound |" in markdown(Card("a", reckoned, {}))
+    assert "upright mark" in svg(Card("a", reckoned, {}))
+    plain = rows(done, NAMES)
+    assert "oracle" not in table_lines(plain)[0]
+    assert "bound" not in markdown(Card("a", plain, {})) + svg(Card("a", plain, {}))
+
+
+def test_where_nothing_was_drafted_the_table_has_no_ratio() -> None:
+    alone = FakePair(FakeModel(script(range(10, 30), 3)))
+    sides = [in_process(alone, "plain", None), in_process(alone, "automatic", AutoDraft())]
+    plan = Plan(sides, PROMPTS[:1], REQUEST, 3, enough=lambda raced: settled(rows(raced, ["plain", "automatic"])))
+    done = list_of(benchmark(alone, plan, lambda: False, lambda: 0))
+    assert len(done[0].rounds) == 1, "the same work again tells nothing more"
+    table = rows(done, ["plain", "automatic"])
+    assert table_lines(table)[1].split()[:3] == ["code", "no", "drafts"]
+    assert table[0].of("automatic").ratio is not None, "scripts still find what the clock said"
+    card = Card("a", table, {})
+    assert "x" not in "".join(re.findall(r">no drafts, ([^<]*)<", svg(card)))
+    assert re.search(r">no drafts, [\d.]+ t/s<", svg(card))
+    assert "| no drafts |" in markdown(card)
+
+
+def list_of(work: Generator[Progress, None, list[Raced]]) -> list[Raced]:
+    steps = Steps(work)
+    for _ in steps:
+        pass
+    return steps.result
 
 
 def test_only_the_first_prompt_warms_up() -> None:
     pair = make_pair()
-    _, done = run_bench(pair, oracle=False)
+    _, done = run_bench(pair)
     assert len(pair.samplers) == 3 + 3 * 2 * 3
     assert {len(one.rounds) for one in done} == {2}
 
 
 def test_a_stop_keeps_what_is_done() -> None:
     pair = make_pair()
-    _, done = run_bench(pair, lambda: len(pair.samplers) > 13)
+    _, done = run_bench(pair, lambda: len(pair.samplers) > 15)
 
-    # Three to warm up and six a prompt: the second prompt has finished one round.
-    assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1)]
+    # Three to warm up and nine a round: the first prompt has finished a second one.
+    assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1), ("one", 1)]
+    assert n_whole(done, len(PROMPTS)) == 1
+    assert n_whole(done[:2], len(PROMPTS)) == 0
     row = rows(done, NAMES)[0]
-    assert (row.prompts, len(row.measured)) == (1, 3), "the unfinished one is no part of the sum"
+    assert (row.prompts, len(row.measured)) == (2, 3)
     assert row.measured[0].tokens_per_second is not None
-    assert row.measured[0].tokens_per_second.n == 2, "and takes no round from the others"
-    unfinished = rows(done[1:], NAMES)[0]
-    assert (unfinished.prompts, unfinished.of("plain").tokens_per_second is not None) == (1, True)
+    assert row.measured[0].tokens_per_second.n == 1, "a sum has the rounds that all of it has"
+
+
+def test_rounds_that_would_tell_nothing_more_are_left_out() -> None:
+    asked: list[list[int]] = []
+
+    def enough(raced: Sequence[Raced]) -> bool:
+        asked.append([len(one.rounds) for one in raced])
+        return len(asked) == 2
+
+    _, done = run_bench(make_pair(), repeat=9, enough=enough)
+    assert asked == [[1, 1, 1], [2, 2, 2]]
+    assert {len(one.rounds) for one in done} == {2}
+
+
+def verdicts(*ratios: float) -> Row:
+    side = measure([], "fixed", "plain")
+    return Row("code", 1, (side, replace(side, ratio=spread(ratios))), None)
+
+
+def test_it_is_settled_once_everybody_is_known_to_be_faster_or_not() -> None:
+    assert settled([verdicts(2.0, 2.01)])
+    assert settled([verdicts(1.0, 1.001, 1.0)])
+    assert not settled([verdicts(2.0)])
+    assert not settled([verdicts(2.0, 2.01), verdicts(0.9, 1.2)])
+    assert not settled([replace(verdicts(1.0), measured=(measure([], "a", "a"), measure([], "b", "a")))])
+
+
+# The time left
+
+
+def ran(name: str, tokens: int, *, prompt: int = 10, read_s: float = 1.0, write_s: float = 1.0) -> Run:
+    stats = GenerationStats(
+        prompt_n=prompt, prompt_ns=int(read_s * 1e9), predicted_n=tokens, predicted_ns=int(write_s * 1e9)
+    )
+    return Run(name, (), (), "", FinishReason.LENGTH, stats)
+
+
+def test_the_time_left_is_told_by_what_is_known_best() -> None:
+    one, two, three = PROMPTS
+    left = TimeLeft({one: 10, two: 10, three: 100}, 8)
+    assert left.seconds([(one, "plain")]) is None, "nothing is known"
+    left.warmed_up(ran("plain", 2).stats)
+    assert left.seconds([(one, "plain")]) == pytest.approx(1 + 8 * 0.5)
+    left.took(one, ran("plain", 4, write_s=2.0), 3.5)
+    assert left.seconds([(one, "plain")]) == pytest.approx(3.5), "that very run"
+    # A tenth of a second a prompt token; answers have four tokens, of half a second.
+    assert left.seconds([(three, "plain"), (one, "plain")]) == pytest.approx(10 + 2 + 3.5)
+    assert left.seconds([]) == 0.0
+
+
+def test_before_the_first_run_earlier_answers_tell() -> None:
+    costs = CostModel(CostProfile({1: 1e9, 64: 6.4e9}))
+    assert TimeLeft({PROMPTS[0]: 20}, 8, costs).seconds([(PROMPTS[0], "plain")]) == pytest.approx(8 + 2, rel=0.05)
+    assert TimeLeft({}, None, costs).seconds([(PROMPTS[0], "plain")]) is None, "answers may be of any length"
 
 
 BOTH = ("model", "look-up")
@@ -192,7 +313,7 @@ BOTH = ("model", "look-up")
 
 def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
     pair = make_pair()
-    _, done = run_bench(pair, repeat=1, oracle=False)
+    _, done = run_bench(pair, repeat=1)
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
     # A batch costs as much as a token and drafts cost nothing: seven tokens in one round.
@@ -207,7 +328,7 @@ def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
 
 def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
     pair = make_pair()
-    _, done = run_bench(pair, repeat=1, oracle=False)
+    _, done = run_bench(pair, repeat=1)
     plain = done[0].rounds[0]["plain"]
     assert plain.ns_per_token is not None
     pair.memory = Memory(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
@@ -222,7 +343,7 @@ def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
 
 def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None:
     pair = make_pair()
-    _, done = run_bench(pair, repeat=1, oracle=False)
+    _, done = run_bench(pair, repeat=1)
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
     pair.memory = Memory(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
@@ -231,10 +352,12 @@ def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None
 
 def test_steps_are_told_on_request() -> None:
     _, done = run_bench(make_pair(), repeat=1)
-    with_steps = raced_json(done[0], steps=True)
+    prompt, (round_,) = done[0].prompt, done[0].rounds
+    with_steps = round_json(prompt, 7, round_, steps=True)
+    assert {line["round"] for line in with_steps} == {7}
     assert [line["contender"] for line in with_steps] == NAMES
     assert sum(step["tokens"] for step in with_steps[1]["steps"]) == with_steps[1]["predicted_n"] - 1
-    assert "steps" not in raced_json(done[0], steps=False)[0]
+    assert "steps" not in round_json(prompt, 7, round_, steps=False)[0]
     json.dumps(with_steps)
 
 

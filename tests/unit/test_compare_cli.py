@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
@@ -21,7 +21,8 @@ import pytest
 from app.cli import loading, race_session
 from app.cli.bench import command as bench
 from app.cli.bench import task as bench_task
-from app.cli.bench.flags import add_bench_arguments
+from app.cli.bench.answer import answer_lines
+from app.cli.bench.flags import QUICK_KINDS, add_bench_arguments
 from app.cli.bench.task import read_task
 from app.cli.compare import command as compare
 from app.cli.compare.flags import add_compare_arguments
@@ -30,17 +31,21 @@ from app.cli.options import Options
 from app.cli.output import StatusLine
 from app.cli.parser import build_parser
 from app.cli.race_session import answer_request, parse_fixed
-from app.compare.benchmark import Raced
+from app.compare.benchmark import Raced, Row, rows
 from app.compare.kinds import KINDS
-from app.compare.measure import Spread
-from app.compare.race import Run
+from app.compare.measure import Measured, Spread, Work, measure, spread
+from app.compare.race import Round, Run
 from app.compare.server import Server
 from app.compare.suite import Prompt
 from app.engine.stats import GenerationStats
+from app.engine.tuning.curve import CostModel, CostProfile
+from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, ContextOverflowError, DecodeError, UsageError
+from app.hardware.busy import Busy
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
+from app.processors import usable_processors
 from app.thinking import AS_TRAINED, Heard, Thinking
 from tests.fakes import FakeModel, FakeSampler, mixing, script
 from tests.pairs import FakePair
@@ -64,6 +69,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     for module in (compare, bench_task):
         monkeypatch.setattr(module, "read_options", read_options)
     monkeypatch.setattr(race_session, "memory_dir", lambda: tmp_path / "data" / "drafting")
+    monkeypatch.setattr(race_session, "busy", lambda processors: Busy())
 
     def run(*arguments: str) -> int:
         command, add_arguments = {
@@ -179,8 +185,10 @@ def test_the_bound_has_the_drafts_of_all_sides(
     )
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
     assert seen == [sources]
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
+    assert seen == [sources], "whoever does not ask for it does not wait for it"
 
 
 def test_prompts_come_from_standard_input(
@@ -205,7 +213,7 @@ def test_both_tell_what_other_programs_took(
     assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)["notes"][0] == crowd
     monkeypatch.chdir(tmp_path)
-    assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--no-oracle", "--card", "card") == 0
+    assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--card", "card") == 0
     assert crowd in capsys.readouterr().out
     assert "Other programs" in Path("card.md").read_text(encoding="utf-8")
 
@@ -240,6 +248,7 @@ def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
         ("bench", "--api-key-env", "HOME"),
         ("bench", "--check-lossless", "--card", "x"),
         ("bench", "--check-lossless", "--repeat", "2"),
+        ("bench", "--check-lossless", "--oracle"),
     ],
 )
 def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
@@ -347,11 +356,14 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pyt
     assert tandem(*arguments, "--prompts", str(prompts)) == 0
     shown = capsys.readouterr()
 
-    assert shown.out.splitlines()[3].split()[:3] == ["plain", "t/s", "automatic"]
-    assert "automatic: " in shown.out
-    lines = [json.loads(line) for line in save.read_text().splitlines()]
-    assert [line["type"] for line in lines] == ["run"] * 4 + ["result"]
-    assert all("steps" in line for line in lines[:4])
+    assert shown.out.startswith("automatic: "), "the answer comes first"
+    assert shown.out.index("automatic: ") < shown.out.index("plain t/s") < shown.out.index("greedy, 8 tokens at most")
+    *runs, last = [json.loads(line) for line in save.read_text().splitlines()]
+    rounds = max(run["round"] for run in runs)
+    assert [run["round"] for run in runs] == [n for n in range(1, rounds + 1) for _ in range(4)]
+    assert last["type"] == "result"
+    assert f", {rounds} alternating run" in last["facts"]["answers"]
+    assert all("steps" in run for run in runs)
     assert "target sha256" in (tmp_path / "card.md").read_text()
     assert (tmp_path / "card.svg").read_text().startswith("<svg")
     (kept,) = (tmp_path / "data" / "benchmarks").iterdir()
@@ -417,17 +429,111 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
 
 
-def test_a_prompt_that_was_stopped_takes_no_round_from_the_others(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("answers", "how_far", "runs"),
+    [
+        (5, "1 of 2 prompts in the first of 2 rounds", "1 run each"),
+        (7, "1 of 2 rounds", "1 run each"),
+        (9, "1 of 2 rounds, and 1 of 2 prompts of the next", "1 run each"),
+    ],
+)
+def test_a_stop_says_how_far_it_came(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    answers: int,
+    how_far: str,
+    runs: str,
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\n")
-    # Two answers to warm up, two rounds of two to the first prompt, and one round to the second.
-    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 9))
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2", "--no-oracle") == 130
+    # Two answers to warm up, and two a prompt in each round.
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, answers))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 130
     shown = capsys.readouterr().out
-    assert "stopped early: 1 of 2 prompts" in shown
-    assert re.search(r"^automatic: .*\b2 runs each", shown, re.MULTILINE)
+    assert f"stopped early: {how_far}\n" in shown
+    assert re.search(rf"^automatic: .*\b{runs}", shown, re.MULTILINE)
+
+
+def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
+    """Let the clock find these ratios, round by round and on every prompt; it is nobody's to rely on."""
+
+    def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
+        n = min(map(len, races), default=0)
+        return replace(measure(races, name, against), ratio=spread(ratios[:n]) if name != against else None)
+
+    monkeypatch.setattr("app.compare.benchmark.measure", measured)
+
+
+@pytest.mark.parametrize(
+    ("flags", "ratios", "rounds"),
+    [
+        ((), (2.0, 2.01, 2.0), 2),
+        ((), (1.2, 0.9, 1.1), 3),
+        (("--repeat", "3"), (2.0, 2.01, 2.0), 3),
+        (("--quick",), (2.0, 2.01, 2.0), 2),
+    ],
+)
+def test_it_ends_once_the_answer_is_clear_unless_a_number_was_given(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    ratios: tuple[float, ...],
+    rounds: int,
+) -> None:
+    forge(monkeypatch, *ratios)
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--prompts", str(prompts), "--json", *flags) == 0
+    shown = capsys.readouterr()
+    *runs, last = [json.loads(line) for line in shown.out.splitlines()]
+    assert len(runs) == 2 * rounds
+    assert last["notes"] == [], "it is whole"
+    assert ("It ends sooner once the answer is clear" in shown.err) == (flags != ("--repeat", "3"))
+
+
+def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: read_options(argparse.Namespace(), ()))
+
+    def kinds(arguments: str) -> list[str]:
+        return [prompt.kind for prompt in read_task(build_parser().parse_args(["bench", *arguments.split()])).prompts]
+
+    assert kinds("--quick") == list(QUICK_KINDS)
+    assert kinds("--quick --kinds reasoning") == ["reasoning"]
+    assert len(kinds("")) >= 3 * len(KINDS)
+
+
+@pytest.mark.parametrize("command", [("compare", "hello", "--repeat", "1"), ("bench", "--repeat", "1")])
+def test_that_others_compute_is_said_before_minutes_are_spent(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
+    own = ("--prompts", str(prompts)) if command[0] == "bench" else ()
+    n = len(usable_processors())
+    loaded: list[bool] = []
+
+    def look(processors: int) -> Busy:
+        loaded.append(bool(pair.samplers))
+        return Busy(tandems=0.1 * n, others=0.4 * n)
+
+    monkeypatch.setattr(race_session, "busy", look)
+    assert tandem(*command, *own) == 0
+    told = capsys.readouterr().err
+    assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} processor")
+    assert "Better stop it (ctrl+c)" in told
+    assert loaded == [False]
+    monkeypatch.setattr(race_session, "busy", lambda processors: None)
+    assert tandem(*command, *own) == 0
+    assert "Other programs" not in capsys.readouterr().err
 
 
 def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,11 +608,24 @@ def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\n")
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
-    begun, first, last = capsys.readouterr().err.splitlines()
+    begun, ends, first, last = capsys.readouterr().err.splitlines()
 
-    assert begun == "2 prompts, 6 runs; a line for every prompt that is done"
+    assert begun == "2 prompts x 1 round x 2 sides (plain, automatic): 6 answers of 8 tokens at most."
+    assert ends == "A line for every prompt."
     assert re.fullmatch(r"yours, 1: plain [\d.]+ t/s, automatic [\d.]+x  \(1 of 2, .* left\)", first)
     assert last.endswith("(2 of 2)")
+
+
+def test_where_costs_are_known_the_time_is_told_at_once(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    pair.memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1e9})))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].endswith(": 6 answers of 8 tokens at most, about 32 s.")
+    assert "(round 2 of 2, 1 of 1)" in told[-1]
 
 
 def test_the_lossless_check_says_what_it_compared(
@@ -642,10 +761,24 @@ def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> 
 
     def raced(ours: str, theirs: str) -> Raced:
         round_ = {one.contender: one for one in (run("plain", ours), run("automatic", ours), run("server", theirs))}
-        return Raced(Prompt("yours", "1", "abc"), (round_,), None)
+        return Raced(Prompt("yours", "1", "abc"), (round_,))
 
-    said = bench._sentences([raced("Blue. ", "Blue."), raced("Blue", "Red")], ["plain", "automatic", "server"])
+    both = [raced("Blue. ", "Blue."), raced("Blue", "Red")]
+    said = answer_lines(both, rows(both, ["plain", "automatic", "server"]))
     assert said[-1] == "The server's text is plain decoding's on 1 of 2 prompts."
+
+
+def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() -> None:
+    def row(kind: str, ratio: float, work: Work) -> Row:
+        plain = measure([], "plain", "plain")
+        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), work=work)), None)
+
+    round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
+    raced = [Raced(Prompt("code", "1", "abc"), (round_,))]
+    kinds = [row("code", 1.5, "own"), row("edit", 3.0, "own"), row("prose", 0.9, "plain"), row("chat", 4.0, "plain")]
+    whole = row("all", 1.6, "own")
+    assert answer_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0x; least on code, 1.50x"
+    assert len(answer_lines(raced, [*kinds[1:], whole])) == 1, "of one kind alone it is all that is told"
 
 
 def test_a_later_run_that_is_slower_says_so_and_what_changed(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.cli.bench.answer import SERVER, answer_lines
 from app.cli.bench.card import write_card
 from app.cli.bench.lossless import check_lossless
 from app.cli.bench.task import BenchTask, read_task
@@ -18,21 +19,19 @@ from app.cli.output import StatusLine
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
 from app.cli.streams import is_refusal, is_unread, let_go_of_output
-from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, rows, with_most_rounds
+from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows, settled
 from app.compare.card import Card
 from app.compare.history import Facts
-from app.compare.measure import factor, measure, verdict
-from app.compare.race import RaceBroken
-from app.compare.report import crowded, how, pair_title, raced_json, table_lines, undrafted
+from app.compare.measure import UNDRAFTED, factor, measure
+from app.compare.race import RaceBroken, Round
+from app.compare.report import crowded, how, pair_title, round_json, table_lines
 from app.compare.server import Server, contender
-from app.compare.sides import AUTOMATIC, PLAIN, sides_of
+from app.compare.sides import PLAIN, sides_of
 from app.compare.steps import Steps
-from app.compare.suite import refuse_overlong
+from app.compare.suite import Prompt, refuse_overlong
 from app.engine.text import printable
 from app.errors import INTERRUPTED, AppError
 from app.pairing.texts import duration
-
-SERVER = "server"
 
 
 def bench(args: argparse.Namespace) -> int:
@@ -76,6 +75,8 @@ class _Benchmark:
         self._status = session.status
         self._task = task
         self._facts = facts
+        self._names: list[str] = []
+        """Who takes part, plain decoding first."""
         self._n_done = 0
         self._left_s: float | None = None
         self._can_print = True
@@ -88,13 +89,14 @@ class _Benchmark:
         contenders = contenders_of(pair, task.options, task.fixed)
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
-        refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
+        lengths = refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
         sides = sides_of(task.options.automatic, task.fixed)
         sources = {source for side in sides for source in pair.info.sources(side.drafting)}
-        plan = Plan(contenders, task.prompts, task.request, task.repeat, task.oracle, sources)
-        if not self._status.is_live:
-            n = len(task.prompts)
-            self._status.say(f"{n} prompt{'s' * (n != 1)}, {plan.n_runs} runs; a line for every prompt that is done")
+        self._names = [contender.name for contender in contenders]
+        plan = Plan(
+            contenders, task.prompts, task.request, task.repeat, task.oracle, sources, lengths, self._says_it_all
+        )
+        self._announce(plan)
         steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
         broken: AppError | None = None
         for at in steps:
@@ -109,24 +111,48 @@ class _Benchmark:
         if not raced:
             self._status.say("Stopped before everybody had answered one prompt.")
             return INTERRUPTED
-        stopped = len(raced) < len(task.prompts) or len(raced[-1].rounds) < task.repeat
+        stopped = n_whole(raced, len(task.prompts)) < task.repeat and not self._says_it_all(raced)
         early = "broken off" if broken is not None else "stopped early" if stopped else ""
-        self._tell(raced, [contender.name for contender in contenders], early)
+        self._tell(raced, early)
         if broken is not None:
             raise broken
         if self._refused is not None:
             raise self._refused
         return INTERRUPTED if stopped else 0
 
-    def _keep(self, raced: Raced) -> None:
+    def _says_it_all(self, raced: Sequence[Raced]) -> bool:
+        """Whether further rounds would only say the same again, and nobody asked for them."""
+        task = self._task
+        if not task.ends_early or not n_whole(raced, len(task.prompts)):
+            return False
+        table = rows(raced, self._names)
+        return settled(table[-1:] if task.is_quick else table)
+
+    def _announce(self, plan: Plan) -> None:
+        """Say at once what will run, and for how long: whoever has no time for it should not find out late."""
+        task = self._task
+        n, sides = len(task.prompts), ", ".join(self._names)
+        what = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)}"
+        what += f" x {len(self._names)} sides ({sides})"
+        seconds = plan.time_left(self._session.pair).seconds(plan.to_come(0))
+        time_ = f", about {duration(seconds)}" if seconds is not None else ""
+        self._status.say(f"{what}: {plan.n_runs} answers of {task.request.max_tokens} tokens at most{time_}.")
+        ends = ["It ends sooner once the answer is clear"] * (task.ends_early and task.repeat > 1)
+        ends += ["ctrl+c ends it and keeps what was measured"] if self._status.is_live else ["a line for every prompt"]
+        told = "; ".join(ends)
+        self._status.say(f"{told[:1].upper()}{told[1:]}.")
+
+    def _keep(self, prompt: Prompt, number: int, round_: Round) -> None:
         """Print a prompt's runs at once, so that a later failure takes nothing with it."""
         self._n_done += 1
         if not self._status.is_live:
-            n = len(self._task.prompts)
+            task = self._task
+            n = len(task.prompts) * task.repeat
             left = f", {duration(self._left_s)} left" if self._left_s is not None and self._n_done < n else ""
-            done = f"{self._n_done} of {n}{left}"
-            self._status.say(f"{raced.prompt}: {_in_brief(raced)}  ({done})")
-        lines = [json.dumps(line) for line in raced_json(raced, steps=self._task.with_steps)]
+            done = f"{(self._n_done - 1) % len(task.prompts) + 1} of {len(task.prompts)}"
+            turn = f"round {number} of {task.repeat}, " if task.repeat > 1 else ""
+            self._status.say(f"{prompt}: {_in_brief(round_)}  ({turn}{done}{left})")
+        lines = [json.dumps(line) for line in round_json(prompt, number, round_, steps=self._task.with_steps)]
         self._task.save.add(*lines)
         if self._task.as_json:
             self._status.clear()
@@ -149,19 +175,20 @@ class _Benchmark:
         self._left_s = at.left_s
         doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
         if doing is not None:
-            left = f"  {duration(at.left_s)} left" if at.left_s is not None else ""
-            self._status.show(f"{at.prompt}  {at.done} of {at.total}{left}  {doing}")
+            left = f"{duration(at.left_s)} left, " if at.left_s is not None else ""
+            self._status.show(f"{left}{at.done} of {at.total}  {at.prompt}: {doing}")
 
-    def _tell(self, raced: Sequence[Raced], names: Sequence[str], early: str) -> None:
-        """The table and what it means; `early` says how it ended before its time, "" if it did not."""
+    def _tell(self, raced: Sequence[Raced], early: str) -> None:
+        """Whether it is faster, and the table behind that; `early` says how it ended before its time, if it did."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
-        table = rows(raced, names)
-        notes = [f"{early}: {len(with_most_rounds(raced))} of {len(task.prompts)} prompts"] if early else []
+        table = rows(raced, self._names)
+        notes = [f"{early}: {_how_far(raced, len(task.prompts), task.repeat)}"] if early else []
         company = crowded(round_ for one in raced for round_ in one.rounds)
         notes += filter(None, [company])
         # Half a suite is not comparable with a whole one.
         remarks = [] if early else against_earlier(facts, figures(table), is_crowded=company is not None)
-        runs = f"{task.request.max_tokens} tokens at most, {task.repeat} alternating run{'s' * (task.repeat != 1)}"
+        n = max(1, n_whole(raced, len(task.prompts)))
+        runs = f"{task.request.max_tokens} tokens at most, {n} alternating run{'s' * (n != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
         whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
@@ -170,10 +197,14 @@ class _Benchmark:
             if task.as_json:
                 self._out(last)
             else:
-                lines = [printable(title), how(task.request), "", *table_lines(table, columns_of(sys.stdout))]
-                self._out("\n".join(lines))
-                told = "\n".join(map(printable, [*_sentences(raced, names), *notes, *remarks]))
-                self._out("\n" + for_reading(told, sys.stdout))
+                told = "\n".join(map(printable, [*answer_lines(raced, table), *notes, *remarks]))
+                behind = "\n".join([printable(title), how(task.request)])
+                parts = [
+                    for_reading(told, sys.stdout),
+                    "\n".join(table_lines(table, columns_of(sys.stdout))),
+                    for_reading(behind, sys.stdout),
+                ]
+                self._out("\n\n".join(parts))
         finally:
             # Nobody may be there any more to whom it is told.
             if task.card is not None:
@@ -181,33 +212,24 @@ class _Benchmark:
             task.save.close()
 
 
-def _in_brief(raced: Raced) -> str:
+def _how_far(raced: Sequence[Raced], n_prompts: int, repeat: int) -> str:
+    """What of it was done, where that is not all."""
+    if len(raced) < n_prompts:
+        return f"{len(raced)} of {n_prompts} prompts" + (f" in the first of {repeat} rounds" if repeat > 1 else "")
+    whole = n_whole(raced, n_prompts)
+    more = sum(len(one.rounds) > whole for one in raced)
+    return f"{whole} of {repeat} rounds" + (f", and {more} of {n_prompts} prompts of the next" if more else "")
+
+
+def _in_brief(round_: Round) -> str:
     """How fast everybody was on one prompt."""
     said = []
-    for name in raced.rounds[-1]:
-        measured = measure([raced.rounds], name, PLAIN)
+    for name in round_:
+        measured = measure([[round_]], name, PLAIN)
         if name == PLAIN:
             speed = measured.tokens_per_second
             said.append(f"{name} {speed.median:.1f} t/s" if speed is not None else f"{name} one token")
         elif measured.ratio is not None:
-            said.append(f"{name} {factor(measured.ratio.median)}x")
+            told = UNDRAFTED if measured.work == "plain" else f"{factor(measured.ratio.median)}x"
+            said.append(f"{name} {told}")
     return ", ".join(said)
-
-
-def _sentences(raced: Sequence[Raced], names: Sequence[str]) -> list[str]:
-    """The verdicts over everything."""
-    races = [one.rounds for one in with_most_rounds(raced)]
-    lines = []
-    for name in names:
-        if name == PLAIN:
-            continue
-        measured, why = measure(races, name, PLAIN), raced[-1].rounds[-1][name].why
-        lines.append(f"{name}: {verdict(measured.ratio, work=measured.work)}")
-        if measured.acceptance is None and why:
-            lines.append(f"  {undrafted(why)}")
-    if SERVER in names:
-        lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
-        # At the end of a text that was cut, ours keeps the space to go on from.
-        same = sum(one.rounds[0][PLAIN].text.strip() == one.rounds[0][SERVER].text.strip() for one in raced)
-        lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
-    return lines

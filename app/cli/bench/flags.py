@@ -18,6 +18,8 @@ BENCH_EPILOG = """examples:
 What the model file recommends for sampling does not count here, so that results of several files can be compared.
 """
 REPEAT, SAMPLES = 3, 200
+QUICK_KINDS = ("code", "edit", "prose", "chat")
+"""What is drafted well, given back, foretold by nobody, and asked most."""
 TOKENS, QUICK_TOKENS, CHECK_TOKENS = 128, 48, 64
 BENCH_DEFAULTS = {
     "answer.max_tokens": f"{TOKENS}, with --quick {QUICK_TOKENS}, with --check-lossless {CHECK_TOKENS}; "
@@ -36,12 +38,21 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
         help="other prompts: TOML by kind, or one a line, - for standard input",
     )
     parser.add_argument("--kinds", metavar="KIND,...", help=f"only these kinds of text, of {', '.join(KINDS)}")
-    parser.add_argument("--quick", action="store_true", help="one prompt a kind, short answers, one run each")
-    parser.add_argument("--repeat", type=int, metavar="N", help=f"counted runs of each side (default: {REPEAT})")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"short answers to one prompt a kind ({', '.join(QUICK_KINDS)}), until the answer over all is clear",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        metavar="N",
+        help=f"counted runs of each side, even if fewer would tell (default: {REPEAT} at most)",
+    )
     parser.add_argument("--fixed", metavar="n_max=N,p_min=P", help="a third side, drafting by these fixed parameters")
     parser.add_argument("--against", metavar="URL", help="a running llama-server as another side")
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds that server's key")
-    parser.add_argument("--no-oracle", action="store_true", help="do not reckon the bound of these drafts")
+    parser.add_argument("--oracle", action="store_true", help="also reckon what these drafts could bring at most")
     parser.add_argument("--json", action="store_true", help="print one JSON object a run, and one in the end")
     parser.add_argument("--save", type=real_file, metavar="FILE", help="write the same lines to a file")
     parser.add_argument("--steps", action="store_true", help="with --json or --save: every verify step of every run")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.cli.argument_parser import STDIN
-from app.cli.bench.flags import CHECK_TOKENS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
+from app.cli.bench.flags import CHECK_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
 from app.cli.options import Options, read_options
 from app.cli.race_session import answer_request, at_least_one, fixed_params
 from app.cli.result_file import LineFile, check_writable, exists_already
@@ -23,7 +24,7 @@ from app.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
 _QUICK_SAMPLES = 50
-_OF_SPEED = ("repeat", "against", "no_oracle", "steps", "card")
+_OF_SPEED = ("repeat", "against", "oracle", "steps", "card")
 """Flags that mean nothing where only texts are compared."""
 
 
@@ -36,7 +37,9 @@ class BenchTask:
         prompts: The suite.
         request: How everybody answers; the prompt is put into it.
         fixed: Fixed parameters that take part, or None.
-        repeat: Counted runs of each side.
+        repeat: Counted runs of each side, at most.
+        is_quick: Whether an answer over everything is enough, whatever is known of each kind of text.
+        ends_early: Whether rounds that would only say the same again are left out.
         server: A running server that takes part, or None.
         save: Where every line of the result goes as well.
         card: Where a share card goes, without its suffix; None for nowhere.
@@ -52,6 +55,8 @@ class BenchTask:
     request: AnswerRequest
     fixed: DraftParams | None
     repeat: int
+    is_quick: bool
+    ends_early: bool
     server: Server | None
     save: LineFile
     card: str | None
@@ -77,7 +82,9 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     fixed = fixed_params(args, options)
     _refuse_idle(args)
     quick, checking = "quick" in args, "check_lossless" in args
-    kinds = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
+    kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
+    if quick and kinds is None and "prompts" not in args:
+        kinds = QUICK_KINDS
     # One of each kind of ours is enough to compare texts; whoever brings prompts means each of them.
     per_kind = 1 if quick or (checking and "prompts" not in args) else None
     card = str(args.card) if "card" in args else None
@@ -92,13 +99,15 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, per_kind)),
         request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else TOKENS),
         fixed=fixed,
-        repeat=at_least_one(args, "repeat", 1 if quick else REPEAT),
+        repeat=at_least_one(args, "repeat", REPEAT),
+        is_quick=quick,
+        ends_early="repeat" not in args,
         server=Server(args.against, key=_api_key(args)) if "against" in args else None,
         save=LineFile(getattr(args, "save", None)),
         card=card,
         as_json="json" in args,
         with_steps="steps" in args,
-        oracle="no_oracle" not in args,
+        oracle="oracle" in args,
         check_lossless=checking,
         samples=at_least_one(args, "samples", _QUICK_SAMPLES if quick else SAMPLES),
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from app.hardware.busy import taking
 from app.hardware.slow.situation import Cause, Situation
 
-_BUSY = 0.3
-"""Of all processors, taken by somebody else; less is what every system does beside."""
 _CUT = 0.01
 _CAPPED = 0.97
 _COLD = 0.9
@@ -57,10 +56,10 @@ def _another_tandem(s: Situation) -> Cause | None:
 
 def _shared(s: Situation, label: str, who: str, taken: float, hint: str) -> Cause | None:
     n = s.conditions.processors
-    if not s.uses_processor or taken < _BUSY * n:
+    told = taking(who, taken, n)
+    if not s.uses_processor or not told:
         return None
-    text = f"{who} {taken:.1f} of {n} processor{'s' * (n != 1)} at the moment, which are missing here."
-    return Cause(label, text, 1 + taken / n, measured=False, hint=(hint,))
+    return Cause(label, f"{told}, which are missing here.", 1 + taken / n, measured=False, hint=(hint,))
 
 
 def _capped(s: Situation) -> Cause | None:
